@@ -35,7 +35,7 @@ from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark import listing
 from kctl.spark.listing import SegmentRef, list_segments
-from kctl.spark.planning import Filters, Piece, plan, target_for
+from kctl.spark.planning import Filters, SegmentCut, plan, target_for
 from kctl.spark.reading import read_pieces
 from kctl.spark.session import session
 from kctl.tier.stores import StoredObject
@@ -110,7 +110,7 @@ def corpus(size: int) -> tuple[Path, Path]:
     return whole, tiny
 
 
-def scan_locally(pieces: list[Piece], table: str, columns: list[str]) -> int:
+def scan_locally(pieces: list[SegmentCut], table: str, columns: list[str]) -> int:
     """What a worker of the local engine does with the same pieces; gives the rows."""
     return sum(batch.num_rows for batch in read_pieces(pieces, table, columns, Filters()))
 

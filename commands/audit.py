@@ -128,7 +128,7 @@ def run(
         questions=parse_questions(questions),
         options=options.named(),
         progress=frame.progress(),
-        out_name=target.given if target else "",
+        out_name=target.shown_url if target else "",
     )
 
     def make(keep: Callable[[Row], None]) -> Row:

@@ -14,7 +14,7 @@ from kctl.errors import UnreadableFile
 
 if TYPE_CHECKING:
     from formats.tier.object_names import Layout
-    from kctl.tier.metadata.asking import AsOf
+    from kctl.tier.metadata.selection import AsOf
 
 TIER = option(
     "--tier URI-or-FOLDER", "Use this tier instead of one found in the evidence.", type=STORE_OR_PATH
@@ -92,7 +92,7 @@ def audit(
 
 def parse_bound(text: str | None) -> AsOf:
     """What `--as-of` says about the metadata topic."""
-    from kctl.tier.metadata.asking import NOW, parse_as_of
+    from kctl.tier.metadata.selection import NOW, parse_as_of
 
     return parse_as_of(text) if text else NOW
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from formats.kafka_text.remote_log_metadata import KipProperties
     from kctl.evidence.model import Arriving
     from kctl.findings import Finding
-    from kctl.tier.metadata.asking import MetadataSelection
     from kctl.tier.metadata.log import ValueChunk
+    from kctl.tier.metadata.selection import MetadataSelection
 
 STATES = f"{SEGMENT_STATES}|{DELETION_STATES}".split("|")
 
@@ -82,8 +82,8 @@ def remote_format(
     from functools import partial
 
     from formats.kafka_text.remote_log_metadata import format_kafka_line, format_kip_line
-    from kctl.tier.metadata.asking import MetadataSelection
     from kctl.tier.metadata.rows import lines_of_chunk
+    from kctl.tier.metadata.selection import MetadataSelection
     from kctl.times import parse_time
 
     wanted = MetadataSelection(

@@ -18,7 +18,7 @@ from commands.remote.text import finding, follower_text, offsets, plan_text
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
     from kctl.findings import Finding
-    from kctl.tier.metadata.asking import AsOf
+    from kctl.tier.metadata.selection import AsOf
 
 TOPIC = option("--topic NAME", "The topic.", required=True, shell_complete=completing.topics)
 PARTITION = option("--partition N", "The partition.", required=True, type=click.IntRange(0))
@@ -54,10 +54,12 @@ def lookup(
     """
     from formats.tier.object_names import LOCAL_TIERED_STORAGE
     from kctl.tier.rules.lookup import lookup as answer
-    from kctl.tier.rules.partition_facts import subject_of
+    from kctl.tier.rules.partition_facts import tiered_partition
 
     findings: list[Finding] = []
-    subject = subject_of(options.find(frame), findings.append, topic, partition, parse_bound(options.as_of))
+    subject = tiered_partition(
+        options.find(frame), findings.append, topic, partition, parse_bound(options.as_of)
+    )
     row = answer(subject, offset, epoch, read_layout(layout) or LOCAL_TIERED_STORAGE)
     if row["served_from"] == "none":
         frame.raise_status(5)
@@ -117,10 +119,10 @@ def _plan(
     evidence: FoundEvidence, topic: str | None, partition: int | None, now: int | None, when: AsOf
 ) -> Iterator[Row]:
     from kctl.tier.rules.leader_tasks import plan_rows
-    from kctl.tier.rules.partition_facts import subjects
+    from kctl.tier.rules.partition_facts import tiered_partitions
 
     findings: list[Finding] = []
-    for subject in subjects(evidence, findings.append, when):
+    for subject in tiered_partitions(evidence, findings.append, when):
         where = subject.tier.where
         if topic in (None, where.topic) and partition in (None, where.partition):
             yield from plan_rows(subject, now)
@@ -158,12 +160,12 @@ def follower(
     """
     from kctl.tier.audit.audit import stores_in
     from kctl.tier.rules.follower_row import as_leader_row, epoch_index, follower_row
-    from kctl.tier.rules.partition_facts import subject_of
+    from kctl.tier.rules.partition_facts import tiered_partition
     from kctl.tier.stores import open_store
 
     findings: list[Finding] = []
     opened = options.find(frame)
-    subject = subject_of(opened, findings.append, topic, partition, parse_bound(options.as_of))
+    subject = tiered_partition(opened, findings.append, topic, partition, parse_bound(options.as_of))
     if as_leader:
         row = as_leader_row(subject, broker)
     else:

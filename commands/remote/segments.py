@@ -43,9 +43,9 @@ def segments(
     $ kctl remote segments evidence/ --topic orders --as-of 2026-11-21T13:24:08Z
     $ kctl remote segments evidence/ --all --output jsonl | jq 'select(.state == "COPY_SEGMENT_STARTED")'
     """
-    from kctl.tier.metadata.asking import NOW, parse_as_of
     from kctl.tier.metadata.fold import fold_findings, folded
-    from kctl.tier.metadata.rows import Totals, segment_lines, segment_rows
+    from kctl.tier.metadata.rows import SegmentTotals, segment_lines, segment_rows
+    from kctl.tier.metadata.selection import NOW, parse_as_of
     from kctl.tier.metadata.sources import open_sources
 
     arriving: dict[Path, Arriving] = {}
@@ -64,7 +64,7 @@ def segments(
         fold = folded(opened.chunks, findings.append, when, keep_deleted=everything)
         yield from (finding.row() for finding in (*findings, *fold_findings(fold, opened.log)))
 
-        totals = Totals()
+        totals = SegmentTotals()
         if in_lines:
             yield from segment_lines(fold, totals, json_encoder(), topic, partition)
         else:

@@ -13,8 +13,8 @@ from commands.cli.render import Outcome, Page, Row, epochs
 from kctl.rows.replica import EXPLORATION, REPLICA_STATE, SIMULATION, VIOLATION
 
 if TYPE_CHECKING:
-    from kctl.replication.rules import Rules
-    from kctl.replication.scenario import Run, Scenario, Step
+    from kctl.replication.rules import ReplicationRules
+    from kctl.replication.scenario import Scenario, ScenarioRun, Step
 
 
 @command(
@@ -62,7 +62,7 @@ def simulate(
     return Outcome((row for of_version in rules for row in _played(given, of_version)), text=drawn)
 
 
-def _played(scenario: Scenario, rules: Rules) -> Iterator[Row]:
+def _played(scenario: Scenario, rules: ReplicationRules) -> Iterator[Row]:
     from kctl.replication.scenario import play
 
     run = None
@@ -79,7 +79,7 @@ def _played(scenario: Scenario, rules: Rules) -> Iterator[Row]:
     )
 
 
-def _states(kafka_version: str, number: int, step: Step | None, note: str, run: Run) -> Iterator[Row]:
+def _states(kafka_version: str, number: int, step: Step | None, note: str, run: ScenarioRun) -> Iterator[Row]:
     part = run.partition
     for broker_id, replica in part.replicas.items():
         role = "leader" if broker_id == part.leader else "follower"
@@ -98,7 +98,7 @@ def _states(kafka_version: str, number: int, step: Step | None, note: str, run: 
         )
 
 
-def _explored(rules: Rules, steps: int, seed: int, power_failures: bool) -> Iterator[Row]:
+def _explored(rules: ReplicationRules, steps: int, seed: int, power_failures: bool) -> Iterator[Row]:
     from kctl.replication.exploration import explore
 
     counts: dict[str, int] = {}

@@ -46,9 +46,9 @@ def parse_manifest(text: str | bytes) -> Manifest:
         chunks = fields["chunkIndex"]
         size, whole = _whole(chunks["originalChunkSize"]), _whole(chunks["originalFileSize"])
         indexes = {
-            _INDEXES[name]: (_whole(one["position"]), _whole(one["size"]))
-            for name, one in (fields.get("segmentIndexes") or {}).items()
-            if name in _INDEXES and one is not None
+            _INDEXES[name]: (_whole(index["position"]), _whole(index["size"]))
+            for name, index in (fields.get("segmentIndexes") or {}).items()
+            if name in _INDEXES and index is not None
         }
         sizes = _sizes(chunks, size, whole)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -103,10 +103,10 @@ def write_chunk_sizes(sizes: tuple[int, ...]) -> bytes:
     head = len(sizes).to_bytes(4, "big")
     if len(sizes) < 2:
         return head + b"".join(size.to_bytes(4, "big") for size in sizes)
-    *some, last = sizes
-    base = min(some)
-    width = max(1, (max(some) - base).bit_length() + 7 >> 3)
-    packed = b"".join((size - base).to_bytes(width, "big") for size in some)
+    *others, last = sizes
+    base = min(others)
+    width = max(1, (max(others) - base).bit_length() + 7 >> 3)
+    packed = b"".join((size - base).to_bytes(width, "big") for size in others)
     return head + base.to_bytes(4, "big") + bytes([width]) + packed + last.to_bytes(4, "big")
 
 

@@ -39,11 +39,14 @@ class Ids:
         """
         place = self.first(high, low)
         rows = self._places.take(place).astype(np.int64)
-        left = np.flatnonzero((rows >= 0) & ((of_high[rows] != high) | (of_low[rows] != low)))
-        while len(left):
-            place[left] = self._next(place[left])
-            at = rows[left] = self._places[place[left]]
-            left = left[(at >= 0) & ((of_high[at] != high[left]) | (of_low[at] != low[left]))]
+        unresolved = np.flatnonzero((rows >= 0) & ((of_high[rows] != high) | (of_low[rows] != low)))
+        while len(unresolved):
+            place[unresolved] = self._next(place[unresolved])
+            candidates = rows[unresolved] = self._places[place[unresolved]]
+            unresolved = unresolved[
+                (candidates >= 0)
+                & ((of_high[candidates] != high[unresolved]) | (of_low[candidates] != low[unresolved]))
+            ]
         return rows, place
 
     def add(self, place: Ints, rows: Ints) -> None:
@@ -51,12 +54,12 @@ class Ids:
 
         The places are those that were found, whatever was added since, or the first ones.
         """
-        left = np.arange(len(rows))
-        while len(left):
-            free = left[self._places[place[left]] < 0]
+        unplaced = np.arange(len(rows))
+        while len(unplaced):
+            free = unplaced[self._places[place[unplaced]] < 0]
             self._places[place[free]] = rows[free]  # where several meet, one of them stays
-            left = left[self._places[place[left]] != rows[left]]
-            place[left] = self._next(place[left])
+            unplaced = unplaced[self._places[place[unplaced]] != rows[unplaced]]
+            place[unplaced] = self._next(place[unplaced])
         self._free -= len(rows)
 
     def first(self, high: Words, low: Words) -> Ints:

@@ -145,8 +145,8 @@ def read_metadata_columns(data: Octets, starts: Ints, sizes: Ints) -> MetadataRe
         rows = np.flatnonzero(mask & (at + dtype.itemsize < ends))
         after_name = at[rows]
         fields = windows(data, after_name, dtype)
-        found = _Found(kind, data, rows, name_length[rows], after_name, fields, ends[rows])
-        columns = _columns(found, *(_copies(found) if kind == COPY else _updates(found)))
+        values = _FixedFields(kind, data, rows, name_length[rows], after_name, fields, ends[rows])
+        columns = _columns(values, *(_copies(values) if kind == COPY else _updates(values)))
         slow[columns.rows] = False
         return columns
 
@@ -154,7 +154,7 @@ def read_metadata_columns(data: Octets, starts: Ints, sizes: Ints) -> MetadataRe
     return MetadataRead(copies, updates, np.flatnonzero(slow))
 
 
-class _Found(NamedTuple):
+class _FixedFields(NamedTuple):
     """Values whose fields of fixed size are there."""
 
     kind: int
@@ -166,43 +166,43 @@ class _Found(NamedTuple):
     ends: Ints
 
 
-def _copies(found: _Found) -> tuple[Mask, Ints, Ints]:
+def _copies(values: _FixedFields) -> tuple[Mask, Ints, Ints]:
     """Which are plain up to the size, where the length of their custom metadata stands, how many epochs they have."""
-    fields = found.fields
+    fields = values.fields
     start, count = fields["start_offset"].astype(np.int64), fields["epochs"].astype(np.int64) - 1
-    epochs_at = found.at + _COPY.itemsize
+    epochs_at = values.at + _COPY.itemsize
     custom_at = epochs_at + EPOCH_SIZE * count + _SIZE.itemsize
-    fine = (count > 0) & (count < 127) & (custom_at + 2 <= found.ends)
+    fine = (count > 0) & (count < 127) & (custom_at + 2 <= values.ends)
     fine &= (start >= 0) & (fields["end_offset"].astype(np.int64) >= start)
     if fine.all():
-        fine &= _epochs_are_plain(found.data, epochs_at, count)
+        fine &= _epochs_are_plain(values.data, epochs_at, count)
     else:
-        fine[fine] = _epochs_are_plain(found.data, epochs_at[fine], count[fine])
+        fine[fine] = _epochs_are_plain(values.data, epochs_at[fine], count[fine])
     return fine, custom_at, count
 
 
-def _updates(found: _Found) -> tuple[Mask, Ints, Ints]:
+def _updates(values: _FixedFields) -> tuple[Mask, Ints, Ints]:
     """The same; all are plain."""
-    none = np.zeros(len(found.rows), np.int64)
-    return none == 0, found.at + (_UPDATE.itemsize - 1), none
+    none = np.zeros(len(values.rows), np.int64)
+    return none == 0, values.at + (_UPDATE.itemsize - 1), none
 
 
-def _columns(found: _Found, fine: Mask, custom_at: Ints, epochs: Ints) -> MetadataColumns:
+def _columns(values: _FixedFields, fine: Mask, custom_at: Ints, epochs: Ints) -> MetadataColumns:
     """Custom metadata, state and the last tags; which layout it is follows from where the value ends."""
-    fine &= (found.fields["tags_of_partition"] == 0) & (found.fields["tags_of_id"] == 0)
-    data, ends = found.data, found.ends
+    fine &= (values.fields["tags_of_partition"] == 0) & (values.fields["tags_of_id"] == 0)
+    data, ends = values.data, values.ends
     length = data.take(np.minimum(custom_at, ends - 1)).astype(np.int64)
-    left = ends - custom_at
-    new = (length < 128) & (np.maximum(length, 1) + 2 == left)
+    room = ends - custom_at
+    new = (length < 128) & (np.maximum(length, 1) + 2 == room)
     state = data.take(ends - 2)
-    fine &= (new | (left == 2)) & (state <= 3) & (data.take(ends - 1) == 0)
+    fine &= (new | (room == 2)) & (state <= 3) & (data.take(ends - 1) == 0)
     columns = MetadataColumns(
-        kind=found.kind,
+        kind=values.kind,
         data=data,
-        rows=found.rows,
-        name_length=found.name_length,
-        at=found.at,
-        fields=found.fields,
+        rows=values.rows,
+        name_length=values.name_length,
+        at=values.at,
+        fields=values.fields,
         epochs_count=epochs,
         custom_position=custom_at + 1,
         custom_length=np.where(new, length - 1, -1),
@@ -254,32 +254,34 @@ def columns_of_records(
 ) -> MetadataColumns:
     """Records of one type as columns, over bytes of their own; the topic's name is not there."""
     dtype = _COPY if isinstance(records[0], SegmentMetadata) else _UPDATE
-    held, places = bytearray(), []
+    buffer, places = bytearray(), []
     for record in records:
-        at, count = len(held), 0
+        start, count = len(buffer), 0
         nameless = record.topic_id_partition._replace(topic="")
         value = write_remote_log_metadata(record._replace(topic_id_partition=nameless, custom_metadata=None))
-        held += value[NAME_AT : NAME_AT + dtype.itemsize]
+        buffer += value[NAME_AT : NAME_AT + dtype.itemsize]
         if isinstance(record, SegmentMetadata):
             count = len(record.segment_leader_epochs)
-            held += np.array([(*epoch, 0) for epoch in record.segment_leader_epochs], _EPOCH).tobytes()
-            held += np.array([record.size_in_bytes], _SIZE).tobytes() + b"\0"
+            buffer += np.array([(*epoch, 0) for epoch in record.segment_leader_epochs], _EPOCH).tobytes()
+            buffer += np.array([record.size_in_bytes], _SIZE).tobytes() + b"\0"
         custom = record.custom_metadata
-        places.append((at, count, len(held), -1 if custom is None else len(custom)))
-        held += custom or b""
-    data = np.frombuffer(bytes(held), np.uint8)
-    at_, counts, positions, lengths = np.array(places, np.int64).T
+        places.append((start, count, len(buffer), -1 if custom is None else len(custom)))
+        buffer += custom or b""
+    data = np.frombuffer(bytes(buffer), np.uint8)
+    starts, counts, positions, lengths = np.array(places, np.int64).T
     nothing = np.zeros(len(records), np.int64)
     return MetadataColumns(
         kind=COPY if dtype is _COPY else UPDATE,
         data=data,
         rows=np.array(rows, np.int64),
         name_length=nothing,
-        at=at_,
-        fields=windows(data, at_, dtype),
+        at=starts,
+        fields=windows(data, starts, dtype),
         epochs_count=counts,
         custom_position=positions,
         custom_length=lengths,
-        has_custom=np.array([one.layout is RecordLayout.WITH_CUSTOM_METADATA for one in records], np.bool_),
-        state=np.array([one.state for one in records], np.uint8),
+        has_custom=np.array(
+            [record.layout is RecordLayout.WITH_CUSTOM_METADATA for record in records], np.bool_
+        ),
+        state=np.array([record.state for record in records], np.uint8),
     )

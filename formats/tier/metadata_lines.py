@@ -42,8 +42,10 @@ _TYPES = {
 
 def arrow(numbers: NDArray[Any]) -> Any:
     """The numbers as a pyarrow array over the same memory; `pa.array` would look for pandas each time."""
-    held = np.ascontiguousarray(numbers)
-    return pa.Array.from_buffers(_TYPES[held.dtype.name], len(held), [None, pa.py_buffer(held)])
+    contiguous = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(
+        _TYPES[contiguous.dtype.name], len(contiguous), [None, pa.py_buffer(contiguous)]
+    )
 
 
 @cache
@@ -61,9 +63,9 @@ def uuid_texts(data: NDArray[np.uint8], positions: Ints) -> Text:
     padded = np.zeros((len(positions), 18), np.uint8)
     padded[:, :16] = windows(data, positions, _ID).view(np.uint8).reshape(-1, 16)
     text = binascii.b2a_base64(padded.tobytes(), newline=False).translate(_URL_SAFE)
-    kept = np.frombuffer(text, np.uint8).reshape(-1, 24)[:, :ID_CHARACTERS].tobytes()
+    text_bytes = np.frombuffer(text, np.uint8).reshape(-1, 24)[:, :ID_CHARACTERS].tobytes()
     ends = np.arange(len(positions) + 1, dtype=np.int32) * ID_CHARACTERS
-    return pa.StringArray.from_buffers(len(positions), pa.py_buffer(ends), pa.py_buffer(kept))
+    return pa.StringArray.from_buffers(len(positions), pa.py_buffer(ends), pa.py_buffer(text_bytes))
 
 
 def _text(numbers: NDArray[Any]) -> Text:
@@ -83,9 +85,9 @@ def _custom(columns: MetadataColumns) -> Text:
     if columns.has_custom.all() and (length < 0).all():
         return word(NO_CUSTOM)
     before, behind = CUSTOM.split("%s")
-    held = pc.binary_join_element_wise(word(before), _text(length), word(behind), word(""))
+    with_length = pc.binary_join_element_wise(word(before), _text(length), word(behind), word(""))
     new, null = _mask(columns.has_custom), _mask(length < 0)
-    return pc.if_else(new, pc.if_else(null, word(NO_CUSTOM), held), word(""))
+    return pc.if_else(new, pc.if_else(null, word(NO_CUSTOM), with_length), word(""))
 
 
 _TEMPLATES = {
@@ -119,12 +121,12 @@ class KafkaLines:
         """The lines of all rows; `plain` reads those that do not fit, and leaves out what is no record."""
         before, behind = LINE.format(metadata_partition, "{}").split("{}")
         head = pc.binary_join_element_wise(word(before), _text(offsets), word(behind), word(""))
-        told, odd = self._codes.told(read)
+        coded, odd = self._codes.coded(read)
         parts, where = [], []
-        for (columns, codes), made in zip(told, _TEMPLATES, strict=True):
+        for (columns, codes), type_ in zip(coded, _TEMPLATES, strict=True):
             if not len(columns):
                 continue
-            parts.append(self._event(_TEMPLATES[made], head.take(arrow(columns.rows)), columns, codes))
+            parts.append(self._event(_TEMPLATES[type_], head.take(arrow(columns.rows)), columns, codes))
             where.append(columns.rows)
         if len(odd):
             records = dict(plain(odd.tolist()))
@@ -167,5 +169,5 @@ def _in_order(parts: list[Text], where: list[Ints], rows: int) -> bytes:
     place[np.concatenate(where)] = np.arange(rows)
     lines = pa.concat_arrays([part.cast(pa.large_string()) for part in parts]).take(arrow(place))
     ends = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset : lines.offset + len(lines) + 1]
-    held = lines.buffers()[2]
-    return b"" if held is None else held[int(ends[0]) : int(ends[-1])].to_pybytes()
+    text_buffer = lines.buffers()[2]
+    return b"" if text_buffer is None else text_buffer[int(ends[0]) : int(ends[-1])].to_pybytes()

@@ -33,7 +33,7 @@ class PartitionCodes(Struct):
     _codes: dict[TopicIdPartition, int] = field(default_factory=dict)
     _ids: Ids = field(default_factory=Ids)
     # What was met: the bytes, their code, and as columns what records are compared with.
-    _met: list[bytes] = field(default_factory=list)
+    _keys: list[bytes] = field(default_factory=list)
     _code_of: Codes = field(default_factory=lambda: np.full(1, ODD, np.int32))
     _high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _low: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
@@ -48,7 +48,7 @@ class PartitionCodes(Struct):
             self.partitions.append(partition)
         return self._codes[partition]
 
-    def told(self, read: MetadataRead) -> tuple[list[tuple[MetadataColumns, Codes]], Ints]:
+    def coded(self, read: MetadataRead) -> tuple[list[tuple[MetadataColumns, Codes]], Ints]:
         """The records of each type with their codes, and the rows that have to be looked at singly, ascending."""
         parts, odd_rows = [], [read.slow]
         for columns in (read.copies, read.updates):
@@ -68,60 +68,60 @@ class PartitionCodes(Struct):
         high += columns.column("partition").view(np.uint32)
         high *= _SPREAD
         high += id_high
-        met, _ = self._ids.find(high, low, self._high, self._low)
-        new = np.flatnonzero(met < 0)
+        rows, _ = self._ids.find(high, low, self._high, self._low)
+        new = np.flatnonzero(rows < 0)
         if len(new):
             self._learn(columns, new, high, low, id_high)
-            met, _ = self._ids.find(high, low, self._high, self._low)
-        codes = self._code_of.take(met)
-        same = self._id_high.take(met) == id_high
+            rows, _ = self._ids.find(high, low, self._high, self._low)
+        codes = self._code_of.take(rows)
+        same = self._id_high.take(rows) == id_high
         sizes = (columns.name_length + (WORD - 1)) // WORD
         # A name of no bytes is known by its length.
         for words in (np.flatnonzero(np.bincount(sizes)[1:]) + 1).tolist():
             which = np.flatnonzero(sizes == words)
             # Behind the name, and before the last word ends, lie bytes that were compared already.
-            found = windows(columns.data, columns.name_position[which], np.dtype(f"V{WORD * words}"))
-            known = self._words(words).take(met[which])
-            differs = found.view(np.uint64) != known.view(np.uint64)
+            names = windows(columns.data, columns.name_position[which], np.dtype(f"V{WORD * words}"))
+            known = self._words(words).take(rows[which])
+            differs = names.view(np.uint64) != known.view(np.uint64)
             if differs.any():
                 same[which[differs.reshape(-1, words).any(axis=1)]] = False
         return codes if same.all() else np.where(same, codes, np.int32(ODD))
 
     def _words(self, words: int) -> NDArray[Any]:
         """So many words of all that was met, zeros where it has fewer."""
-        held = self._names.get(words)
-        if held is None or len(held) < len(self._met):
+        names = self._names.get(words)
+        if names is None or len(names) < len(self._keys):
             size = WORD * words
-            texts = [one[:size].ljust(size, b"\0") for one in self._met]
-            held = self._names[words] = np.frombuffer(b"".join(texts), f"V{size}")
-        return held
+            texts = [key[:size].ljust(size, b"\0") for key in self._keys]
+            names = self._names[words] = np.frombuffer(b"".join(texts), f"V{size}")
+        return names
 
     def _learn(self, columns: MetadataColumns, new: Ints, high: Words, low: Words, id_high: Words) -> None:
         """Take up the partitions of rows that were not met before; a name that is no text has no code."""
         pairs = np.stack((high[new], low[new]))
         new = new[np.unique(pairs, axis=1, return_index=True)[1]]
-        first = len(self._met)
+        first = len(self._keys)
         for start, size in zip(
             columns.name_position[new].tolist(), columns.name_length[new].tolist(), strict=True
         ):
-            self._met.append(columns.data[start : start + size + BEHIND_NAME].tobytes())
-        met = self._met[first:]
+            self._keys.append(columns.data[start : start + size + BEHIND_NAME].tobytes())
+        new_keys = self._keys[first:]
         self._code_of = np.concatenate(
-            (self._code_of[:first], np.array([self._code_at(one) for one in met], np.int32))
+            (self._code_of[:first], np.array([self._code_at(key) for key in new_keys], np.int32))
         )
         self._high = np.concatenate((self._high[:first], high[new]))
         self._low = np.concatenate((self._low[:first], low[new]))
         self._id_high = np.concatenate((self._id_high[:first], id_high[new]))
         if self._ids.room() < len(new):
-            self._ids.clear(2 * len(self._met))
+            self._ids.clear(2 * len(self._keys))
             first = 0
         self._ids.add(
-            self._ids.first(self._high[first:], self._low[first:]), np.arange(first, len(self._met))
+            self._ids.first(self._high[first:], self._low[first:]), np.arange(first, len(self._keys))
         )
 
-    def _code_at(self, met: bytes) -> int:
-        name, topic_id = met[:-BEHIND_NAME], uuid_text(met[-BEHIND_NAME:-4])
-        number = int.from_bytes(met[-4:], "big", signed=True)
+    def _code_at(self, key: bytes) -> int:
+        name, topic_id = key[:-BEHIND_NAME], uuid_text(key[-BEHIND_NAME:-4])
+        number = int.from_bytes(key[-4:], "big", signed=True)
         try:
             return self.code(TopicIdPartition(topic_id, name.decode(), number))
         except UnicodeDecodeError:

@@ -67,14 +67,14 @@ class Layout(Struct, frozen=True, dict=True):
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The key as a regular expression, anything in front of it included."""
-        out, at, seen = "", 0, set()
+        pattern, position, named = "", 0, set()
         for match in _FIELD.finditer(self.key):
             name = match[1]
-            out += re.escape(self.key[at : match.start()])
-            out += f"(?P={name})" if name in seen else _PARTS[name]
-            seen.add(name)
-            at = match.end()
-        return re.compile(rf"(?P<prefix>(?:.*/)?){out}{re.escape(self.key[at:])}", re.DOTALL)
+            pattern += re.escape(self.key[position : match.start()])
+            pattern += f"(?P={name})" if name in named else _PARTS[name]
+            named.add(name)
+            position = match.end()
+        return re.compile(rf"(?P<prefix>(?:.*/)?){pattern}{re.escape(self.key[position:])}", re.DOTALL)
 
     @property
     def required(self) -> frozenset[ObjectKind]:
@@ -83,23 +83,23 @@ class Layout(Struct, frozen=True, dict=True):
 
     def parse(self, key: str) -> ObjectName | None:
         """The object that a key stands for; None for any other key."""
-        found = self.pattern.fullmatch(key)
-        if not found or int(found["start_offset"]) >= 1 << 63 or int(found["partition"]) >= 1 << 31:
+        match = self.pattern.fullmatch(key)
+        if not match or int(match["start_offset"]) >= 1 << 63 or int(match["partition"]) >= 1 << 31:
             return None
         return ObjectName(
-            found["topic"],
-            found["topic_id"],
-            int(found["partition"]),
-            int(found["start_offset"]),
-            found["segment_id"],
-            self.suffixes.get(found["suffix"]),
-            found["suffix"],
-            found["prefix"],
+            match["topic"],
+            match["topic_id"],
+            int(match["partition"]),
+            int(match["start_offset"]),
+            match["segment_id"],
+            self.suffixes.get(match["suffix"]),
+            match["suffix"],
+            match["prefix"],
         )
 
     def format(self, name: ObjectName, kind: ObjectKind) -> str:
         """The key of a segment's object of a kind."""
-        suffix = next(suffix for suffix, held in self.suffixes.items() if held is kind)
+        suffix = next(suffix for suffix, suffix_kind in self.suffixes.items() if suffix_kind is kind)
         return name.prefix + self.key.format(
             topic=name.topic,
             topic_id=name.topic_id,
@@ -137,12 +137,12 @@ def parse_layout(text: str) -> Layout:
         table: dict[str, Any] = bounded_toml.loads(text)
         suffixes = {str(suffix): ObjectKind(kind) for suffix, kind in table["suffixes"].items()}
         optional = frozenset(ObjectKind(kind) for kind in table.get("optional", ()))
-        made = Layout(str(table.get("name", "custom")), str(table["key"]), suffixes, optional)
-        names = {match[1] for match in _FIELD.finditer(made.key)}
+        layout = Layout(str(table.get("name", "custom")), str(table["key"]), suffixes, optional)
+        names = {match[1] for match in _FIELD.finditer(layout.key)}
         missing = {"partition", "start_offset", "segment_id", "suffix", "topic", "topic_id"} ^ names
         if missing:
             raise ValueError(f"the key must name each of {', '.join(sorted(_PARTS))} once")
-        _ = made.pattern
+        _ = layout.pattern
     except (TypeError, KeyError, ValueError, AttributeError, re.error) as error:
         raise FormatError(f"not a layout: {error}", 0) from None
-    return made
+    return layout

@@ -17,7 +17,7 @@ from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
-from kctl.replica.copies.scanned import NotedRun, Notes, noted_run
+from kctl.replica.copies.scanned import NotedRun, ScanNotes, noted_run
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table
@@ -57,7 +57,7 @@ class NotedLogs:
     """The headers of the logs of one folder as `kctl.replica` wants them, chunks put together."""
 
     def __init__(self, most: int) -> None:
-        self.notes = Notes(most)
+        self.notes = ScanNotes(most)
         self._path: Path | None = None
         self._is_known = False
         self._held: list[Chunk] = []

@@ -22,7 +22,7 @@ from kctl.files import read_whole
 from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress
-from kctl.replica.copies.scanned import Notes
+from kctl.replica.copies.scanned import ScanNotes
 from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
@@ -46,7 +46,9 @@ class Audit(Struct):
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
     out: BatchFiles | None = None  # where workers write many batches; None: `batches` is not written
-    notes: Notes = field(default_factory=lambda: Notes(MOST_NOTED))  # of the scan, for the parts behind it
+    notes: ScanNotes = field(
+        default_factory=lambda: ScanNotes(MOST_NOTED)
+    )  # of the scan, for the parts behind it
     out_name: str = ""  # what the folder of the report is called, where it stands for a URL
     kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
     batches: TableWriter | None = None  # of the table `batches`

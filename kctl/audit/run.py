@@ -30,10 +30,10 @@ from kctl.replica.copies.scanned import NOTED
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, Jobs, WorkerDied
-from kctl.stores.asked import ASKED
 from kctl.stores.file_systems import StoreGone
 from kctl.stores.mirror import ask_all, given_name, mirror_of, mirrors
-from kctl.stores.sent import SentStore, reached, stores
+from kctl.stores.request_counts import REQUESTS
+from kctl.stores.sent_mirrors import SentStore, reached, stores
 from kctl.times import iso
 from kctl.version import __version__
 
@@ -399,7 +399,7 @@ def _summary(
 
 def _costs(jobs: Jobs) -> Row:
     """What the run asked of stores and of the engine."""
-    asked = ASKED if mirrors() else None
+    asked = REQUESTS if mirrors() else None
     return {
         "requests": asked.requests if asked else None,
         "bytes_read": asked.bytes if asked else None,

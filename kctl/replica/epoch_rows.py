@@ -13,17 +13,17 @@ from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.replication.epochs import EpochEnd, end_offset_for
-from kctl.replication.rules import Rules
+from kctl.replication.rules import ReplicationRules
 from kctl.replication.truncation import (
     OUT_OF_RANGE,
     Algorithm,
-    Round,
+    ReplicaState,
     Truncation,
+    TruncationRound,
     after_out_of_range,
     out_of_range,
     truncate,
 )
-from kctl.replication.truncation import ReplicaLog as ReplicaEnds
 from kctl.rows.replica import DIVERGENCE, END_OFFSET, EPOCH_DIFFERENCE, LINEAGE, TRUNCATION, VERDICT
 
 Row = dict[str, object]
@@ -84,35 +84,35 @@ def show_rows(copies: Iterable[Copy]) -> Iterator[Row]:
 def _differences(copy: Copy, log: ReplicaLog) -> Iterator[Row]:
     recorded, rebuilt = dict(copy.recorded_epochs or ()), dict(log.rebuilt)
     for epoch in sorted(recorded.keys() | rebuilt.keys()):
-        said, found = recorded.get(epoch), rebuilt.get(epoch)
-        if said == found:
+        recorded_start, rebuilt_start = recorded.get(epoch), rebuilt.get(epoch)
+        if recorded_start == rebuilt_start:
             continue
         yield EPOCH_DIFFERENCE(
             **_whose(copy),
             epoch=epoch,
-            recorded_start=said,
-            rebuilt_start=found,
-            meaning=_meaning(said, found, log),
+            recorded_start=recorded_start,
+            rebuilt_start=rebuilt_start,
+            meaning=_meaning(recorded_start, rebuilt_start, log),
         )
 
 
-def _meaning(said: int | None, found: int | None, log: ReplicaLog) -> str:
-    if said is None:
+def _meaning(recorded_start: int | None, rebuilt_start: int | None, log: ReplicaLog) -> str:
+    if recorded_start is None:
         return "the checkpoint lacks an epoch that batches have"
-    if found is None:
-        if said >= log.next_offset:
+    if rebuilt_start is None:
+        if recorded_start >= log.next_offset:
             return "nothing was written in it yet, or the log was cut since"
         return "no batch of it is here: an election that wrote nothing, retention, compaction or a tier"
-    if said < found:
+    if recorded_start < rebuilt_start:
         return "its first batches are gone: retention or compaction"
     return "a batch of this epoch begins before the recorded start"
 
 
-def end_offset_rows(copies: Iterable[Copy], epoch: int, rules: Rules) -> Iterator[Row]:
+def end_offset_rows(copies: Iterable[Copy], epoch: int, rules: ReplicationRules) -> Iterator[Row]:
     """What each replica would answer to OffsetsForLeaderEpoch as a leader of this version."""
     for copy in copies:
         _, lineage = read_log(copy)
-        log = lineage.log()
+        log = lineage.state()
         answer = end_offset_for(log.epochs, log.log_end_offset, epoch, rules.answers)
         yield END_OFFSET(
             **_whose(copy),
@@ -128,63 +128,63 @@ def answer_difference(row: Row, leader_epoch: int, end_offset: int) -> str | Non
 
     A copy ends at the high watermark of a moment ago, and the leader answers with its log's end for the last epoch.
     """
-    told, ends = row["leader_epoch"], row["end_offset"]
-    assert isinstance(ends, int)
-    if (leader_epoch, end_offset) == (told, ends):
+    row_epoch, row_end = row["leader_epoch"], row["end_offset"]
+    assert isinstance(row_end, int)
+    if (leader_epoch, end_offset) == (row_epoch, row_end):
         return None
-    if leader_epoch == told and end_offset > ends:
-        return (
-            f"its log goes on to {end_offset}: the copy ends at {ends}, the high watermark when it was made"
-        )
-    if told == -1 or ends == -1:
+    if leader_epoch == row_epoch and end_offset > row_end:
+        return f"its log goes on to {end_offset}: the copy ends at {row_end}, the high watermark when it was made"
+    if row_epoch == -1 or row_end == -1:
         return "no batch of this epoch is there, and the leader remembers the epoch"
     if leader_epoch == -1:
-        return f"it does not know the epoch, which its batches end at {ends}"
-    return f"it says epoch {leader_epoch} ends at {end_offset}, its batches say epoch {told} ends at {ends}"
+        return f"it does not know the epoch, which its batches end at {row_end}"
+    return f"it says epoch {leader_epoch} ends at {end_offset}, its batches say epoch {row_epoch} ends at {row_end}"
 
 
-def truncation_rows(followers: Iterable[Copy], leaders: Iterable[Copy], rules: Rules) -> Iterator[Row]:
+def truncation_rows(
+    followers: Iterable[Copy], leaders: Iterable[Copy], rules: ReplicationRules
+) -> Iterator[Row]:
     """To which offset each follower would truncate under the leader's copy of the same partition."""
     leading: Mapping[TopicPartition, Copy] = {copy.partition: copy for copy in leaders}
     for copy in followers:
         leader = leading.get(copy.partition)
         if leader is None or leader.folder == copy.folder:
             continue
-        follower, leading_log = read_log(copy)[1].log(), read_log(leader)[1].log()
-        found = _brought_into_line(follower, leading_log, rules)
-        cut = found.follower.log_end_offset
-        held = follower.log_end_offset - follower.log_start_offset
+        follower, leading_log = read_log(copy)[1].state(), read_log(leader)[1].state()
+        truncation = _truncation(follower, leading_log, rules)
+        cut = truncation.follower.log_end_offset
+        offsets_held = follower.log_end_offset - follower.log_start_offset
         yield TRUNCATION(
             **_whose(copy),
             leader=leader.place.broker_id,
             kafka_version=rules.kafka_version,
             algorithm=str(rules.algorithm),
             truncate_to=cut,
-            offsets_dropped=min(max(0, follower.log_end_offset - cut), held)
+            offsets_dropped=min(max(0, follower.log_end_offset - cut), offsets_held)
             if cut <= follower.log_end_offset
-            else held,
+            else offsets_held,
             below_own_high_watermark=cut < follower.high_watermark,
-            rounds=[_round(asked) for asked in found.rounds],
+            rounds=[_round(round_) for round_ in truncation.rounds],
         )
 
 
-def _brought_into_line(follower: ReplicaEnds, leader: ReplicaEnds, rules: Rules) -> Truncation:
+def _truncation(follower: ReplicaState, leader: ReplicaState, rules: ReplicationRules) -> Truncation:
     """The truncation at the role change, and what the first fetch does where no epochs are sent with it."""
-    found = truncate(follower, leader, rules.algorithm, rules.answers)
+    truncation = truncate(follower, leader, rules.algorithm, rules.answers)
     if rules.algorithm in (Algorithm.FETCH, Algorithm.KIP_279):
-        return found
-    end = found.follower.log_end_offset
+        return truncation
+    end = truncation.follower.log_end_offset
     if leader.log_start_offset <= end <= leader.log_end_offset:
-        return found
+        return truncation
     step = out_of_range(end, leader.log_start_offset, leader.log_end_offset)
-    round_ = Round(None, end, OUT_OF_RANGE, step.truncate_to, mode=step.action)
-    return Truncation((*found.rounds, round_), after_out_of_range(found.follower, step))
+    round_ = TruncationRound(None, end, OUT_OF_RANGE, step.truncate_to, mode=step.action)
+    return Truncation((*truncation.rounds, round_), after_out_of_range(truncation.follower, step))
 
 
-def _round(asked: Round) -> Row:
-    answer = asked.answer._asdict() if isinstance(asked.answer, EpochEnd) else asked.answer
-    reason = None if asked.reason is None else str(asked.reason)
-    return {**asked._asdict(), "answer": answer, "reason": reason}
+def _round(round_: TruncationRound) -> Row:
+    answer = round_.answer._asdict() if isinstance(round_.answer, EpochEnd) else round_.answer
+    reason = None if round_.reason is None else str(round_.reason)
+    return {**round_._asdict(), "answer": answer, "reason": reason}
 
 
 def compare_rows(
@@ -194,25 +194,25 @@ def compare_rows(
     by_partition: dict[TopicPartition, list[Copy]] = {}
     for copy in copies:
         by_partition.setdefault(copy.partition, []).append(copy)
-    for partition, ones in by_partition.items():
-        read = [(copy, *read_log(copy)) for copy in ones]
-        for _, log, lineage in read:
+    for partition, of_partition in by_partition.items():
+        logs = [(copy, *read_log(copy)) for copy in of_partition]
+        for _, log, lineage in logs:
             yield lineage_row(log, lineage)
         worst: Row = {"verdict": "unknown", "reason": ""}
-        for (one, _, first), (other, _, second) in combinations(read, 2):
-            for row in _pair_rows(partition, one, first, other, second):
+        for (first_copy, _, first), (second_copy, _, second) in combinations(logs, 2):
+            for row in _pair_rows(partition, first_copy, first, second_copy, second):
                 yield row
                 if row["kind"] == VERDICT.kind and _badness(row) > _badness(worst):
                     worst = row
         yield judge_divergence(
             partition,
             None,
-            {copy.broker_id for copy in ones},
+            {copy.broker_id for copy in of_partition},
             assigned.get(partition, ()),
             evidence.replica_brokers(),
             str(worst["verdict"]),
             f"by leader epochs alone: {worst['reason']}",
-            [(copy.broker_id, "; ".join(log.problems)) for copy, log, _ in read if log.problems],
+            [(copy.broker_id, "; ".join(log.problems)) for copy, log, _ in logs if log.problems],
             unopened=evidence.unopened,
             agreement="have the same leader epochs at every shared offset; their records were not compared",
         )
@@ -226,12 +226,12 @@ def _badness(row: Row) -> int:
 
 
 def _pair_rows(
-    partition: TopicPartition, one: Copy, first: Lineage, other: Copy, second: Lineage
+    partition: TopicPartition, first_copy: Copy, first: Lineage, second_copy: Copy, second: Lineage
 ) -> Iterator[Row]:
     compared = compare_lineages(first, second)
-    moment = one.moment if one.moment == other.moment else None
-    ids = [one.broker_id, other.broker_id]
-    moments = None if one.moment == other.moment else [one.moment, other.moment]
+    moment = first_copy.moment if first_copy.moment == second_copy.moment else None
+    ids = [first_copy.broker_id, second_copy.broker_id]
+    moments = None if first_copy.moment == second_copy.moment else [first_copy.moment, second_copy.moment]
     whose: Row = {
         "topic": partition.topic,
         "partition": partition.partition,
@@ -267,12 +267,14 @@ def _pair_rows(
 def _different(first: Lineage, second: Lineage, point: int, end: int) -> Iterator[tuple[int, int]]:
     """The ranges in which two lineages give different epochs."""
     start: int | None = point
-    for at in sorted({offset for _, offset in (*first.epochs, *second.epochs) if point < offset < end}):
-        one, other = first.epoch_at(at), second.epoch_at(at)
-        if start is None and None not in (one, other) and one != other:
-            start = at
-        elif start is not None and one == other:
-            yield start, at
+    for offset in sorted(
+        {start_offset for _, start_offset in (*first.epochs, *second.epochs) if point < start_offset < end}
+    ):
+        first_epoch, second_epoch = first.epoch_at(offset), second.epoch_at(offset)
+        if start is None and None not in (first_epoch, second_epoch) and first_epoch != second_epoch:
+            start = offset
+        elif start is not None and first_epoch == second_epoch:
+            yield start, offset
             start = None
     if start is not None:
         yield start, end

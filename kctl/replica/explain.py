@@ -51,7 +51,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
             yield EXPLANATION(**whose, what="led", text=text)
         return
     variants = _variants(result, offset)
-    end = max(held.lineage.log_end_offset for held in result.facts.held)
+    end = max(held_copy.lineage.log_end_offset for held_copy in result.facts.held_copies)
     if not variants and offset >= end:
         search.report(
             KctlError(
@@ -78,7 +78,7 @@ class _Variant(Struct):
     content: Content | None
     epoch: int
     name: str = ""
-    held: list[HeldCopy] = field(default_factory=list)
+    held_copies: list[HeldCopy] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
 
     @property
@@ -90,37 +90,41 @@ class _Variant(Struct):
 def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
     facts = result.facts
     assert facts is not None
-    found: list[_Variant] = []
-    for held in facts.held:
-        for log, batches in batches_between(held.copy, offset, offset + 1):
+    variants: list[_Variant] = []
+    for held_copy in facts.held_copies:
+        for log, batches in batches_between(held_copy.copy, offset, offset + 1):
             records = contents(log, batches, range(len(batches)))
             content = next((content for at, content in records if at == offset), None)
             if content is None:
                 continue
             epoch = int(batches.leader_epoch[0])
-            same = [v for v in found if v.content == content and v.epoch == epoch]
+            same = [variant for variant in variants if variant.content == content and variant.epoch == epoch]
             if not same:
                 same = [_Variant(content, epoch)]
-                found += same
-            same[0].held.append(held)
+                variants += same
+            same[0].held_copies.append(held_copy)
     for loss in result.losses:
         if _contains(loss, offset):
-            _note_loss(found, loss, offset)
-    found.sort(key=lambda v: (v.epoch, v.timestamp))
-    for number, variant in enumerate(found):
-        variant.name = f"record {NAMES[number % len(NAMES)]}" if len(found) > 1 else "the record"
-    return found
+            _note_loss(variants, loss, offset)
+    variants.sort(key=lambda variant: (variant.epoch, variant.timestamp))
+    for number, variant in enumerate(variants):
+        variant.name = f"record {NAMES[number % len(NAMES)]}" if len(variants) > 1 else "the record"
+    return variants
 
 
-def _note_loss(found: list[_Variant], loss: Loss, offset: int) -> None:
+def _note_loss(variants: list[_Variant], loss: Loss, offset: int) -> None:
     """Attach a loss to the record that was lost: one that a copy still holds, else a new variant without content."""
-    parts = [part.held for part in loss.parts if part.from_offset <= offset < part.to_offset]
-    lost = [variant for variant in found if any(held in parts for held in variant.held)]
+    losing_copies = [part.held_copy for part in loss.parts if part.from_offset <= offset < part.to_offset]
+    lost = [
+        variant
+        for variant in variants
+        if any(held_copy in losing_copies for held_copy in variant.held_copies)
+    ]
     for variant in lost:
         variant.losses.append(loss)
     if not lost:
         epoch = loss.drop.written_in_epoch
-        found.append(_Variant(None, -1 if epoch is None else epoch, losses=[loss]))
+        variants.append(_Variant(None, -1 if epoch is None else epoch, losses=[loss]))
 
 
 def _time(millis: int | None) -> str | None:
@@ -138,15 +142,19 @@ def _time(millis: int | None) -> str | None:
 
 def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> Iterator[Row]:
     for variant in variants:
-        led = facts.leaders.of(variant.epoch) if variant.epoch >= 0 else None
+        term = facts.leaders.of(variant.epoch) if variant.epoch >= 0 else None
         if variant.epoch < 0 and variant.timestamp >= 0:
-            before = [o for o in facts.leaders.known if o.from_ms is None or o.from_ms <= variant.timestamp]
-            led = before[-1] if before else None
-        leader = led.leader_id if led else None
+            before = [
+                earlier
+                for earlier in facts.leaders.known
+                if earlier.from_ms is None or earlier.from_ms <= variant.timestamp
+            ]
+            term = before[-1] if before else None
+        leader = term.leader_id if term else None
         by = "an unknown leader" if leader is None else f"broker {leader}"
-        epoch = led.leader_epoch if led else variant.epoch
+        epoch = term.leader_epoch if term else variant.epoch
         in_epoch = f" in leader epoch {epoch}" if epoch >= 0 else ""
-        proof: Mapping[str, object] = led.proofs[0] if led and led.proofs else {}
+        proof: Mapping[str, object] = term.proofs[0] if term and term.proofs else {}
         yield EXPLANATION(
             what="written",
             text=f"{variant.name}{_remark(variant, offset)} was written by {by}{in_epoch}",
@@ -160,7 +168,7 @@ def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> It
 
 def _remark(variant: _Variant, offset: int) -> str:
     """The words to add for a record that no copy holds; "" for one that a copy holds."""
-    if variant.held:
+    if variant.held_copies:
         return ""
     is_sure = any(_is_sure(loss, offset) for loss in variant.losses)
     return ", of which no copy is left," if is_sure else ", if there was one,"
@@ -169,26 +177,31 @@ def _remark(variant: _Variant, offset: int) -> str:
 def _copies(
     facts: PartitionFacts, variants: list[_Variant], offset: int, moments: Sequence[Moment]
 ) -> Iterator[Row]:
-    holding = {id(held): variant for variant in variants for held in variant.held}
+    holding = {id(held_copy): variant for variant in variants for held_copy in variant.held_copies}
     order = {moment: index for index, moment in enumerate(moments)}
-    for held in sorted(facts.held, key=lambda h: (order[h.copy.moment], h.copy.broker_id)):
-        variant = holding.get(id(held))
-        lineage = held.lineage
+    for held_copy in sorted(
+        facts.held_copies, key=lambda held_copy: (order[held_copy.copy.moment], held_copy.copy.broker_id)
+    ):
+        variant = holding.get(id(held_copy))
+        lineage = held_copy.lineage
         if variant is not None:
-            what, text = "copy", f"{held.copy.who} holds {variant.name}"
+            what, text = "copy", f"{held_copy.copy.who} holds {variant.name}"
         elif offset >= lineage.log_end_offset:
-            what, text = "absent", f"{held.copy.who} ends at {lineage.log_end_offset}"
+            what, text = "absent", f"{held_copy.copy.who} ends at {lineage.log_end_offset}"
         elif offset < (lineage.local_log_start_offset or 0):
-            what, text = "absent", f"{held.copy.who} begins at {lineage.local_log_start_offset}: retention"
+            what, text = (
+                "absent",
+                f"{held_copy.copy.who} begins at {lineage.local_log_start_offset}: retention",
+            )
         else:
-            what, text = "absent", f"{held.copy.who} has no record at it: compaction, damage or a hole"
+            what, text = "absent", f"{held_copy.copy.who} has no record at it: compaction, damage or a hole"
         yield EXPLANATION(
             what=what,
             text=text,
-            broker_id=held.copy.broker_id,
-            moment=held.copy.moment,
+            broker_id=held_copy.copy.broker_id,
+            moment=held_copy.copy.moment,
             leader_epoch=variant.epoch if variant and variant.epoch >= 0 else None,
-            file=held.copy.place.file,
+            file=held_copy.copy.place.file,
         )
 
 
@@ -197,7 +210,7 @@ def _committed(
 ) -> Iterator[Row]:
     """The first line and the first checkpoint with a high watermark above the offset, for each record."""
     for variant in variants:
-        brokers = {held.copy.broker_id for held in variant.held}
+        brokers = {held_copy.copy.broker_id for held_copy in variant.held_copies}
         note = _first_line(facts, variant, brokers, offset, is_contested=len(variants) > 1)
         if note is not None:
             yield EXPLANATION(
@@ -208,15 +221,17 @@ def _committed(
                 file=note.proof.get("file"),
                 line=note.proof.get("line"),
             )
-        for held in sorted(variant.held, key=lambda h: search.order.index(h.copy.moment)):
-            mark = held.copy.checkpoint("high_watermark")
-            if mark is not None and mark > offset:
+        for held_copy in sorted(
+            variant.held_copies, key=lambda held_copy: search.order.index(held_copy.copy.moment)
+        ):
+            high_watermark = held_copy.copy.checkpoint("high_watermark")
+            if high_watermark is not None and high_watermark > offset:
                 yield EXPLANATION(
                     what="committed",
-                    text=f"{variant.name} was committed by then: the checkpoint of {held.copy.who} has high watermark {mark}",
-                    broker_id=held.copy.broker_id,
-                    moment=held.copy.moment,
-                    file=_checkpoint_file(search, held),
+                    text=f"{variant.name} was committed by then: the checkpoint of {held_copy.copy.who} has high watermark {high_watermark}",
+                    broker_id=held_copy.copy.broker_id,
+                    moment=held_copy.copy.moment,
+                    file=_checkpoint_file(search, held_copy),
                 )
                 break
 
@@ -241,8 +256,8 @@ def _first_line(
     return None
 
 
-def _checkpoint_file(search: LossSearch, held: HeldCopy) -> str | None:
-    log_dir = held.copy.replica.log_dir
+def _checkpoint_file(search: LossSearch, held_copy: HeldCopy) -> str | None:
+    log_dir = held_copy.copy.replica.log_dir
     return search.evidence.place_of(Path(log_dir.path) / "replication-offset-checkpoint", log_dir.root).file
 
 
@@ -254,9 +269,13 @@ def _ending(result: PartitionLosses, variants: list[_Variant], offset: int) -> I
             yield from _lost(loss, variant.name if len(variants) > 1 else "", offset)
     present = facts.present
     assert present.lineage is not None
-    led = [v for v in variants if any(held.copy is present.copy for held in v.held)]
-    if led and len(variants) > 1:
-        text = f"{led[0].name} is in the present lineage"
+    present_variants = [
+        variant
+        for variant in variants
+        if any(held_copy.copy is present.copy for held_copy in variant.held_copies)
+    ]
+    if present_variants and len(variants) > 1:
+        text = f"{present_variants[0].name} is in the present lineage"
     elif any(variant.losses for variant in variants):
         return
     elif offset < present.lineage.log_start_offset:
@@ -276,20 +295,22 @@ def _contains(loss: Loss, offset: int) -> bool:
 
 def _is_sure(loss: Loss, offset: int) -> bool:
     """Whether it is known that the loss reached so far; one without an end was seen up to some offset."""
-    seen = [one.to_offset for one in (*loss.replaced, *loss.missing) if one.to_offset is not None]
-    return loss.to_offset is not None or offset < max(seen, default=loss.from_offset + 1)
+    known_ends = [
+        offsets.to_offset for offsets in (*loss.replaced, *loss.missing) if offsets.to_offset is not None
+    ]
+    return loss.to_offset is not None or offset < max(known_ends, default=loss.from_offset + 1)
 
 
 def _lost(loss: Loss, name: str, offset: int) -> Iterator[Row]:
     drop = loss.drop
-    led = "an unknown leadership" if drop.leader is None else f"broker {drop.leader}"
+    leader = "an unknown leadership" if drop.leader is None else f"broker {drop.leader}"
     epoch = "" if drop.leader_epoch is None else f" in leader epoch {drop.leader_epoch}"
     what = f"{name}, {loss.loss_class}:" if name else f"{loss.loss_class}:"
     if not _is_sure(loss, offset):
         what += f" what began at {loss.from_offset} was"
     yield EXPLANATION(
         what="lost",
-        text=f"{what} dropped by {led}{epoch}; {CAUSES[str(drop.cause)]}"
+        text=f"{what} dropped by {leader}{epoch}; {CAUSES[str(drop.cause)]}"
         + ("" if _is_sure(loss, offset) else "; no evidence says how far it reached"),
         broker_id=drop.leader,
         leader_epoch=drop.leader_epoch,

@@ -61,25 +61,27 @@ def assign(entries: Entries, epoch: int, start: int, how: Assign = Assign.REPLAC
 
     Raises ValueError for a negative epoch or offset, as Kafka does.
     """
-    kept = list(entries)
-    place(kept, epoch, start, how)
-    return tuple(kept)
+    placed = list(entries)
+    place(placed, epoch, start, how)
+    return tuple(placed)
 
 
 def place(
-    kept: list[tuple[int, int]], epoch: int, start: int, how: Assign = Assign.REPLACE_CONFLICTS
+    entries: list[tuple[int, int]], epoch: int, start: int, how: Assign = Assign.REPLACE_CONFLICTS
 ) -> None:
     """The same to a list of entries."""
     if epoch < 0 or start < 0:
         raise ValueError(f"invalid leader epoch entry {epoch}@{start}")
-    last_epoch, last_start = kept[-1] if kept else (UNDEFINED, UNDEFINED)
+    last_epoch, last_start = entries[-1] if entries else (UNDEFINED, UNDEFINED)
     if how is Assign.IGNORE_CONFLICTS and not (epoch > last_epoch and start >= last_start):
         return
     if epoch == last_epoch and start >= last_start:
         return
-    while kept and how is Assign.REPLACE_CONFLICTS and (kept[-1][0] >= epoch or kept[-1][1] >= start):
-        kept.pop()
-    kept.append((epoch, start))
+    while (
+        entries and how is Assign.REPLACE_CONFLICTS and (entries[-1][0] >= epoch or entries[-1][1] >= start)
+    ):
+        entries.pop()
+    entries.append((epoch, start))
 
 
 def truncate_from_end(entries: Entries, offset: int) -> Entries:
@@ -104,10 +106,10 @@ def entries_in_range(entries: Entries, start: int, end: int) -> Entries:
 
 def loaded(lines: Iterable[tuple[int, int]]) -> Entries:
     """What a broker from 2.0.1 on has in memory after reading these lines of a file, in their order."""
-    kept: list[tuple[int, int]] = []
+    entries: list[tuple[int, int]] = []
     for epoch, start in lines:
-        place(kept, epoch, start)
-    return tuple(kept)
+        place(entries, epoch, start)
+    return tuple(entries)
 
 
 def end_offset_for(

@@ -10,8 +10,8 @@ import random
 from collections.abc import Iterator, Sequence
 
 from formats.values import Struct
-from kctl.replication.rules import Rules
-from kctl.replication.scenario import Run, Step
+from kctl.replication.rules import ReplicationRules
+from kctl.replication.scenario import ScenarioRun, Step
 
 EPISODE = 40  # steps until a new partition is started
 SHORTENED = 10  # so many sequences are made short; there may be thousands
@@ -43,58 +43,70 @@ Broken = tuple[str, int, str | None, tuple[int, ...]]
 
 
 def explore(
-    rules: Rules, *, steps: int, seed: int, brokers: Sequence[int] = (1, 2, 3), power_failures: bool = False
+    rules: ReplicationRules,
+    *,
+    steps: int,
+    seed: int,
+    brokers: Sequence[int] = (1, 2, 3),
+    power_failures: bool = False,
 ) -> Iterator[Violation]:
     """Broken promises within so many random steps; the first ten with their sequences as short as they get."""
     choose = random.Random(seed)
-    some, taken = brokers, list[Step]()
-    run, found = Run.start(rules, some, unclean=False), 0
+    brokers_used, steps_taken = brokers, list[Step]()
+    run, violations = ScenarioRun.start(rules, brokers_used, unclean=False), 0
     for number in range(1, steps + 1):
         step = _random_step(choose, run, power_failures)
-        taken.append(step)
+        steps_taken.append(step)
         run.take(step)
         broken = _broken(run)
         if broken is not None:
-            found += 1
-            short = tuple(taken)
-            if found <= SHORTENED:
-                short, broken = _shortened(rules, some, short, broken)
+            violations += 1
+            short = tuple(steps_taken)
+            if violations <= SHORTENED:
+                short, broken = _shortened(rules, brokers_used, short, broken)
             yield Violation(*broken, short, number)
-        if broken is not None or len(taken) >= EPISODE:
-            some, taken = (brokers if choose.random() < 0.3 else brokers[:2]), []
-            run = Run.start(rules, some, unclean=False)
+        if broken is not None or len(steps_taken) >= EPISODE:
+            brokers_used, steps_taken = (brokers if choose.random() < 0.3 else brokers[:2]), []
+            run = ScenarioRun.start(rules, brokers_used, unclean=False)
 
 
-def _random_step(choose: random.Random, run: Run, power_failures: bool) -> Step:
+def _random_step(choose: random.Random, run: ScenarioRun, power_failures: bool) -> Step:
     """A step that can do something now; most of the time brokers are up and fetch."""
     replicas, leader = run.partition.replicas, run.partition.leader
-    up = [b for b, r in replicas.items() if r.up]
-    down = [b for b, r in replicas.items() if not r.up]
-    followers = [b for b in up if b != leader]
-    who = {"fetch": followers if run.leads else [], "crash": up, "restart": down, "shrink-isr": followers}
-    possible = [do for do in WEIGHTS if who.get(do, up if do in ("flush", "checkpoint") else [0])]
-    do = choose.choices(possible, [WEIGHTS[name] for name in possible])[0]
-    if do == "crash" and power_failures and choose.random() < 0.5:
+    up = [broker_id for broker_id, replica in replicas.items() if replica.up]
+    down = [broker_id for broker_id, replica in replicas.items() if not replica.up]
+    followers = [broker_id for broker_id in up if broker_id != leader]
+    who = {
+        "fetch": followers if run.leading_replica else [],
+        "crash": up,
+        "restart": down,
+        "shrink-isr": followers,
+    }
+    possible = [
+        action for action in WEIGHTS if who.get(action, up if action in ("flush", "checkpoint") else [0])
+    ]
+    action = choose.choices(possible, [WEIGHTS[name] for name in possible])[0]
+    if action == "crash" and power_failures and choose.random() < 0.5:
         return Step("power-failure", tuple(choose.sample(up, choose.randint(1, len(up)))))
-    if do in ("produce", "elect"):
-        return Step(do, count=choose.randint(1, 2) if do == "produce" else 1)
-    return Step(do, (choose.choice(who.get(do, up)),))
+    if action in ("produce", "elect"):
+        return Step(action, count=choose.randint(1, 2) if action == "produce" else 1)
+    return Step(action, (choose.choice(who.get(action, up)),))
 
 
-def _broken(run: Run) -> Broken | None:
+def _broken(run: ScenarioRun) -> Broken | None:
     if run.unclean_elections == 0:
         lost = run.lost()
         if lost:
             return "committed_record_lost", lost[0].offset, lost[0].record, (run.partition.leader,)
     differing = run.diverged(below_high_watermark=True)
-    if differing and run.leads is not None:
+    if differing and run.leading_replica is not None:
         pair, offset = next(iter(differing.items()))
         return "logs_differ_below_high_watermark", offset, None, pair
     return None
 
 
-def _outcome(rules: Rules, brokers: Sequence[int], steps: Sequence[Step]) -> Broken | None:
-    run = Run.start(rules, brokers, unclean=False)
+def _outcome(rules: ReplicationRules, brokers: Sequence[int], steps: Sequence[Step]) -> Broken | None:
+    run = ScenarioRun.start(rules, brokers, unclean=False)
     for step in steps:
         run.take(step)
         broken = _broken(run)
@@ -104,15 +116,15 @@ def _outcome(rules: Rules, brokers: Sequence[int], steps: Sequence[Step]) -> Bro
 
 
 def _shortened(
-    rules: Rules, brokers: Sequence[int], steps: tuple[Step, ...], broken: Broken
+    rules: ReplicationRules, brokers: Sequence[int], steps: tuple[Step, ...], broken: Broken
 ) -> tuple[tuple[Step, ...], Broken]:
     """The steps without those that are not needed to break the same promise, and how they break it."""
     index = len(steps) - 1
     while index >= 0:
         without = steps[:index] + steps[index + 1 :]
-        found = _outcome(rules, brokers, without)
-        if found is not None and found[0] == broken[0]:
-            broken = found
+        outcome = _outcome(rules, brokers, without)
+        if outcome is not None and outcome[0] == broken[0]:
+            broken = outcome
             steps, index = without, len(without)  # from the end again: what needed this one may go too
         index -= 1
     return steps, broken

@@ -17,7 +17,7 @@ from kctl.replication.truncation import Algorithm
 T = TypeVar("T")
 
 
-class Rules(NamedTuple):
+class ReplicationRules(NamedTuple):
     """The rules of one version. `halts_when_ahead`: a follower ahead of its leader ends its own process."""
 
     kafka_version: str
@@ -73,24 +73,24 @@ def parse_version(text: str) -> tuple[int, ...]:
     return numbers + (99,) * (whole - len(numbers))
 
 
-def _pick(table: tuple[tuple[tuple[int, ...], T], ...], have: tuple[int, ...]) -> T:
-    return next(rule for since, rule in table if have >= since)
+def _pick(table: tuple[tuple[tuple[int, ...], T], ...], version: tuple[int, ...]) -> T:
+    return next(rule for since, rule in table if version >= since)
 
 
-def rules_for(kafka_version: str) -> Rules:
+def rules_for(kafka_version: str) -> ReplicationRules:
     """The rules of a version, with its own inter-broker protocol and message format."""
-    have = parse_version(kafka_version)
-    return Rules(
+    version = parse_version(kafka_version)
+    return ReplicationRules(
         kafka_version=kafka_version,
-        algorithm=_pick(ALGORITHMS, have),
-        basis=_pick(BASES, have),
-        admission=_pick(ADMISSIONS, have),
-        assign=_pick(ASSIGNS, have),
-        answers=_pick(ANSWERS, have),
-        entry_at_election=have >= (2, 0, 1),
-        fetch_order=_pick(FETCH_ORDERS, have),
-        elects_by_isr_order=have < (0, 8, 2),
-        last_isr_member_always_stays=have >= (1, 1),
-        unclean_default=have < (0, 11),
-        halts_when_ahead=(0, 8, 2) <= have < (2, 0, 1),
+        algorithm=_pick(ALGORITHMS, version),
+        basis=_pick(BASES, version),
+        admission=_pick(ADMISSIONS, version),
+        assign=_pick(ASSIGNS, version),
+        answers=_pick(ANSWERS, version),
+        entry_at_election=version >= (2, 0, 1),
+        fetch_order=_pick(FETCH_ORDERS, version),
+        elects_by_isr_order=version < (0, 8, 2),
+        last_isr_member_always_stays=version >= (1, 1),
+        unclean_default=version < (0, 11),
+        halts_when_ahead=(0, 8, 2) <= version < (2, 0, 1),
     )

@@ -18,7 +18,7 @@ from kctl.cluster.election_rules import Elected, elect_offline, remove_from_isr
 from kctl.cluster.state import NO_LEADER
 from kctl.errors import BadValue, UnreadableFile, reason_of
 from kctl.files import read_text
-from kctl.replication.rules import Rules
+from kctl.replication.rules import ReplicationRules
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
 from kctl.replication.truncation import Truncation
 
@@ -60,7 +60,7 @@ class Promise(NamedTuple):
     record: str
 
 
-class Run(Struct):
+class ScenarioRun(Struct):
     """A scenario under way: the partition, what was promised, and whether an election was unclean."""
 
     partition: SimulatedPartition
@@ -72,11 +72,13 @@ class Run(Struct):
     note: str = ""
 
     @classmethod
-    def start(cls, rules: Rules, brokers: Sequence[int], unclean: bool | None = None) -> Run:
+    def start(
+        cls, rules: ReplicationRules, brokers: Sequence[int], unclean: bool | None = None
+    ) -> ScenarioRun:
         """A new partition: all brokers in the ISR, the first one leads in epoch 0."""
         partition = SimulatedPartition(
             rules,
-            {b: SimulatedReplica() for b in brokers},
+            {broker_id: SimulatedReplica() for broker_id in brokers},
             isr=tuple(brokers),
             unclean_enabled=rules.unclean_default if unclean is None else unclean,
         )
@@ -84,7 +86,7 @@ class Run(Struct):
         return cls(partition, tuple(brokers))
 
     @property
-    def leads(self) -> SimulatedReplica | None:
+    def leading_replica(self) -> SimulatedReplica | None:
         """The leader's replica while it is up."""
         leader = self.partition.leader
         replica = self.partition.replicas.get(leader)
@@ -106,32 +108,36 @@ class Run(Struct):
         return self._missing(self.acknowledged)
 
     def _missing(self, promises: Iterable[Promise]) -> list[Promise]:
-        leader = self.leads
-        return [p for p in promises if leader and leader.log[p.offset : p.offset + 1] != [p.record]]
+        leader = self.leading_replica
+        return [
+            promise
+            for promise in promises
+            if leader and leader.log[promise.offset : promise.offset + 1] != [promise.record]
+        ]
 
     def diverged(self, *, below_high_watermark: bool = False) -> dict[tuple[int, int], int]:
         """Pairs of brokers that are up, and the first offset at which they hold different records."""
-        found = {}
+        first_differences = {}
         live = [(b, r) for b, r in sorted(self.partition.replicas.items()) if r.up]
-        for index, (one, first) in enumerate(live):
-            for other, second in live[index + 1 :]:
+        for index, (first_id, first) in enumerate(live):
+            for second_id, second in live[index + 1 :]:
                 end = min(first.log_end_offset, second.log_end_offset)
                 if below_high_watermark:
                     end = min(end, first.high_watermark, second.high_watermark)
-                differing = (o for o in range(end) if first.log[o] != second.log[o])
-                offset = next(differing, None)
-                if offset is not None:
-                    found[one, other] = offset
-        return found
+                differing = (offset for offset in range(end) if first.log[offset] != second.log[offset])
+                first_difference = next(differing, None)
+                if first_difference is not None:
+                    first_differences[first_id, second_id] = first_difference
+        return first_differences
 
     def _record_promises(self) -> None:
-        leader = self.leads
+        leader = self.leading_replica
         if leader is not None:
             for offset in range(leader.high_watermark):
                 self.committed.setdefault(offset, leader.log[offset])
 
     def _produce(self, step: Step) -> None:
-        leader = self.leads
+        leader = self.leading_replica
         if leader is None:
             self.note = "refused: no leader"
             return
@@ -144,14 +150,14 @@ class Run(Struct):
     def _fetch(self, step: Step) -> None:
         (broker_id,) = step.brokers
         replica = self.partition.replicas[broker_id]
-        if self.leads is None or not replica.up or broker_id == self.partition.leader:
+        if self.leading_replica is None or not replica.up or broker_id == self.partition.leader:
             self.note = "nothing to fetch from"
             return
         for _ in range(step.count):
-            fetched = self.partition.fetch(broker_id, step.limit)
-            if fetched.action:
-                at = "" if fetched.truncate_to is None else f" {fetched.truncate_to}"
-                self.note = f"OFFSET_OUT_OF_RANGE: {fetched.action.replace('_', ' ')}{at}"
+            fetch = self.partition.fetch(broker_id, step.limit)
+            if fetch.action:
+                at = "" if fetch.truncate_to is None else f" {fetch.truncate_to}"
+                self.note = f"OFFSET_OUT_OF_RANGE: {fetch.action.replace('_', ' ')}{at}"
             if not replica.up:
                 return
 
@@ -169,7 +175,7 @@ class Run(Struct):
             self.note = "is up"
             return
         self.partition.load(broker_id)
-        if self.leads is not None and self.partition.leader != broker_id:
+        if self.leading_replica is not None and self.partition.leader != broker_id:
             self._follow(broker_id)
         else:
             self._elect(step, also_dead=broker_id)
@@ -183,7 +189,7 @@ class Run(Struct):
             self._take_out([b for b in part.isr if not part.replicas[b].up])
         elif part.leader != NO_LEADER:  # all at once: the stored ISR stays
             part.leader, part.leader_epoch = NO_LEADER, part.leader_epoch + 1
-        if self.leads is not None:
+        if self.leading_replica is not None:
             part.advance()
             return
         live = [b for b, r in part.replicas.items() if r.up]
@@ -224,8 +230,8 @@ class Run(Struct):
 
     def _follow(self, broker_id: int) -> None:
         before = self.partition.replicas[broker_id].log_end_offset
-        found: Truncation = self.partition.become_follower(broker_id)
-        cut = found.follower.log_end_offset
+        truncation: Truncation = self.partition.become_follower(broker_id)
+        cut = truncation.follower.log_end_offset
         if cut < before:
             self.note = "; ".join(filter(None, (self.note, f"broker {broker_id} truncates to {cut}")))
 
@@ -242,13 +248,13 @@ class Run(Struct):
     def _shrink_isr(self, step: Step) -> None:
         part = self.partition
         part.isr = tuple(b for b in part.isr if b not in step.brokers or b == part.leader)
-        if self.leads is not None:
+        if self.leading_replica is not None:
             part.advance()
 
 
-def play(scenario: Scenario, rules: Rules) -> Iterator[tuple[int, Step | None, str, Run]]:
+def play(scenario: Scenario, rules: ReplicationRules) -> Iterator[tuple[int, Step | None, str, ScenarioRun]]:
     """The run after each step, the start first: number, step, what came of it, and the state."""
-    run = Run.start(rules, scenario.brokers, scenario.unclean_leader_election_enable)
+    run = ScenarioRun.start(rules, scenario.brokers, scenario.unclean_leader_election_enable)
     yield 0, None, "", run
     for number, step in enumerate(scenario.steps, 1):
         note = run.take(step)
@@ -278,8 +284,8 @@ def built_in_names() -> list[str]:
 def read_scenario(name_or_path: str) -> Scenario:
     """A built-in scenario by name, or one from a TOML file. Raises UnreadableFile or BadValue."""
     if name_or_path in built_in_names():
-        found = resources.files("kctl.replication") / "scenarios" / f"{name_or_path}.toml"
-        return parse_scenario(name_or_path, found.read_text(encoding="utf-8"))
+        resource = resources.files("kctl.replication") / "scenarios" / f"{name_or_path}.toml"
+        return parse_scenario(name_or_path, resource.read_text(encoding="utf-8"))
     path = Path(name_or_path)
     try:
         text = read_text(path, LARGEST, follow=True)
@@ -308,40 +314,44 @@ def parse_scenario(name: str, text: str) -> Scenario:
     unclean = table.get("unclean_leader_election_enable")
     if unclean is not None and not isinstance(unclean, bool):
         raise BadValue(f"{name}: unclean_leader_election_enable must be true or false, not {unclean!r}")
-    given = table.get("steps", [])
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+    step_tables = table.get("steps", [])
+    if not isinstance(step_tables, list) or not all(
+        isinstance(step_table, dict) for step_table in step_tables
+    ):
         raise BadValue(f"{name}: steps must be tables [[steps]]")
-    if not given:
+    if not step_tables:
         raise BadValue(f"{name}: it has no [[steps]]")
-    steps = tuple(_step(name, number, one, brokers) for number, one in enumerate(given, 1))
+    steps = tuple(
+        _step(name, number, step_table, brokers) for number, step_table in enumerate(step_tables, 1)
+    )
     return Scenario(name, str(table.get("description", "")), tuple(brokers), steps, unclean)
 
 
 def _are_ids(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
+    return isinstance(value, list) and all(type(broker_id) is int and broker_id >= 0 for broker_id in value)
 
 
-def _step(name: str, number: int, given: dict[str, Any], brokers: list[int]) -> Step:
+def _step(name: str, number: int, step_table: dict[str, Any], brokers: list[int]) -> Step:
     where = f"{name}: step {number}"
-    do = given.get("do")
+    do = step_table.get("do")
     if not isinstance(do, str) or do not in STEPS:
         raise BadValue(f"{where}: do must be one of {', '.join(STEPS)}, not {do!r}")
-    unknown = set(given) - {"do"} - set(STEPS[do])
-    missing = {key for key, must in STEPS[do].items() if must} - set(given)
+    unknown = set(step_table) - {"do"} - set(STEPS[do])
+    missing = {key for key, must in STEPS[do].items() if must} - set(step_table)
     if unknown or missing:
         raise BadValue(
             f"{where}: {do} has no key {min(unknown)!r}"
             if unknown
             else f"{where}: {do} needs {min(missing)!r}"
         )
-    ids = given.get("brokers", [given["broker"]] if "broker" in given else [])
+    ids = step_table.get("brokers", [step_table["broker"]] if "broker" in step_table else [])
     if not _are_ids(ids) or not set(ids) <= set(brokers):
         raise BadValue(f"{where}: no such broker {ids!r}")
-    count = given.get("rounds", given.get("count", 1))
-    limit = given.get("limit")
-    records = given.get("records", [])
+    count = step_table.get("rounds", step_table.get("count", 1))
+    limit = step_table.get("limit")
+    records = step_table.get("records", [])
     if type(count) is not int or not 0 < count <= 1000 or (limit is not None and type(limit) is not int):
         raise BadValue(f"{where}: count, rounds and limit are whole numbers, count at most 1000")
-    if not isinstance(records, list) or not all(isinstance(r, str) for r in records):
+    if not isinstance(records, list) or not all(isinstance(record, str) for record in records):
         raise BadValue(f"{where}: records must be a list of names, not {records!r}")
     return Step(do, tuple(ids), tuple(records), count, limit)

@@ -19,8 +19,8 @@ from kctl.replication.high_watermark import (
     leader_high_watermark,
     may_join_isr,
 )
-from kctl.replication.rules import Rules
-from kctl.replication.truncation import Algorithm, ReplicaLog, Truncation, out_of_range, truncate
+from kctl.replication.rules import ReplicationRules
+from kctl.replication.truncation import Algorithm, ReplicaState, Truncation, out_of_range, truncate
 
 LONG_AGO_MS = -(10**12)
 
@@ -42,19 +42,19 @@ class SimulatedReplica(Struct):
         """The offset that the next record gets."""
         return len(self.log)
 
-    def as_log(self) -> ReplicaLog:
+    def state(self) -> ReplicaState:
         """The replica as the truncation rules take it."""
-        return ReplicaLog(self.epochs, len(self.log), self.high_watermark)
+        return ReplicaState(self.epochs, len(self.log), self.high_watermark)
 
-    def cut(self, left: ReplicaLog) -> None:
+    def cut(self, remaining: ReplicaState) -> None:
         """Keep what truncation left."""
-        del self.log[left.log_end_offset :], self.written_in[left.log_end_offset :]
-        self.epochs, self.high_watermark = left.epochs, left.high_watermark
+        del self.log[remaining.log_end_offset :], self.written_in[remaining.log_end_offset :]
+        self.epochs, self.high_watermark = remaining.epochs, remaining.high_watermark
         self.flushed = min(self.flushed, len(self.log))
         self.checkpointed = min(self.checkpointed, len(self.log))
 
 
-class Fetched(Struct, frozen=True):
+class SimulatedFetch(Struct, frozen=True):
     """How a fetch ended: "" for data, else what the follower did after OFFSET_OUT_OF_RANGE."""
 
     records: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Fetched(Struct, frozen=True):
 class SimulatedPartition(Struct):
     """The replicas, who leads in which epoch, and the ISR as stored; `remote` is what the leader knows."""
 
-    rules: Rules
+    rules: ReplicationRules
     replicas: dict[int, SimulatedReplica]
     leader: int = -1
     leader_epoch: int = 0
@@ -88,9 +88,9 @@ class SimulatedPartition(Struct):
         """A broker follows the present leader: it truncates now, by its version's rule."""
         replica, leader = self.replicas[broker_id], self.replicas[self.leader]
         replica.up = True
-        found = truncate(replica.as_log(), leader.as_log(), self.rules.algorithm, self.rules.answers)
-        replica.cut(found.follower)
-        return found
+        truncation = truncate(replica.state(), leader.state(), self.rules.algorithm, self.rules.answers)
+        replica.cut(truncation.follower)
+        return truncation
 
     def append(self, names: Sequence[str]) -> None:
         """The leader takes records."""
@@ -98,7 +98,7 @@ class SimulatedPartition(Struct):
         self._append(leader, names, [self.leader_epoch] * len(names))
         self.advance()
 
-    def fetch(self, broker_id: int, limit: int | None = None) -> Fetched:
+    def fetch(self, broker_id: int, limit: int | None = None) -> SimulatedFetch:
         """One round of FETCH; the leader learns the follower's log end, the follower the high watermark."""
         follower, leader = self.replicas[broker_id], self.replicas[self.leader]
         offset, before = follower.log_end_offset, leader.high_watermark
@@ -119,7 +119,7 @@ class SimulatedPartition(Struct):
         follower.high_watermark = follower_high_watermark(
             log_end_offset=follower.log_end_offset, leader_high_watermark=shown, log_start_offset=0
         )
-        return Fetched(records)
+        return SimulatedFetch(records)
 
     def advance(self) -> None:
         """Let the leader's high watermark move as far as its rule allows."""
@@ -140,12 +140,12 @@ class SimulatedPartition(Struct):
         replica = self.replicas[broker_id]
         replica.up = False
         if power:
-            kept = max(replica.flushed, 0)
+            flushed = max(replica.flushed, 0)
             replica.cut(
-                ReplicaLog(
-                    tuple(e for e in replica.epochs if e[1] < max(kept, 1)),
-                    kept,
-                    min(replica.high_watermark, kept),
+                ReplicaState(
+                    tuple(e for e in replica.epochs if e[1] < max(flushed, 1)),
+                    flushed,
+                    min(replica.high_watermark, flushed),
                 )
             )
 
@@ -177,12 +177,12 @@ class SimulatedPartition(Struct):
         ):
             self.isr = (*self.isr, broker_id)
 
-    def _out_of_range(self, follower: SimulatedReplica, leader: SimulatedReplica) -> Fetched:
+    def _out_of_range(self, follower: SimulatedReplica, leader: SimulatedReplica) -> SimulatedFetch:
         if self.rules.halts_when_ahead and not self.unclean_enabled:
             follower.halted = True
             follower.up = False
-            return Fetched(action="broker_halts", truncate_to=None)
+            return SimulatedFetch(action="broker_halts", truncate_to=None)
         step = out_of_range(follower.log_end_offset, 0, leader.log_end_offset)
         if step.truncate_to is not None:
-            follower.cut(follower.as_log().cut_to(step.truncate_to))
-        return Fetched(action=step.action, truncate_to=step.truncate_to)
+            follower.cut(follower.state().cut_to(step.truncate_to))
+        return SimulatedFetch(action=step.action, truncate_to=step.truncate_to)

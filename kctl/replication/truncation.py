@@ -36,7 +36,7 @@ class Algorithm(enum.StrEnum):
     FETCH = "fetch_diverging_epoch"
 
 
-class Reason(enum.StrEnum):
+class TruncationReason(enum.StrEnum):
     """Why a follower truncates to where it does."""
 
     COMMON_EPOCH = "common_epoch"
@@ -52,7 +52,7 @@ class Reason(enum.StrEnum):
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
-class ReplicaLog(Struct, frozen=True):
+class ReplicaState(Struct, frozen=True):
     """A replica's epochs, extent and high watermark."""
 
     epochs: Entries
@@ -60,7 +60,7 @@ class ReplicaLog(Struct, frozen=True):
     high_watermark: int = 0
     log_start_offset: int = 0
 
-    def cut_to(self, offset: int) -> ReplicaLog:
+    def cut_to(self, offset: int) -> ReplicaState:
         """The replica after a truncation request; one at or above the end still drops epochs that start there."""
         end = min(offset, self.log_end_offset)
         return replace(
@@ -71,15 +71,15 @@ class ReplicaLog(Struct, frozen=True):
         )
 
 
-class Decision(NamedTuple):
+class TruncationDecision(NamedTuple):
     """Where to truncate, and whether the follower is done or must ask again."""
 
     truncate_to: int
     completed: bool
-    reason: Reason
+    reason: TruncationReason
 
 
-class Round(NamedTuple):
+class TruncationRound(NamedTuple):
     """One question and answer between a follower and its leader, and the cut that followed."""
 
     request_epoch: int | None
@@ -87,15 +87,15 @@ class Round(NamedTuple):
     answer: EpochEnd | str  # "data" or OFFSET_OUT_OF_RANGE where FETCH asks
     truncate_to: int | None
     completed: bool = True
-    reason: Reason | None = None
+    reason: TruncationReason | None = None
     mode: str | None = None
 
 
 class Truncation(NamedTuple):
     """How a follower comes into line with a leader: the rounds, and what is left before new data arrives."""
 
-    rounds: tuple[Round, ...]
-    follower: ReplicaLog
+    rounds: tuple[TruncationRound, ...]
+    follower: ReplicaState
 
 
 class OutOfRange(NamedTuple):
@@ -106,25 +106,27 @@ class OutOfRange(NamedTuple):
     fetch_from: int
 
 
-def decide(follower: ReplicaLog, answer: EpochEnd, initial_fetch_offset: int) -> Decision:
+def decide(follower: ReplicaState, answer: EpochEnd, initial_fetch_offset: int) -> TruncationDecision:
     """The follower's decision upon a leader's answer (KIP-279, 2.0 and later)."""
     end = follower.log_end_offset
     if answer.end_offset == UNDEFINED:
-        return Decision(initial_fetch_offset, True, Reason.LEADER_OFFSET_UNDEFINED)
+        return TruncationDecision(initial_fetch_offset, True, TruncationReason.LEADER_OFFSET_UNDEFINED)
     if answer.leader_epoch in (None, UNDEFINED):
-        return Decision(min(answer.end_offset, end), True, Reason.LEADER_EPOCH_UNDEFINED)
+        return TruncationDecision(min(answer.end_offset, end), True, TruncationReason.LEADER_EPOCH_UNDEFINED)
     assert answer.leader_epoch is not None
     own = end_offset_for(follower.epochs, end, answer.leader_epoch)
     if own.end_offset == UNDEFINED:
-        return Decision(min(answer.end_offset, end), True, Reason.NO_ENTRY)
+        return TruncationDecision(min(answer.end_offset, end), True, TruncationReason.NO_ENTRY)
     assert own.leader_epoch is not None
     if own.leader_epoch != answer.leader_epoch:
-        return Decision(min(own.end_offset, end), False, Reason.LEADER_EPOCH_UNKNOWN)
-    return Decision(min(own.end_offset, answer.end_offset, end), True, Reason.COMMON_EPOCH)
+        return TruncationDecision(min(own.end_offset, end), False, TruncationReason.LEADER_EPOCH_UNKNOWN)
+    return TruncationDecision(
+        min(own.end_offset, answer.end_offset, end), True, TruncationReason.COMMON_EPOCH
+    )
 
 
 def fetch_epoch_check(
-    leader: ReplicaLog, fetch_offset: int, last_fetched_epoch: int | None
+    leader: ReplicaState, fetch_offset: int, last_fetched_epoch: int | None
 ) -> EpochEnd | str:
     """The leader's answer to FETCH: "data", OFFSET_OUT_OF_RANGE, or the diverging epoch and its end.
 
@@ -154,7 +156,7 @@ def out_of_range(
 
 
 def truncate(
-    follower: ReplicaLog, leader: ReplicaLog, algorithm: Algorithm, answers: Answers | None = None
+    follower: ReplicaState, leader: ReplicaState, algorithm: Algorithm, answers: Answers | None = None
 ) -> Truncation:
     """What a follower does when it starts to follow this leader; nothing is fetched yet.
 
@@ -162,7 +164,7 @@ def truncate(
     """
     if algorithm is Algorithm.HIGH_WATERMARK or (not follower.epochs and algorithm is not Algorithm.KIP_101):
         cut = min(follower.high_watermark, follower.log_end_offset)
-        round_ = Round(None, None, "none", cut, True, Reason.OWN_HIGH_WATERMARK)
+        round_ = TruncationRound(None, None, "none", cut, True, TruncationReason.OWN_HIGH_WATERMARK)
         return Truncation((round_,), follower.cut_to(cut))
     if algorithm is Algorithm.KIP_101:
         return _one_question(follower, leader, answers or Answers.OFFSET_ONLY)
@@ -171,22 +173,25 @@ def truncate(
     return _fetch_until_data(follower, leader)
 
 
-def _one_question(follower: ReplicaLog, leader: ReplicaLog, answers: Answers) -> Truncation:
+def _one_question(follower: ReplicaState, leader: ReplicaState, answers: Answers) -> Truncation:
     latest = latest_epoch(follower.epochs)
-    asked = UNDEFINED if latest is None else latest
-    answer = end_offset_for(leader.epochs, leader.log_end_offset, asked, answers)
+    requested = UNDEFINED if latest is None else latest
+    answer = end_offset_for(leader.epochs, leader.log_end_offset, requested, answers)
     if answer.end_offset == UNDEFINED:
-        cut, reason = min(follower.high_watermark, follower.log_end_offset), Reason.LEADER_OFFSET_UNDEFINED
+        cut, reason = (
+            min(follower.high_watermark, follower.log_end_offset),
+            TruncationReason.LEADER_OFFSET_UNDEFINED,
+        )
     elif answer.end_offset >= follower.log_end_offset:
-        cut, reason = follower.log_end_offset, Reason.NO_TRUNCATION
+        cut, reason = follower.log_end_offset, TruncationReason.NO_TRUNCATION
     else:
-        cut, reason = answer.end_offset, Reason.LEADER_END_OFFSET
-    after = follower.cut_to(cut) if reason is not Reason.NO_TRUNCATION else follower
-    return Truncation((Round(asked, None, answer, cut, True, reason),), after)
+        cut, reason = answer.end_offset, TruncationReason.LEADER_END_OFFSET
+    after = follower.cut_to(cut) if reason is not TruncationReason.NO_TRUNCATION else follower
+    return Truncation((TruncationRound(requested, None, answer, cut, True, reason),), after)
 
 
-def _ask_until_common(follower: ReplicaLog, leader: ReplicaLog, answers: Answers) -> Truncation:
-    rounds: list[Round] = []
+def _ask_until_common(follower: ReplicaState, leader: ReplicaState, answers: Answers) -> Truncation:
+    rounds: list[TruncationRound] = []
     high_watermark = follower.high_watermark
     while True:
         latest = latest_epoch(follower.epochs)
@@ -195,31 +200,33 @@ def _ask_until_common(follower: ReplicaLog, leader: ReplicaLog, answers: Answers
         answer = end_offset_for(leader.epochs, leader.log_end_offset, latest, answers)
         decision = decide(follower, answer, high_watermark)
         follower = follower.cut_to(decision.truncate_to)
-        rounds.append(Round(latest, None, answer, *decision))
+        rounds.append(TruncationRound(latest, None, answer, *decision))
         if decision.completed:
             return Truncation(tuple(rounds), follower)
 
 
-def _fetch_until_data(follower: ReplicaLog, leader: ReplicaLog) -> Truncation:
-    rounds: list[Round] = []
+def _fetch_until_data(follower: ReplicaState, leader: ReplicaState) -> Truncation:
+    rounds: list[TruncationRound] = []
     while True:
         offset, latest = follower.log_end_offset, latest_epoch(follower.epochs)
         answer = fetch_epoch_check(leader, offset, latest)
         if answer == OUT_OF_RANGE:
             next_step = out_of_range(offset, leader.log_start_offset, leader.log_end_offset)
-            rounds.append(Round(latest, offset, answer, next_step.truncate_to, mode=next_step.action))
+            rounds.append(
+                TruncationRound(latest, offset, answer, next_step.truncate_to, mode=next_step.action)
+            )
             return Truncation(tuple(rounds), after_out_of_range(follower, next_step))
         if isinstance(answer, str):
-            rounds.append(Round(latest, offset, answer, None))
+            rounds.append(TruncationRound(latest, offset, answer, None))
             return Truncation(tuple(rounds), follower)
         decision = decide(follower, answer, offset)
-        rounds.append(Round(latest, offset, answer, *decision))
+        rounds.append(TruncationRound(latest, offset, answer, *decision))
         follower = follower.cut_to(decision.truncate_to)
 
 
-def after_out_of_range(follower: ReplicaLog, step: OutOfRange) -> ReplicaLog:
+def after_out_of_range(follower: ReplicaState, step: OutOfRange) -> ReplicaState:
     """A follower's log after this step."""
     if step.action == "truncate_fully_and_start_at":
         assert step.truncate_to is not None
-        return ReplicaLog((), step.truncate_to, step.truncate_to, step.truncate_to)
+        return ReplicaState((), step.truncate_to, step.truncate_to, step.truncate_to)
     return follower if step.truncate_to is None else follower.cut_to(step.truncate_to)

@@ -44,7 +44,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-class Missing(Struct, frozen=True):
+class MissingEvidence(Struct, frozen=True):
     """What kept a question from an answer about some subjects."""
 
     question: str
@@ -59,19 +59,19 @@ class Missing(Struct, frozen=True):
         return [self.question, ", ".join(self.subjects[:3]) + more, self.reason, self.what, self.get]
 
 
-class Answer(Struct, frozen=True):
+class AuditAnswer(Struct, frozen=True):
     """The first screen as values."""
 
     sentences: tuple[str, ...]
     severity: str  # error, warning, good; "" where nothing is known to be wrong and not all was judged
     commands: tuple[tuple[str, str], ...]  # what to run, and what it gives
     losses: tuple[Row, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingEvidence, ...]
     coverages: tuple[str, ...]
     unasked: tuple[str, ...]  # questions that no judgement answers
 
 
-def answer_of(tables: Tables, causes: Sequence[Incident]) -> Answer:
+def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     """The answer that the tables give."""
     losses = sorted(
         (row for cause in causes for row in cause.losses),
@@ -79,7 +79,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> Answer:
     )
     coverages, missing, wrong = _judged(tables)
     partitions = {key for cause in causes for key in cause.partitions}
-    amounts, places = _loud(tables, partitions)
+    amounts, places = _errors_and_warnings(tables, partitions)
     sentences = [cause.sentence() for cause in causes[:MOST_CAUSES]]
     if len(causes) > MOST_CAUSES:
         sentences.append(f"{count(len(causes) - MOST_CAUSES, 'more incident')} below.")
@@ -93,7 +93,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> Answer:
     ]
     sentences += _gaps(tables)
     if amounts:
-        sentences.append(_loud_sentence(amounts, len(places)))
+        sentences.append(_amounts_sentence(amounts, len(places)))
     if coverages and not sentences:
         sentences.append(audit_sentence((), coverages))
     elif open_ := [
@@ -117,7 +117,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> Answer:
     severity = "error" if is_wrong else "warning" if causes or amounts else ""
     if not severity and coverages and not missing and not undone:
         severity = "good"
-    return Answer(
+    return AuditAnswer(
         tuple(sentences), severity, tuple(_commands(tables, losses, causes, missing)), tuple(losses), tuple(missing),
         tuple(f"{_capital(coverage_sentence(coverage))}." for coverage in coverages),
         tuple(question for question in ANSWERS if question not in {coverage["question"] for coverage in coverages}),
@@ -128,7 +128,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _loud(tables: Tables, of_incidents: set[Key]) -> tuple[Counter[tuple[str, str]], set[Key]]:
+def _errors_and_warnings(tables: Tables, of_incidents: set[Key]) -> tuple[Counter[tuple[str, str]], set[Key]]:
     """Errors and warnings that follow from no incident, by severity and code; and the partitions that have them."""
     amounts: Counter[tuple[str, str]] = Counter()
     places: set[Key] = set()
@@ -140,9 +140,9 @@ def _loud(tables: Tables, of_incidents: set[Key]) -> tuple[Counter[tuple[str, st
     return amounts, places
 
 
-def _loud_sentence(amounts: Counter[tuple[str, str]], partitions: int) -> str:
+def _amounts_sentence(amounts: Counter[tuple[str, str]], partitions: int) -> str:
     """`34 errors and 2 warnings in 12 partitions, most often remote-object-missing (7), ...`."""
-    said = [
+    amount_words = [
         count(total, noun)
         for noun in ("error", "warning")
         if (total := sum(amount for (severity, _), amount in amounts.items() if severity == noun))
@@ -151,7 +151,7 @@ def _loud_sentence(amounts: Counter[tuple[str, str]], partitions: int) -> str:
     often = sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))
     codes = ", ".join(f"{code} ({amounts[severity, code]:,})" for severity, code in often[:MOST_CODES])
     is_all = len(often) <= MOST_CODES
-    return f"{' and '.join(said)}{where}{':' if is_all else ', above all'} {codes}."
+    return f"{' and '.join(amount_words)}{where}{':' if is_all else ', above all'} {codes}."
 
 
 def _gaps(tables: Tables) -> list[str]:
@@ -169,7 +169,7 @@ def _gaps(tables: Tables) -> list[str]:
     return [f"{count(total, 'offset')} of tiered partitions are served by nothing: {named}{more}."]
 
 
-def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[str, set[Key]]]:
+def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[MissingEvidence], dict[str, set[Key]]]:
     """From the table of judgements: a coverage row a question; what was missing, the most subjects first; and the
     partitions of each question of which something is wrong."""
     counts: dict[str, Counter[str]] = {}
@@ -180,20 +180,22 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[s
         if row["verdict"] in WRONG:
             wrong[row["question"]].add((row["topic"], row["partition"]))
         if row["verdict"] in OPEN:
-            lacks = listed(row["missing"]) or [{"what": "", "get": ""}]
-            for lack in lacks:
+            lacking = listed(row["missing"]) or [{"what": "", "get": ""}]
+            for lack in lacking:
                 grouped[
                     row["question"],
                     row["reason"],
                     lack["what"],
                     for_all(lack["get"], row["topic"], row["partition"]),
                 ].append(_subject(row))
-    missing = [Missing(question, tuple(subjects), *rest) for (question, *rest), subjects in grouped.items()]
+    missing = [
+        MissingEvidence(question, tuple(subjects), *rest) for (question, *rest), subjects in grouped.items()
+    ]
     coverages = [
         {
-            "question": question, "judged": verdicts.total() - sum(verdicts[one] for one in OPEN),
-            **{str(one): verdicts[one] for one in Verdict},
-            "missing": [{"what": m.what} for m in missing if m.question == question and m.what],
+            "question": question, "judged": verdicts.total() - sum(verdicts[verdict] for verdict in OPEN),
+            **{str(verdict): verdicts[verdict] for verdict in Verdict},
+            "missing": [{"what": lack.what} for lack in missing if lack.question == question and lack.what],
         }
         for question, verdicts in counts.items()
     ]  # fmt: skip
@@ -201,21 +203,21 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[s
 
 
 def _subject(row: Row) -> str:
-    named = [] if row["topic"] is None else [f"{row['topic']}-{row['partition']}"]
-    named += [] if row["broker_id"] is None else [f"broker {row['broker_id']}"]
-    named += [] if row["moment"] is None else [f"copy '{row['moment']}'"]
-    return " ".join(named) or "the evidence"
+    words = [] if row["topic"] is None else [f"{row['topic']}-{row['partition']}"]
+    words += [] if row["broker_id"] is None else [f"broker {row['broker_id']}"]
+    words += [] if row["moment"] is None else [f"copy '{row['moment']}'"]
+    return " ".join(words) or "the evidence"
 
 
 def _commands(
-    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[Missing]
+    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[MissingEvidence]
 ) -> Iterator[tuple[str, str]]:
     """Two or three commands on this evidence, complete."""
     if any(part["name"] == "join" for part in tables.summary["parts"] or ()):
-        wanted = "SELECT * FROM findings WHERE severity <> 'info'"
-        yield _sql(tables, wanted), "what is wrong, with the broker that holds it"
+        statement = "SELECT * FROM findings WHERE severity <> 'info'"
+        yield _sql(tables, statement), "what is wrong, with the broker that holds it"
         return
-    evidence = _given(tables)
+    evidence = _evidence_arguments(tables)
     chosen: list[tuple[str, str]] = []
     if losses:
         first = losses[0]
@@ -233,14 +235,17 @@ def _commands(
     if causes:
         topic, partition = causes[0].partitions[0]
         where = f"--topic {shlex.quote(topic)} --partition {partition}"
-        told = _given(tables, "state-log timeline")
-        chosen.append((f"kctl state-log timeline {told} {where}", "who led when, line by line"))
+        arguments = _evidence_arguments(tables, "state-log timeline")
+        chosen.append((f"kctl state-log timeline {arguments} {where}", "who led when, line by line"))
     if len(chosen) < 2:
-        amounts, _ = _loud(tables, {key for cause in causes for key in cause.partitions})
+        amounts, _ = _errors_and_warnings(tables, {key for cause in causes for key in cause.partitions})
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
             chosen.append(
-                (f"kctl {verb} {_given(tables, verb)}", f"every place of {code} and its surroundings")
+                (
+                    f"kctl {verb} {_evidence_arguments(tables, verb)}",
+                    f"every place of {code} and its surroundings",
+                )
             )
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
     if len(chosen) < 3 and missing and missing[0].get:
@@ -255,13 +260,15 @@ def _commands(
     yield from chosen[:3]
 
 
-def _given(tables: Tables, verb: str = "") -> str:
+def _evidence_arguments(tables: Tables, verb: str = "") -> str:
     """The evidence as it was given, with what was said about its folders; a timeline has no moments."""
-    said = tables.summary
+    summary = tables.summary
     options = [
-        one for one in said.get("options") or () if verb != "state-log timeline" or one[0] != "--moment"
+        option
+        for option in summary.get("options") or ()
+        if verb != "state-log timeline" or option[0] != "--moment"
     ]
-    return " ".join((said["evidence"], *map(shlex.join, options)))
+    return " ".join((summary["evidence"], *map(shlex.join, options)))
 
 
 def _sql(tables: Tables, statement: str) -> str:
@@ -283,7 +290,7 @@ def loss_cells(row: Row) -> list[object]:
     else:
         records = f"{records:,}"
     epoch = "unknown" if row["lost_in_epoch"] is None else row["lost_in_epoch"]
-    kept = ", ".join(still_on(row)) or "no copy in this evidence"
+    places = ", ".join(still_on(row)) or "no copy in this evidence"
     name = f"{row['topic']}-{row['partition']}"
     return [
         name,
@@ -293,24 +300,26 @@ def loss_cells(row: Row) -> list[object]:
         when or "unknown",
         cause_words(row["cause"]),
         epoch,
-        kept,
+        places,
     ]
 
 
 # --- HTML -------------------------------------------------------------------------------------------------
 
 
-def answer_section(tables: Tables, answer: Answer) -> Html:
+def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
     """The first screen; the table of losses folds after its first rows."""
-    said = tables.summary
-    brokers = ", ".join(map(str, said["brokers"])) or "unknown"
+    summary = tables.summary
+    brokers = ", ".join(map(str, summary["brokers"])) or "unknown"
     moments = (
-        f"; copies of {len(said['moments'])} moments: {', '.join(said['moments'])}" if said["moments"] else ""
+        f"; copies of {len(summary['moments'])} moments: {', '.join(summary['moments'])}"
+        if summary["moments"]
+        else ""
     )
     first, *rest = answer.sentences
     return element(
         "section",
-        element("h1", "Audit of ", element("code", said["evidence"])),
+        element("h1", "Audit of ", element("code", summary["evidence"])),
         element(
             "div", element("p", first, *(f" {sentence}" for sentence in rest)), class_=f"verdict {answer.severity}".rstrip(), role="status"
         ),
@@ -324,16 +333,16 @@ def answer_section(tables: Tables, answer: Answer) -> Html:
         *_missing_html(answer),
         element(
             "p",
-            f"Brokers {brokers}{moments}. {count(said['files'], 'file')}, {size(said['bytes'])}, "
-            f"{count(said['batches'], 'batch', 'batches')} and {count(said['records'], 'record')} examined "
-            f"from {said['started']} in {said['seconds']:,.1f} s.",
+            f"Brokers {brokers}{moments}. {count(summary['files'], 'file')}, {size(summary['bytes'])}, "
+            f"{count(summary['batches'], 'batch', 'batches')} and {count(summary['records'], 'record')} examined "
+            f"from {summary['started']} in {summary['seconds']:,.1f} s.",
             class_="quiet",
         ),
         id="answer",
     )  # fmt: skip
 
 
-def carried(answer: Answer) -> list[str]:
+def coverage_sentences(answer: AuditAnswer) -> list[str]:
     """How far the answer carries."""
     if not answer.coverages:
         return ["These tables say nothing about what was judged."]
@@ -342,19 +351,21 @@ def carried(answer: Answer) -> list[str]:
         if answer.unasked
         else []
     )
-    return [*(said for said in answer.coverages if said not in answer.sentences), *rest]
+    return [*(sentence for sentence in answer.coverages if sentence not in answer.sentences), *rest]
 
 
 def _losses_html(losses: Sequence[Row]) -> list[Html]:
     if not losses:
         return []
 
-    def rows(some: Sequence[Row]) -> Html:
-        made: list[list[object]] = []
-        for row in some:
-            name, offsets, *cells = loss_cells(row)
-            made.append([link(slug(str(name)), name), element("span", offsets, class_="offsets"), *cells])
-        return table(LOST_COLUMNS, made, frozenset({2, 6}), stacked=True)
+    def rows(losses_shown: Sequence[Row]) -> Html:
+        cells: list[list[object]] = []
+        for row in losses_shown:
+            name, offsets, *other_cells = loss_cells(row)
+            cells.append(
+                [link(slug(str(name)), name), element("span", offsets, class_="offsets"), *other_cells]
+            )
+        return table(LOST_COLUMNS, cells, frozenset({2, 6}), stacked=True)
 
     parts = [element("h2", "Lost", id="lost"), rows(losses[:MOST_LOSSES])]
     if len(losses) > MOST_LOSSES:
@@ -372,11 +383,11 @@ def _losses_html(losses: Sequence[Row]) -> list[Html]:
     return parts
 
 
-def _missing_html(answer: Answer) -> list[Html]:
+def _missing_html(answer: AuditAnswer) -> list[Html]:
     """What was judged in a sentence a question, then what was not, and the commands that fetch what is missing."""
     parts: list[Html] = [
         element("h2", "What was judged, and what was not", id="not-judged"),
-        element("ul", *(element("li", said) for said in carried(answer))),
+        element("ul", *(element("li", sentence) for sentence in coverage_sentences(answer))),
     ]
     if not answer.missing:
         return parts
@@ -412,16 +423,16 @@ def markdown(tables: Tables) -> str:
         lines += _markdown_table(LOST_COLUMNS, [loss_cells(row) for row in answer.losses[:MOST_FOLDED]])
         more = len(answer.losses) - MOST_FOLDED
         lines += [f"and {more:,} more", ""] if more > 0 else []
-    lines += [*(f"- {_plain(said)}" for said in carried(answer)), ""]
+    lines += [*(f"- {_plain(summary)}" for summary in coverage_sentences(answer)), ""]
     if answer.missing:
         lines += _markdown_table(
             MISSING_COLUMNS, [list(lack.cells()) for lack in answer.missing[:MOST_MISSING]]
         )
         more = len(answer.missing) - MOST_MISSING
         lines += [f"and {more:,} more", ""] if more > 0 else []
-    said = tables.summary
+    summary = tables.summary
     lines.append(
-        f"Evidence {_plain(said['evidence'])}, examined {said['started']} by kctl {_plain(said['kctl'])}."
+        f"Evidence {_plain(summary['evidence'])}, examined {summary['started']} by kctl {_plain(summary['kctl'])}."
     )
     return "\n".join(lines) + "\n"
 

@@ -81,9 +81,9 @@ def _notes(notes: dict[str, int], meanings: dict[str, Any]) -> Html:
         [element("code", code), amount, prose(meanings[code].meaning) if code in meanings else ""]
         for code, amount in sorted(notes.items(), key=lambda note: (-note[1], note[0]))
     ]
-    said = f"{count(sum(notes.values()), 'note')} of {count(len(notes), 'kind')}"
+    summary = f"{count(sum(notes.values()), 'note')} of {count(len(notes), 'kind')}"
     return element(
-        "details", element("summary", element("span", "info", class_="tag info"), said),
+        "details", element("summary", element("span", "info", class_="tag info"), summary),
         table(["code", "places", "meaning"], rows, frozenset({1})), id="notes",
     )  # fmt: skip
 
@@ -102,8 +102,8 @@ def finding_anchor(row: dict[str, Any]) -> str:
         "base_offset",
         "remote_log_segment_id",
     )
-    told = "\0".join(str(row.get(key)) for key in keys)
-    return f"finding-{crc32(told.encode('utf-8', 'replace')):08x}"
+    identity = "\0".join(str(row.get(key)) for key in keys)
+    return f"finding-{crc32(identity.encode('utf-8', 'replace')):08x}"
 
 
 def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, meaning: Any) -> Html:
@@ -116,23 +116,23 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
         )
     ]
     if meaning:
-        for title, said in (
+        for title, text in (
             ("What it means: ", meaning.meaning),
             ("Where it comes from: ", meaning.cause),
             ("What to do: ", meaning.action),
         ):
-            parts.append(element("p", element("b", title), prose(said)))
+            parts.append(element("p", element("b", title), prose(text)))
     columns: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
         ("where", _where),
         ("offsets", _offsets),
         ("bytes", _bytes),
         ("what", lambda row: row["message"]),
     ]
-    used = [(name, cell) for name, cell in columns if any(cell(row) for row in rows)]
+    used = [(title, cell) for title, cell in columns if any(cell(row) for row in rows)]
     ids = [finding_anchor(row) for row in rows]
     shown = table(
-        [name for name, _ in used], [[cell(row) for _, cell in used] for row in rows],
-        ids=[name if name not in ids[:number] else f"{name}-{number}" for number, name in enumerate(ids)],
+        [title for title, _ in used], [[cell(row) for _, cell in used] for row in rows],
+        ids=[title if title not in ids[:number] else f"{title}-{number}" for number, title in enumerate(ids)],
         stacked=True,
     )  # fmt: skip
     more = amount - len(rows)
@@ -157,21 +157,21 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
 
 
 def _where(row: dict[str, Any]) -> Html:
-    named = f"{row['topic']}-{row['partition']}" if row["topic"] is not None else None
+    partition = f"{row['topic']}-{row['partition']}" if row["topic"] is not None else None
     broker = f"broker {row['broker_id']}" if row["broker_id"] is not None else None
-    first = " · ".join(filter(None, (named, broker, row["moment"])))
+    first = " · ".join(filter(None, (partition, broker, row["moment"])))
     return Html(element("div", first) + element("div", element("code", row["file"]), class_="quiet"))
 
 
 def _offsets(row: dict[str, Any]) -> object:
     if row["base_offset"] is None:
         return ""
-    said = (
+    offsets = (
         f"[{row['base_offset']:,}, {row['last_offset'] + 1:,})"
         if row["last_offset"] is not None
         else f"from {row['base_offset']:,}"
     )
-    return element("span", said, class_="offsets")
+    return element("span", offsets, class_="offsets")
 
 
 def _bytes(row: dict[str, Any]) -> str:

@@ -31,14 +31,14 @@ def safe(value: object) -> Html:
 
 def element(name: str, *children: object, **attributes: object) -> Html:
     """An element. `class_` and `for_` lose their underscore, other underscores become hyphens; None is left out."""
-    given = "".join(
+    attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{safe(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
     if name in VOID:
-        return Html(f"<{name}{given}>")
-    return Html(f"<{name}{given}>{join(children)}</{name}>")
+        return Html(f"<{name}{attribute_text}>")
+    return Html(f"<{name}{attribute_text}>{join(children)}</{name}>")
 
 
 def join(parts: object) -> Html:
@@ -78,8 +78,8 @@ def table(
     head = element(
         "tr",
         *(
-            element("th", one, scope="col", class_="n" if i in numeric else None)
-            for i, one in enumerate(header)
+            element("th", cell, scope="col", class_="n" if column in numeric else None)
+            for column, cell in enumerate(header)
         ),
     )
     body = [
@@ -87,21 +87,24 @@ def table(
             "tr",
             *(
                 element(
-                    "td", one, class_="n" if i in numeric else None, data_title=header[i] if stacked else None
+                    "td",
+                    cell,
+                    class_="n" if column in numeric else None,
+                    data_title=header[column] if stacked else None,
                 )
-                for i, one in enumerate(row)
+                for column, cell in enumerate(row)
             ),
             id=ids[number] if ids else None,
         )
         for number, row in enumerate(rows)
     ]
-    made = element("table", element("thead", head), element("tbody", *body))
-    return element("div", made, class_="scroll stacked" if stacked else "scroll")
+    html = element("table", element("thead", head), element("tbody", *body))
+    return element("div", html, class_="scroll stacked" if stacked else "scroll")
 
 
-def count(amount: int, one: str, many: str | None = None) -> str:
+def count(amount: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun."""
-    return f"{amount:,} {one if amount == 1 else many or one + 's'}"
+    return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
 
 
 def size(amount: int) -> str:

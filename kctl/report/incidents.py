@@ -61,7 +61,7 @@ class Incident(Struct, frozen=True):
         """What happened and when, to be read aloud."""
         where = names(self.partitions)
         who = "A broker" if self.broker_id is None else f"Broker {self.broker_id}"
-        said = {
+        event = {
             UNCLEAN: f"{who} became leader of {where} without being in sync",
             "high_watermark_truncation": f"{who} led {where} after a truncation to a stale high watermark",
             "power_failure_tail": f"an unflushed tail of {where} was lost in a power failure",
@@ -72,11 +72,11 @@ class Incident(Struct, frozen=True):
         when = clause(self.from_ms, self.to_ms)
         after = self._after()
         first = (
-            f"{when}, {after}, {uncapital(said)}"
+            f"{when}, {after}, {uncapital(event)}"
             if when and after
-            else f"{when} {uncapital(said)}"
+            else f"{when} {uncapital(event)}"
             if when
-            else said
+            else event
         )
         return f"{first[0].upper()}{first[1:]}."
 
@@ -133,43 +133,52 @@ def names(partitions: Sequence[Key]) -> str:
 def incidents(tables: Tables) -> list[Incident]:
     """The incidents, those that lost the most first, then in the order of time."""
     losses = list(tables.rows("losses"))
-    wanted = {(row["topic"], row["partition"], row["lost_in_epoch"]) for row in losses}
+    lost_keys = {(row["topic"], row["partition"], row["lost_in_epoch"]) for row in losses}
     times: dict[tuple[str, int, int], int] = {}
     unclean: list[dict[str, Any]] = []
     for row in tables.rows(
         "leaders", columns=["topic", "partition", "leader", "leader_epoch", "from_time", "how"]
     ):
         key = row["topic"], row["partition"], row["leader_epoch"]
-        if key in wanted or row["how"] == "unclean":
+        if key in lost_keys or row["how"] == "unclean":
             times[key] = parse_iso(row["from_time"])
             if row["how"] == "unclean":
                 unclean.append(row)
     members: dict[tuple[str, int | None], list[tuple[int | None, Key, Row | None]]] = defaultdict(list)
-    seen = set()
+    incident_keys = set()
     for row in losses:
         key = row["topic"], row["partition"], row["lost_in_epoch"]
         members[row["cause"], row["dropped_by"]].append((times.get(key), key[:2], row))
-        seen.add(key)
+        incident_keys.add(key)
     for row in unclean:
         key = row["topic"], row["partition"], row["leader_epoch"]
-        if key not in seen:
+        if key not in incident_keys:
             members[UNCLEAN, row["leader"]].append((times[key], key[:2], None))
     ends = [row for row in tables.rows("broker_states") if row["state"] in ENDS]
-    found = [
+    all_incidents = [
         _incident(cause, broker_id, group, ends)
-        for (cause, broker_id), held in members.items()
-        for group in _clusters(held)
+        for (cause, broker_id), members_of_cause in members.items()
+        for group in _clusters(members_of_cause)
     ]
     return sorted(
-        found, key=lambda one: (-amount_of(one.losses).offsets, one.from_ms or 0, one.cause, one.partitions)
+        all_incidents,
+        key=lambda incident: (
+            -amount_of(incident.losses).offsets,
+            incident.from_ms or 0,
+            incident.cause,
+            incident.partitions,
+        ),
     )
 
 
 def _clusters(
-    held: list[tuple[int | None, Key, Row | None]],
+    members: list[tuple[int | None, Key, Row | None]],
 ) -> Iterator[list[tuple[int | None, Key, Row | None]]]:
     """Members with times near each other, those without a time on their own."""
-    dated = sorted((m for m in held if m[0] is not None), key=lambda m: (m[0] or 0, m[1]))
+    dated = sorted(
+        (member for member in members if member[0] is not None),
+        key=lambda member: (member[0] or 0, member[1]),
+    )
     group: list[tuple[int | None, Key, Row | None]] = []
     for member in dated:
         if group and (member[0] or 0) - (group[-1][0] or 0) > APART_MS:
@@ -178,7 +187,7 @@ def _clusters(
         group.append(member)
     if group:
         yield group
-    undated = sorted((m for m in held if m[0] is None), key=lambda m: m[1])
+    undated = sorted((member for member in members if member[0] is None), key=lambda member: member[1])
     if undated:
         yield undated
 

@@ -38,11 +38,15 @@ def lineage_picture(
     """
     shown = list(lineages)[:MOST_LANES]
     lost = sorted(losses, key=lambda row: int(row["from_offset"]))[:MOST_MARKS]
-    picture = _Picture(shown, lost)
+    picture = _LineagePicture(shown, lost)
     damaged = [row for row in findings if is_damage(row)]
-    held = list(segments)
+    segment_rows = list(segments)
     for row in shown:
-        picture.lane(row, [d for d in damaged if _is_of(d, row)], [s for s in held if _is_of(s, row)])
+        picture.lane(
+            row,
+            [damage for damage in damaged if _is_of(damage, row)],
+            [segment for segment in segment_rows if _is_of(segment, row)],
+        )
     picture.branch_points(divergences)
     for row in lost:
         picture.loss(row)
@@ -67,18 +71,18 @@ def bands_of(lineage: Row) -> list[Band]:
     """The bands (from, to, epoch) of a replica; the epoch None where none is known."""
     start, end = int(lineage["log_start_offset"]), int(lineage["log_end_offset"])
     epochs = [(int(epoch), int(first)) for epoch, first in listed(lineage["epochs"])]
-    found: list[Band] = []
+    bands: list[Band] = []
     known_from = epochs[0][1] if epochs else end
     if start < min(known_from, end):
-        found.append((start, min(known_from, end), None))
+        bands.append((start, min(known_from, end), None))
     for index, (epoch, first) in enumerate(epochs):
         until = epochs[index + 1][1] if index + 1 < len(epochs) else end
         if max(first, start) < min(until, end):
-            found.append((max(first, start), min(until, end), epoch))
-    return found
+            bands.append((max(first, start), min(until, end), epoch))
+    return bands
 
 
-class _Picture:
+class _LineagePicture:
     def __init__(self, lineages: Sequence[Row], losses: Sequence[Row]) -> None:
         self.name = f"{lineages[0]['topic']}-{lineages[0]['partition']}" if lineages else "partition"
         starts = [int(row["log_start_offset"]) for row in lineages] + [int(r["from_offset"]) for r in losses]
@@ -89,7 +93,7 @@ class _Picture:
         self.y = TOP
         self.parts: list[Html] = []
         self.lanes: dict[tuple[object, object], int] = {}
-        self.said: list[str] = []  # what is wrong, for those who do not see the picture
+        self.problems: list[str] = []  # what is wrong, for those who do not see the picture
         epochs = {int(epoch) for row in lineages for epoch, _ in listed(row["epochs"])}
         self.colors = {epoch: "abc"[rank % 3] for rank, epoch in enumerate(sorted(epochs))}
 
@@ -105,25 +109,27 @@ class _Picture:
         self.parts.append(element("text", _short(who + at), x=0, y=self.y + 15))
         for start, end, epoch in _thinned(bands_of(row), (self.high - self.low) / (WIDTH * 2)):
             self._band(start, end, epoch)
-        for one in damaged[:MOST_MARKS]:
-            if one["base_offset"] is not None:
-                last = one["last_offset"] if one["last_offset"] is not None else one["base_offset"]
-                self._damage(int(one["base_offset"]), int(last) + 1)
+        for finding in damaged[:MOST_MARKS]:
+            if finding["base_offset"] is not None:
+                last = (
+                    finding["last_offset"] if finding["last_offset"] is not None else finding["base_offset"]
+                )
+                self._damage(int(finding["base_offset"]), int(last) + 1)
         for segment in segments[:MOST_BANDS]:
             self._notch(segment)
-        mark = row["high_watermark"]
-        if mark is not None:
-            self._tick(int(mark))
+        high_watermark = row["high_watermark"]
+        if high_watermark is not None:
+            self._tick(int(high_watermark))
         self.lanes[row["broker_id"], row.get("moment")] = self.y
         self.y += LANE + BETWEEN
 
     def _band(self, start: int, end: int, epoch: int | None) -> None:
         x, width = self.x(start), max(round(self.x(end) - self.x(start), 1), 0.5)
-        said = "epoch not known" if epoch is None else f"epoch {epoch}"
+        epoch_words = "epoch not known" if epoch is None else f"epoch {epoch}"
         fill = "none" if epoch is None else f"url(#band-{self.colors[epoch]})"
         self.parts.append(
             element(
-                "rect", element("title", f"offsets [{start}, {end}), {said}"),
+                "rect", element("title", f"offsets [{start}, {end}), {epoch_words}"),
                 x=x, y=self.y, width=width, height=LANE, fill=fill, stroke="var(--mark)", stroke_width=0.7,
             )
         )  # fmt: skip
@@ -132,7 +138,7 @@ class _Picture:
             self.parts.append(element("text", epoch, x=at, y=self.y + 15, text_anchor="middle"))
 
     def _damage(self, start: int, end: int) -> None:
-        self.said.append(f"damaged: offsets [{start}, {end}).")
+        self.problems.append(f"damaged: offsets [{start}, {end}).")
         width = max(round(self.x(end) - self.x(start), 1), 3)
         self.parts.append(
             element(
@@ -145,19 +151,19 @@ class _Picture:
     def _notch(self, segment: Row) -> None:
         if segment["base_offset"] is None:
             return
-        x, said = self.x(int(segment["base_offset"])), str(segment["file"]).rpartition("/")[2]
+        x, name = self.x(int(segment["base_offset"])), str(segment["file"]).rpartition("/")[2]
         self.parts.append(
             element(
-                "line", element("title", f"segment {said}"),
+                "line", element("title", f"segment {name}"),
                 x1=x, x2=x, y1=self.y + LANE - 5, y2=self.y + LANE, stroke="var(--ink)", stroke_width=1,
             )
         )  # fmt: skip
 
-    def _tick(self, mark: int) -> None:
-        x = self.x(mark)
+    def _tick(self, high_watermark: int) -> None:
+        x = self.x(high_watermark)
         self.parts.append(
             element(
-                "line", element("title", f"high watermark {mark}"),
+                "line", element("title", f"high watermark {high_watermark}"),
                 x1=x, x2=x, y1=self.y - 3, y2=self.y + LANE + 3, stroke="var(--ink)", stroke_width=2,
             )
         )  # fmt: skip
@@ -185,16 +191,16 @@ class _Picture:
         start, end = int(row["from_offset"]), row["to_offset"]
         until = self.high if end is None else int(end)
         shown_end = "..." if end is None else f"{until:,}"
-        said = f"{row['class']}, {str(row['cause']).replace('_', ' ')}"
-        title = f"lost: offsets [{start}, {shown_end}), {said}"
-        self.said.append(f"{title}.")
+        loss_kind = f"{row['class']}, {str(row['cause']).replace('_', ' ')}"
+        title = f"lost: offsets [{start}, {shown_end}), {loss_kind}"
+        self.problems.append(f"{title}.")
         for copy in listed(row["recoverable_from"]):
             y = self.lanes.get((copy.get("broker_id"), copy.get("moment")))
             if y is not None:
                 self._outline(start, until, y - 2, LANE + 4, title)
         self._outline(start, until, self.y, LANE, title)
         self.parts.append(element("text", "lost", x=0, y=self.y + 15))
-        text = f"[{start:,}, {shown_end}) {said}"
+        text = f"[{start:,}, {shown_end}) {loss_kind}"
         room = self.x(until) + 6 + len(text) * 6.5 < WIDTH
         x = self.x(until) + 6 if room else self.x(start) - 6
         anchor = None if room else "end"
@@ -217,7 +223,7 @@ class _Picture:
     def svg(self) -> Html:
         """The whole picture."""
         copies = f"{len(self.lanes)} copies" if len(self.lanes) != 1 else "1 copy"
-        description = f"{copies}, offsets {self.low:,} to {self.high:,}. {' '.join(self.said)}".strip()
+        description = f"{copies}, offsets {self.low:,} to {self.high:,}. {' '.join(self.problems)}".strip()
         return element(
             "svg",
             element("title", f"{self.name}: leader epochs of each copy by offset"),
@@ -279,13 +285,13 @@ def patterns() -> Html:
 def key(*entries: tuple[Html | str, str]) -> Html:
     """The legend of pictures: what is drawn, and what it is."""
     spans: list[object] = []
-    for drawn, said in entries:
+    for drawn, meaning in entries:
         sample = (
             element("svg", drawn, viewBox="0 0 26 14", width=26, height=14, aria_hidden="true")
             if isinstance(drawn, Html)
             else drawn
         )
-        spans.append(element("span", sample, f" {said}"))
+        spans.append(element("span", sample, f" {meaning}"))
     return element("p", *spans, class_="key")
 
 
@@ -317,10 +323,10 @@ def _thinned(bands: list[Band], least: float) -> list[Band]:
     """The bands without those too narrow to be seen, where there are very many."""
     if len(bands) <= MOST_BANDS:
         return bands
-    kept: list[Band] = []
+    thinned: list[Band] = []
     for start, end, epoch in bands:
-        if kept and end - kept[-1][0] < least * 4:
-            kept[-1] = (kept[-1][0], end, epoch)
+        if thinned and end - thinned[-1][0] < least * 4:
+            thinned[-1] = (thinned[-1][0], end, epoch)
         else:
-            kept.append((start, end, epoch))
-    return kept
+            thinned.append((start, end, epoch))
+    return thinned

@@ -42,7 +42,7 @@ def render(tables: Tables) -> str:
     links = [link(anchor, title) for anchor, title in CONTENTS.items() if f' id="{anchor}"' in below]
     contents = element(
         "nav",
-        *(element("span", one) for one in links),
+        *(element("span", anchor_link) for anchor_link in links),
         element("label", "Search ", element("input", type="search", id="search"), hidden="hidden"),
         aria_label="Contents",
     )
@@ -57,7 +57,7 @@ def render(tables: Tables) -> str:
         element("title", f"kctl audit: {answer.sentences[0]}"),
         element("style", Html(style)),
     )
-    made = element("p", f"Made by kctl {__version__} from {tables.summary['evidence']}", class_="quiet")
+    footer = element("p", f"Made by kctl {__version__} from {tables.summary['evidence']}", class_="quiet")
     main = element("main", answer_section(tables, answer), contents, below)
-    body = element("body", patterns(), main, element("footer", made), element("script", Html(script)))
+    body = element("body", patterns(), main, element("footer", footer), element("script", Html(script)))
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 Rows = list[Row]
 
 
-class Standing(Struct):
+class PartitionTally(Struct):
     """What the tables say about a partition, in numbers."""
 
     losses: int = 0
@@ -28,7 +28,7 @@ class Standing(Struct):
     errors: int = 0
     warnings: int = 0
     verdicts: list[str] = field(default_factory=list)
-    judged: set[str] = field(default_factory=set)  # questions that are open
+    unjudged_questions: set[str] = field(default_factory=set)  # questions that are open
 
     @property
     def is_pictured(self) -> bool:
@@ -43,11 +43,11 @@ class Standing(Struct):
 
 def partitions_section(tables: Tables) -> Html | None:
     """Pictures of the worst, and the index; the rest is in the tables."""
-    standings = _standings(tables)
-    if not standings:
+    tallies = _tallies(tables)
+    if not tallies:
         return None
-    order = sorted(standings, key=lambda key: (standings[key].rank(), key))
-    faulty = [key for key in order if standings[key].is_pictured]
+    order = sorted(tallies, key=lambda key: (tallies[key].rank(), key))
+    faulty = [key for key in order if tallies[key].is_pictured]
     pictured = _pictures(tables, faulty[:MOST_PICTURES])
     parts: list[Html] = []
     if pictured:
@@ -63,57 +63,59 @@ def partitions_section(tables: Tables) -> Html | None:
                     "p", f"{count(more, 'more partition')} with something wrong in the index", class_="quiet"
                 )
             )
-    return element("section", join(parts), _index(order, standings, set(pictured)))
+    return element("section", join(parts), _index(order, tallies, set(pictured)))
 
 
-def _pictures(tables: Tables, wanted: list[Key]) -> dict[Key, Html]:
-    held = {
-        name: _by_partition(tables, name, set(wanted))
+def _pictures(tables: Tables, keys: list[Key]) -> dict[Key, Html]:
+    rows_by_table = {
+        name: _by_partition(tables, name, set(keys))
         for name in ("lineages", "divergences", "losses", "segments")
     }
-    damage = _by_partition(tables, "findings", set(wanted), _drawn())
-    verdicts = _verdicts(tables, set(wanted))
-    made: dict[Key, Html] = {}
-    for key in wanted:
-        lineages = held["lineages"].get(key) or _from_segments(held["segments"].get(key, []))
+    damage = _by_partition(tables, "findings", set(keys), _drawn())
+    verdicts = _verdicts(tables, set(keys))
+    pictures: dict[Key, Html] = {}
+    for key in keys:
+        lineages = rows_by_table["lineages"].get(key) or _from_segments(
+            rows_by_table["segments"].get(key, [])
+        )
         if not lineages:
             continue
-        losses = held["losses"].get(key, [])
+        losses = rows_by_table["losses"].get(key, [])
         picture = lineage_picture(
             lineages,
-            held["divergences"].get(key, ()),
+            rows_by_table["divergences"].get(key, ()),
             losses,
             damage.get(key, ()),
-            held["segments"].get(key, ()),
+            rows_by_table["segments"].get(key, ()),
         )
         name = f"{key[0]}-{key[1]}"
-        made[key] = element(
+        pictures[key] = element(
             "article",
             element("h3", name),
-            *(element("p", said) for said in verdicts.get(key, [])),
+            *(element("p", sentence) for sentence in verdicts.get(key, [])),
             *(loss_words(row) for row in losses),
             element("div", picture, class_="scroll"),
             id=slug(name),
         )
-    return made
+    return pictures
 
 
-def _index(order: list[Key], standings: dict[Key, Standing], pictured: set[Key]) -> Html:
+def _index(order: list[Key], tallies: dict[Key, PartitionTally], pictured: set[Key]) -> Html:
     """Every partition by name with what is known of it; the search box of the page filters it."""
     shown = sorted(order[:MOST_INDEXED])
     rows: list[list[object]] = []
     ids: list[str] = []
     for key in shown:
-        name, one = f"{key[0]}-{key[1]}", standings[key]
+        name, tally = f"{key[0]}-{key[1]}", tallies[key]
         rows.append([
-            link(slug(name), name) if key in pictured else name, ", ".join(dict.fromkeys(one.verdicts)),
-            one.losses or "", one.errors or "", one.warnings or "", ", ".join(sorted(one.judged)),
+            link(slug(name), name) if key in pictured else name, ", ".join(dict.fromkeys(tally.verdicts)),
+            tally.losses or "", tally.errors or "", tally.warnings or "", ", ".join(sorted(tally.unjudged_questions)),
         ])  # fmt: skip
         ids.append(f"index-{slug(name)}" if key in pictured else slug(name))
     titles = ["partition", "comparison", "losses", "errors", "warnings", "not judged"]
-    used = [i for i in range(len(titles)) if i == 0 or any(row[i] for row in rows)]
-    header, rows = [titles[i] for i in used], [[row[i] for i in used] for row in rows]
-    numeric = frozenset(number for number, i in enumerate(used) if i in (2, 3, 4))
+    used = [column for column in range(len(titles)) if column == 0 or any(row[column] for row in rows)]
+    header, rows = [titles[column] for column in used], [[row[column] for column in used] for row in rows]
+    numeric = frozenset(number for number, column in enumerate(used) if column in (2, 3, 4))
     more = len(order) - len(shown)
     rest = (
         element(
@@ -136,63 +138,63 @@ def _index(order: list[Key], standings: dict[Key, Standing], pictured: set[Key])
     )  # fmt: skip
 
 
-def _standings(tables: Tables) -> dict[Key, Standing]:
-    found: dict[Key, Standing] = defaultdict(Standing)
+def _tallies(tables: Tables) -> dict[Key, PartitionTally]:
+    tallies: dict[Key, PartitionTally] = defaultdict(PartitionTally)
     for name in ("segments", "lineages", "tier_partitions"):
         for row in tables.rows(name, columns=["topic", "partition"]):
             if row["topic"] is not None and row["partition"] is not None:
-                found[row["topic"], row["partition"]]
+                tallies[row["topic"], row["partition"]]
     for row in tables.rows("losses", columns=["topic", "partition"]):
-        found[row["topic"], row["partition"]].losses += 1
+        tallies[row["topic"], row["partition"]].losses += 1
     for row in tables.rows("verdicts", columns=["topic", "partition", "verdict"]):
-        found[row["topic"], row["partition"]].verdicts.append(row["verdict"])
+        tallies[row["topic"], row["partition"]].verdicts.append(row["verdict"])
     for row in tables.rows(
         "findings", columns=["topic", "partition", "severity", "code", "position", "remote_log_segment_id"]
     ):
         if row["topic"] is not None and row["partition"] is not None and row["severity"] != "info":
-            one = found[row["topic"], row["partition"]]
-            one.damages += is_damage(row)
-            one.errors += row["severity"] == "error"
-            one.warnings += row["severity"] == "warning"
+            tally = tallies[row["topic"], row["partition"]]
+            tally.damages += is_damage(row)
+            tally.errors += row["severity"] == "error"
+            tally.warnings += row["severity"] == "warning"
     for row in tables.rows("judgements", columns=["topic", "partition", "question", "verdict"]):
         if (
             row["topic"] is not None
             and row["partition"] is not None
             and row["verdict"] in ("could_not_judge", "unreadable")
         ):
-            found[row["topic"], row["partition"]].judged.add(row["question"])
-    return found
+            tallies[row["topic"], row["partition"]].unjudged_questions.add(row["question"])
+    return tallies
 
 
 def _by_partition(
-    tables: Tables, name: str, wanted: set[Key], keep: Callable[[Row], bool] = lambda row: True
+    tables: Tables, name: str, keys: set[Key], keep: Callable[[Row], bool] = lambda row: True
 ) -> dict[Key, Rows]:
-    found: dict[Key, Rows] = defaultdict(list)
+    by_partition: dict[Key, Rows] = defaultdict(list)
     for row in tables.rows(name):
-        if (row["topic"], row["partition"]) in wanted and keep(row):
-            found[row["topic"], row["partition"]].append(row)
-    return found
+        if (row["topic"], row["partition"]) in keys and keep(row):
+            by_partition[row["topic"], row["partition"]].append(row)
+    return by_partition
 
 
 def _drawn() -> Callable[[Row], bool]:
     """Whether a finding is in the picture: a damaged log may have one for each of its batches."""
-    seen: Counter[tuple[Any, ...]] = Counter()
+    damages: Counter[tuple[Any, ...]] = Counter()
 
     def keep(row: Row) -> bool:
         copy = row["topic"], row["partition"], row["broker_id"], row["moment"]
-        seen[copy] += is_damage(row)
-        return is_damage(row) and seen[copy] <= MOST_MARKS
+        damages[copy] += is_damage(row)
+        return is_damage(row) and damages[copy] <= MOST_MARKS
 
     return keep
 
 
-def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:
-    found: dict[Key, list[str]] = defaultdict(list)
+def _verdicts(tables: Tables, keys: set[Key]) -> dict[Key, list[str]]:
+    sentences: dict[Key, list[str]] = defaultdict(list)
     for row in tables.rows("verdicts"):
         key = row["topic"], row["partition"]
-        if key in wanted:
+        if key in keys:
             at = f"{row['moment']}: " if row["moment"] else ""
-            now = (
+            newest = (
                 f"; the partition now: broker {row['best_source']}" if row["best_source"] is not None else ""
             )
             most = (
@@ -201,18 +203,18 @@ def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:
                 else ""
             )
             reason = f" ({row['reason']})" if row["reason"] else ""
-            found[key].append(f"{at}{row['verdict']}{reason}{now}{most}")
-    return found
+            sentences[key].append(f"{at}{row['verdict']}{reason}{newest}{most}")
+    return sentences
 
 
 def loss_words(row: dict[str, Any]) -> Html:
     """A loss in words: what, by whom it was dropped, who still has it, and the lines that show it."""
-    said = [f"offsets {offsets_of(row)}, {row['class']}, {cause_words(row['cause'])}"]
+    parts = [f"offsets {offsets_of(row)}, {row['class']}, {cause_words(row['cause'])}"]
     if row["dropped_by"] is not None:
         epoch = "" if row["lost_in_epoch"] is None else f" from leader epoch {row['lost_in_epoch']} on"
-        said.append(f"dropped when broker {row['dropped_by']} led{epoch}")
-    kept = still_on(row, 6)
-    said.append(f"still on {', '.join(kept)}" if kept else "no copy in this evidence holds them")
+        parts.append(f"dropped when broker {row['dropped_by']} led{epoch}")
+    places = still_on(row, 6)
+    parts.append(f"still on {', '.join(places)}" if places else "no copy in this evidence holds them")
     lines: list[list[object]] = [
         [
             element("code", f"{proof['file']}:{proof['line']}" if proof["line"] else proof["file"]),
@@ -224,7 +226,7 @@ def loss_words(row: dict[str, Any]) -> Html:
         "details", element("summary", count(len(lines), "proof")), table(["where", "what it says"], lines)
     )
     return join(
-        [element("p", element("b", "Lost: ", class_="lost"), "; ".join(said)), proofs if lines else None]
+        [element("p", element("b", "Lost: ", class_="lost"), "; ".join(parts)), proofs if lines else None]
     )
 
 

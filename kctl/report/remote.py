@@ -24,30 +24,30 @@ MOST_BANDS = 300
 
 def _pairs(value: object) -> list[tuple[int, int]]:
     """Pairs from a list or from JSON text, as a table holds them."""
-    held = bounded_json.loads(value) if isinstance(value, str) else value
-    return [(int(a), int(b)) for a, b in held] if isinstance(held, list) else []
+    pairs = bounded_json.loads(value) if isinstance(value, str) else value
+    return [(int(a), int(b)) for a, b in pairs] if isinstance(pairs, list) else []
 
 
 def _bands(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
     """Ranges (from, to, epoch) of remote segments, each cut at its epochs."""
-    found = []
+    bands = []
     for row in rows:
         epochs = _pairs(row["segment_leader_epochs"]) or [(-1, row["start_offset"])]
         ends = [start for _, start in epochs[1:]] + [row["end_offset"] + 1]
         for (epoch, start), end in zip(epochs, ends, strict=True):
-            found.append((max(start, row["start_offset"]), end, epoch))
-    return sorted(found)
+            bands.append((max(start, row["start_offset"]), end, epoch))
+    return sorted(bands)
 
 
 def _merged(bands: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """The same with neighbours of one epoch as one."""
-    out: list[tuple[int, int, int]] = []
+    merged: list[tuple[int, int, int]] = []
     for start, end, epoch in bands:
-        if out and out[-1][2] == epoch and out[-1][1] >= start:
-            out[-1] = (out[-1][0], max(out[-1][1], end), epoch)
+        if merged and merged[-1][2] == epoch and merged[-1][1] >= start:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end), epoch)
         else:
-            out.append((start, end, epoch))
-    return out
+            merged.append((start, end, epoch))
+    return merged
 
 
 def local_bands(partition: Row) -> list[tuple[int, int, int]]:
@@ -56,15 +56,15 @@ def local_bands(partition: Row) -> list[tuple[int, int, int]]:
     if start is None or end is None:
         return []
     epochs = _pairs(partition["leader_epochs"]) or [(-1, start)]
-    found = []
+    bands = []
     for (epoch, first), following in zip(epochs, [s for _, s in epochs[1:]] + [end], strict=True):
         low, high = max(first, start), min(following, end)
         if low < high:
-            found.append((low, high, epoch))
-    return found or ([(start, end, -1)] if end > start else [])
+            bands.append((low, high, epoch))
+    return bands or ([(start, end, -1)] if end > start else [])
 
 
-class _Picture:
+class _TierPicture:
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, max(high, low + 1)
         self.parts: list[Html] = []
@@ -199,11 +199,15 @@ def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row
     outside = [row for row in finished if row["remote_log_segment_id"] in outside_ids]
     unfinished = [row for row in live if row["state"] != "COPY_SEGMENT_FINISHED"]
     local = local_bands(partition)
-    offsets = [o for a, b, _ in [*_bands(live), *local] for o in (a, b)]
-    offsets += [o for o in (partition["log_start_offset"], partition["log_end_offset"]) if o is not None]
+    offsets = [offset for a, b, _ in [*_bands(live), *local] for offset in (a, b)]
+    offsets += [
+        offset
+        for offset in (partition["log_start_offset"], partition["log_end_offset"])
+        if offset is not None
+    ]
     faulty, orphans = faults_of(segments, findings)
-    offsets += [o for start, end, _ in orphans for o in (start, end)]
-    picture = _Picture(min(offsets, default=0), max(offsets, default=1))
+    offsets += [offset for start, end, _ in orphans for offset in (start, end)]
+    picture = _TierPicture(min(offsets, default=0), max(offsets, default=1))
     picture.lane("in the tier", _bands(inside), "solid")
     picture.lane("outside lineage", _bands(outside), "outside")
     picture.lane("not finished", _bands(unfinished), "unfinished")
@@ -248,49 +252,65 @@ def section(tables: Tables) -> Html | None:
     partitions = list(tables.rows("tier_partitions"))
     if not partitions:
         return None
-    worst = sorted(partitions, key=lambda p: (-p["errors"], -p["warnings"], p["topic"], p["partition"]))
-    faulty = [one for one in worst if one["errors"] or one["warnings"] or _pairs(one["gaps"])]
+    worst = sorted(
+        partitions,
+        key=lambda partition: (
+            -partition["errors"],
+            -partition["warnings"],
+            partition["topic"],
+            partition["partition"],
+        ),
+    )
+    faulty = [
+        partition
+        for partition in worst
+        if partition["errors"] or partition["warnings"] or _pairs(partition["gaps"])
+    ]
     by_partition: dict[tuple[object, object], list[Row]] = {}
-    wanted = {(one["topic_id"], one["partition"]) for one in faulty[:MOST_PICTURES]}
+    pictured = {(partition["topic_id"], partition["partition"]) for partition in faulty[:MOST_PICTURES]}
     for row in tables.rows("remote_segments"):
-        if (row["topic_id"], row["partition"]) in wanted:
+        if (row["topic_id"], row["partition"]) in pictured:
             by_partition.setdefault((row["topic_id"], row["partition"]), []).append(row)
     damage: dict[tuple[object, object], list[Row]] = defaultdict(list)
-    named = {(one["topic"], one["partition"]) for one in faulty[:MOST_PICTURES]}
+    pictured_names = {(partition["topic"], partition["partition"]) for partition in faulty[:MOST_PICTURES]}
     for row in tables.rows("findings"):
         is_of_tier = row["remote_log_segment_id"] is not None and row["severity"] != "info"
-        if is_of_tier and (row["topic"], row["partition"]) in named:
+        if is_of_tier and (row["topic"], row["partition"]) in pictured_names:
             damage[row["topic"], row["partition"]].append(row)
     parts: list[Html] = [legend()] if faulty else []
-    for one in faulty[:MOST_PICTURES]:
-        said = [count(one["segments"], "remote segment"), size(one["size_in_bytes"])]
-        said += [count(one["errors"], "error")] if one["errors"] else []
-        said += [count(one["warnings"], "warning")] if one["warnings"] else []
-        held = by_partition.get((one["topic_id"], one["partition"]), [])
-        name = f"{one['topic']}-{one['partition']}"
+    for partition in faulty[:MOST_PICTURES]:
+        amounts = [count(partition["segments"], "remote segment"), size(partition["size_in_bytes"])]
+        amounts += [count(partition["errors"], "error")] if partition["errors"] else []
+        amounts += [count(partition["warnings"], "warning")] if partition["warnings"] else []
+        segments = by_partition.get((partition["topic_id"], partition["partition"]), [])
+        name = f"{partition['topic']}-{partition['partition']}"
         picture = element(
-            "div", tier_picture(one, held, damage[one["topic"], one["partition"]]), class_="scroll"
+            "div",
+            tier_picture(partition, segments, damage[partition["topic"], partition["partition"]]),
+            class_="scroll",
         )
         parts.append(
             element(
                 "article",
                 element("h3", name),
-                element("p", ", ".join(said), class_="quiet"),
+                element("p", ", ".join(amounts), class_="quiet"),
                 picture,
                 id=slug(f"tier-{name}"),
             )
         )
-    others = [one for one in worst if (one["topic_id"], one["partition"]) not in wanted]
-    if others:
+    without_picture = [
+        partition for partition in worst if (partition["topic_id"], partition["partition"]) not in pictured
+    ]
+    if without_picture:
         rows: list[list[object]] = [
-            [f"{other['topic']}-{other['partition']}", other["segments"], size(other["size_in_bytes"]), other["errors"] or "", other["warnings"] or ""]
-            for other in others[:MOST_ROWS]
+            [f"{partition['topic']}-{partition['partition']}", partition["segments"], size(partition["size_in_bytes"]), partition["errors"] or "", partition["warnings"] or ""]
+            for partition in without_picture[:MOST_ROWS]
         ]  # fmt: skip
-        said_of_others = f"{count(len(others), 'partition')} without a picture"
+        summary = f"{count(len(without_picture), 'partition')} without a picture"
         header = ["partition", "remote segments", "size", "errors", "warnings"]
-        more = len(others) - len(rows)
+        more = len(without_picture) - len(rows)
         parts.append(element(
-            "details", element("summary", said_of_others), table(header, rows, frozenset({1, 2, 3, 4})),
+            "details", element("summary", summary), table(header, rows, frozenset({1, 2, 3, 4})),
             element("p", f"and {more:,} more: ", element("code", "SELECT * FROM tier_partitions"), class_="quiet") if more else None,
             class_="bulk",
         ))  # fmt: skip

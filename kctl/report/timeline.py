@@ -88,15 +88,15 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
     """
     partitions: dict[TopicPartition, list[Leadership]] = {}
     for row in rows:
-        one = leadership_of(row)
-        partitions.setdefault(one.topic_partition, []).append(one)
+        leadership = leadership_of(row)
+        partitions.setdefault(leadership.topic_partition, []).append(leadership)
     if not partitions:
         return None
     lives = sorted(states, key=lambda row: str(row["time"]))
-    everything = [one for ones in partitions.values() for one in ones]
+    everything = [leadership for leaderships in partitions.values() for leadership in leaderships]
     changes = [parse_iso(row["time"]) for row in lives]
-    start = min([one.from_ms for one in everything] + changes)
-    end = max([one.to_ms or one.last_seen_ms for one in everything] + changes)
+    start = min([leadership.from_ms for leadership in everything] + changes)
+    end = max([leadership.to_ms or leadership.last_seen_ms for leadership in everything] + changes)
     # Room at the left for the mark of a start, at the right for what still holds.
     axis = Axis(start - max((end - start) // 80, 1), end + max((end - start) // 25, 1))
     alike_ms = max(ALIKE_MS, (axis.end - axis.start) // 400)
@@ -104,7 +104,13 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
     if len(groups) > TALL:
         groups = grouped(partitions, alike_ms, across_topics=True)
     shown = _shown(groups)
-    brokers = sorted({one.leader for one in everything if one.leader is not None and one.leader >= 0})
+    brokers = sorted(
+        {
+            leadership.leader
+            for leadership in everything
+            if leadership.leader is not None and leadership.leader >= 0
+        }
+    )
     colors = {broker: number % COLORS for number, broker in enumerate(brokers)}
     listing = _Listing()
     picture = _picture(shown, lives, colors, axis, listing)
@@ -126,14 +132,21 @@ def leadership_of(row: Row) -> Leadership:
     """A leadership from its row; lists may be JSON text, as tables hold them."""
     isr = None if row["isr"] is None else tuple(listed(row["isr"]))
     start = parse_iso(row["from_time"])
-    found = Leadership(
+    leadership = Leadership(
         TopicPartition(row["topic"], row["partition"]),
         row["leader_epoch"],
         leader=row["leader"],
         isr=isr,
         isr_changes=[
-            IsrChange(parse_iso(c["time"]), tuple(c["isr"]), None, c["file"], c["line"], c.get("offset"))
-            for c in listed(row["isr_changes"])
+            IsrChange(
+                parse_iso(change["time"]),
+                tuple(change["isr"]),
+                None,
+                change["file"],
+                change["line"],
+                change.get("offset"),
+            )
+            for change in listed(row["isr_changes"])
         ],
         from_ms=start,
         to_ms=parse_iso(row["to_time"]) if row["to_time"] else None,
@@ -141,8 +154,8 @@ def leadership_of(row: Row) -> Leadership:
         cause=row.get("cause") or "",
         proofs=listed(row["evidence"]),
     )
-    found.last_seen_ms = max([start, *(change.time_ms for change in found.isr_changes)])
-    return found
+    leadership.last_seen_ms = max([start, *(change.time_ms for change in leadership.isr_changes)])
+    return leadership
 
 
 def grouped(
@@ -151,21 +164,24 @@ def grouped(
     """Partitions of the same leaders, epochs and ISRs at much the same times together; those with trouble first."""
     alike: dict[object, list[list[TopicPartition]]] = defaultdict(list)
     for name in sorted(partitions):
-        ones = partitions[name]
-        steps = tuple((one.leader, one.leader_epoch, one.how, one.isr) for one in ones)
+        leaderships = partitions[name]
+        steps = tuple(
+            (leadership.leader, leadership.leader_epoch, leadership.how, leadership.isr)
+            for leadership in leaderships
+        )
         for members in alike[across_topics or name.topic, steps]:
             first = partitions[members[0]]
-            if all(abs(a.from_ms - b.from_ms) <= alike_ms for a, b in zip(first, ones, strict=True)):
+            if all(abs(a.from_ms - b.from_ms) <= alike_ms for a, b in zip(first, leaderships, strict=True)):
                 members.append(name)
                 break
         else:
             alike[across_topics or name.topic, steps].append([name])
-    found = [
+    histories = [
         SharedHistory(tuple(members), tuple(partitions[members[0]]))
         for sets in alike.values()
         for members in sets
     ]
-    return sorted(found, key=lambda group: (-group.trouble, group.partitions))
+    return sorted(histories, key=lambda group: (-group.trouble, group.partitions))
 
 
 def _shown(groups: Sequence[SharedHistory]) -> Sequence[SharedHistory]:
@@ -177,9 +193,9 @@ def _shown(groups: Sequence[SharedHistory]) -> Sequence[SharedHistory]:
 
 
 def _sentence(everything: Sequence[Leadership], partitions: int, axis: Axis) -> str:
-    unclean = sum(one.is_unclean for one in everything)
-    said = f"{count(partitions, 'partition')} from {iso(axis.start)} to {iso(axis.end)}, as the brokers' logs say. "
-    return said + (
+    unclean = sum(leadership.is_unclean for leadership in everything)
+    extent = f"{count(partitions, 'partition')} from {iso(axis.start)} to {iso(axis.end)}, as the brokers' logs say. "
+    return extent + (
         f"{count(unclean, 'unclean election')}." if unclean else "These logs show no unclean election."
     )
 
@@ -232,7 +248,7 @@ def _picture(
     listing: _Listing,
 ) -> Html:
     row = LOW_ROW if len(groups) > TALL else TALL_ROW
-    high = row - (6 if row == TALL_ROW else 2)
+    bar_height = row - (6 if row == TALL_ROW else 2)
     labels: list[Html] = []
     plot: list[Html] = []
     top = TOP
@@ -248,12 +264,12 @@ def _picture(
                 element("title", group.name),
                 label,
                 x=2,
-                y=top + high - 2 - (high > 15) * 3,
+                y=top + bar_height - 2 - (bar_height > 15) * 3,
                 class_="low" if row == LOW_ROW else None,
             )
         )
-        for one in group.leaderships:
-            plot.extend(_bar(group, one, colors, axis, top, high, listing))
+        for leadership in group.leaderships:
+            plot.extend(_bar(group, leadership, colors, axis, top, bar_height, listing))
         top += row
     for broker, place in tops.items():
         labels.append(element("text", f"broker {broker}", x=2, y=place + 12))
@@ -285,39 +301,42 @@ def _ticks(axis: Axis, height: int) -> Iterator[Html]:
 
 def _bar(
     group: SharedHistory,
-    one: Leadership,
+    leadership: Leadership,
     colors: dict[int, int],
     axis: Axis,
     top: int,
-    high: int,
+    height: int,
     listing: _Listing,
 ) -> Iterator[Html]:
-    left = axis.x(one.from_ms)
-    wide = max(round(axis.x(one.to_ms if one.to_ms is not None else axis.end) - left, 1), 1.0)
-    box = {"x": left, "y": top, "width": wide, "height": high}
-    is_led = one.leader is not None and one.leader >= 0
-    fill = f"url(#leader-{colors[one.leader]})" if one.leader is not None and is_led else None
-    class_ = None if is_led else "gap" if one.leader is None else "none"
-    parts = [element("rect", element("title", _words(group, one)), class_=class_, fill=fill, **box)]
-    if is_led and wide > 16 and high > 8:
+    left = axis.x(leadership.from_ms)
+    width = max(round(axis.x(leadership.to_ms if leadership.to_ms is not None else axis.end) - left, 1), 1.0)
+    box = {"x": left, "y": top, "width": width, "height": height}
+    is_led = leadership.leader is not None and leadership.leader >= 0
+    fill = f"url(#leader-{colors[leadership.leader]})" if leadership.leader is not None and is_led else None
+    class_ = None if is_led else "gap" if leadership.leader is None else "none"
+    parts = [element("rect", element("title", _words(group, leadership)), class_=class_, fill=fill, **box)]
+    if is_led and width > 16 and height > 8:
         text = (
-            f"{one.leader}"
-            if wide < 60
-            else f"{one.leader}·{one.leader_epoch}"
-            if wide < 90
-            else f"{one.leader} · epoch {one.leader_epoch}"
+            f"{leadership.leader}"
+            if width < 60
+            else f"{leadership.leader}·{leadership.leader_epoch}"
+            if width < 90
+            else f"{leadership.leader} · epoch {leadership.leader_epoch}"
         )
         parts.append(
             element(
-                "text", text, x=round(left + 4 + one.is_unclean * 10, 1), y=top + high - 2 - (high > 15) * 4
+                "text",
+                text,
+                x=round(left + 4 + leadership.is_unclean * 10, 1),
+                y=top + height - 2 - (height > 15) * 4,
             )
         )
-    for change in one.isr_changes:
+    for change in leadership.isr_changes:
         x = axis.x(change.time_ms)
-        parts.append(element("line", x1=x, x2=x, y1=top + high - 4, y2=top + high, class_="isr"))
-    if one.is_unclean:
-        parts.append(element("text", "▼", x=left, y=top + min(high, 12), class_="unclean"))
-    row = listing.add(_cells(group, one))
+        parts.append(element("line", x1=x, x2=x, y1=top + height - 4, y2=top + height, class_="isr"))
+    if leadership.is_unclean:
+        parts.append(element("text", "▼", x=left, y=top + min(height, 12), class_="unclean"))
+    row = listing.add(_cells(group, leadership))
     yield element("a", *parts, href=f"#{row}") if row else element("g", *parts)
 
 
@@ -338,13 +357,13 @@ def _life(states: Sequence[Row], axis: Axis, top: int, listing: _Listing) -> Ite
                 running = None
         if mark:
             how = f" ({str(state['how']).replace('_', ' ')})" if state.get("how") else ""
-            said = f"broker {state['broker_id']} {state['state'].replace('_', ' ')}{how}"
+            event = f"broker {state['broker_id']} {state['state'].replace('_', ' ')}{how}"
             row = listing.add(
-                [said, iso(time)[:-1].replace("T", " "), "", "", "", "", _place(listed(state["evidence"]))]
+                [event, iso(time)[:-1].replace("T", " "), "", "", "", "", _place(listed(state["evidence"]))]
             )
             text = element(
                 "text",
-                element("title", f"{said}, {iso(time)}"),
+                element("title", f"{event}, {iso(time)}"),
                 mark,
                 x=axis.x(time),
                 y=top + 12,
@@ -362,35 +381,35 @@ def _life(states: Sequence[Row], axis: Axis, top: int, listing: _Listing) -> Ite
     yield from marks
 
 
-def _words(group: SharedHistory, one: Leadership) -> str:
+def _words(group: SharedHistory, leadership: Leadership) -> str:
     who = (
         "not in these logs"
-        if one.leader is None
+        if leadership.leader is None
         else "no leader"
-        if one.leader < 0
-        else f"broker {one.leader} leads"
+        if leadership.leader < 0
+        else f"broker {leadership.leader} leads"
     )
-    until = iso(one.to_ms)[11:-1] if one.to_ms is not None else "still"
-    isr = "" if one.isr is None else f", ISR {','.join(map(str, one.isr))}"
-    return f"{group.name}: {who}, epoch {one.leader_epoch}{isr}, {iso(one.from_ms)[11:-1]} to {until}, {_how(one)}"
+    until = iso(leadership.to_ms)[11:-1] if leadership.to_ms is not None else "still"
+    isr = "" if leadership.isr is None else f", ISR {','.join(map(str, leadership.isr))}"
+    return f"{group.name}: {who}, epoch {leadership.leader_epoch}{isr}, {iso(leadership.from_ms)[11:-1]} to {until}, {_how(leadership)}"
 
 
-def _how(one: Leadership) -> str:
-    return one.how.replace("_", " ") + (f": {one.cause}" if one.cause else "")
+def _how(leadership: Leadership) -> str:
+    return leadership.how.replace("_", " ") + (f": {leadership.cause}" if leadership.cause else "")
 
 
-def _cells(group: SharedHistory, one: Leadership) -> list[object]:
-    leader = "?" if one.leader is None else "none" if one.leader < 0 else one.leader
-    isr = "" if one.isr is None else ",".join(map(str, one.isr))
-    how = element("strong", _how(one)) if one.is_unclean else _how(one)
+def _cells(group: SharedHistory, leadership: Leadership) -> list[object]:
+    leader = "?" if leadership.leader is None else "none" if leadership.leader < 0 else leadership.leader
+    isr = "" if leadership.isr is None else ",".join(map(str, leadership.isr))
+    how = element("strong", _how(leadership)) if leadership.is_unclean else _how(leadership)
     return [
         group.name,
-        iso(one.from_ms)[:-1].replace("T", " "),
+        iso(leadership.from_ms)[:-1].replace("T", " "),
         leader,
-        one.leader_epoch,
+        leadership.leader_epoch,
         isr,
         how,
-        _place(one.proofs),
+        _place(leadership.proofs),
     ]
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kctl.errors import KctlError
-from kctl.stores.asked import Counted, counted, taken
 from kctl.stores.mirror import mirrors
+from kctl.stores.request_counts import CountedResult, result_of, run_counted
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -96,7 +96,7 @@ def ordered(
 
 
 def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs: int) -> Iterator[Result]:
-    pending: deque[Future[Counted]] = deque()
+    pending: deque[Future[CountedResult]] = deque()
     first = next(items, None)
     if first is None:
         return
@@ -110,9 +110,9 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
         yield from map(function, items)
         return
     try:
-        pending.append(executor.submit(counted, function, first))
+        pending.append(executor.submit(run_counted, function, first))
         for item in items:
-            pending.append(executor.submit(counted, function, item))
+            pending.append(executor.submit(run_counted, function, item))
             if len(pending) >= WAITING * jobs:
                 yield _taken(pending)
         while pending:
@@ -128,8 +128,8 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
         executor.shutdown(cancel_futures=True)
 
 
-def _taken(pending: deque[Future[Counted]]) -> Any:
-    return taken(pending.popleft().result())
+def _taken(pending: deque[Future[CountedResult]]) -> Any:
+    return result_of(pending.popleft().result())
 
 
 def _context() -> BaseContext:

@@ -34,7 +34,7 @@ from kctl.findings import Finding
 from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
-from kctl.spark.planning import Filters, Piece, plan, target_for
+from kctl.spark.planning import Filters, SegmentCut, plan, target_for
 from kctl.spark.reading import findings_rows, gathered, read_pieces
 
 TABLES = ("batches", "records", "findings", "segments")
@@ -74,13 +74,13 @@ def _type(kind: pa.DataType) -> str:
     return DDL[kind]
 
 
-class Work(InputPartition):
+class JobPartition(InputPartition):
     """The pieces of one partition of the job, and the size of the cuts that they are numbers of.
 
     The findings of the listing are those of the first partition.
     """
 
-    def __init__(self, pieces: list[Piece], target: int, findings: list[Finding]) -> None:
+    def __init__(self, pieces: list[SegmentCut], target: int, findings: list[Finding]) -> None:
         self.pieces, self.target, self.findings = pieces, target, findings
 
 
@@ -89,20 +89,23 @@ class Reader(DataSourceReader):
 
     def __init__(self, where: list[str], table: str, columns: list[str], target: int) -> None:
         self.where, self.table, self.columns, self.target = where, table, columns, target
-        self.wanted = Filters()
+        self.filters = Filters()
 
     def partitions(self) -> list[InputPartition]:
         findings: list[Finding] = []
-        segments = [segment for where in self.where for segment in list_segments(where, findings)]
+        segments = [segment for root in self.where for segment in list_segments(root, findings)]
         target = target_for(segments, self.target)
-        planned = plan(segments, self.table, self.wanted, target) or [[]]
-        return [Work(pieces, target, [] if number else findings) for number, pieces in enumerate(planned)]
+        partitions = plan(segments, self.table, self.filters, target) or [[]]
+        return [
+            JobPartition(pieces, target, [] if number else findings)
+            for number, pieces in enumerate(partitions)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Work)
+        assert isinstance(partition, JobPartition)
         freeze_once()
         listed = findings_rows(self.table, self.columns, partition.findings)
-        rows = read_pieces(partition.pieces, self.table, self.columns, self.wanted, partition.target)
+        rows = read_pieces(partition.pieces, self.table, self.columns, self.filters, partition.target)
         return gathered(chain(listed, rows))
 
 
@@ -115,8 +118,8 @@ class FilteringReader(Reader):
         What it is not given it shows as pushed: filters on what all rows of a segment have in common. A finding may be
         of no segment.
         """
-        self.wanted = wanted_by(filters)
-        return [one for one in filters if self.table == "findings" or not is_exact(one)]
+        self.filters = filters_of(filters)
+        return [filter_ for filter_ in filters if self.table == "findings" or not is_exact(filter_)]
 
 
 class KafkaSegments(DataSource):
@@ -129,25 +132,25 @@ class KafkaSegments(DataSource):
     @property
     def table(self) -> str:
         """The table asked for."""
-        found = str(self.options.get("table", "batches"))
-        if found not in TABLES:
-            raise KctlError(f"no table {found!r}", f"there are {', '.join(TABLES)}")
-        return found
+        table = str(self.options.get("table", "batches"))
+        if table not in TABLES:
+            raise KctlError(f"no table {table!r}", f"there are {', '.join(TABLES)}")
+        return table
 
     def _number(self, option: str, default: int) -> int:
-        given = self.options.get(option, default)
+        text = self.options.get(option, default)
         try:
-            return int(given)
+            return int(text)
         except ValueError:
-            raise KctlError(f"{option} is not a number: {given!r}", "give a number of bytes") from None
+            raise KctlError(f"{option} is not a number: {text!r}", "give a number of bytes") from None
 
     def _flag(self, option: str) -> bool:
-        given = str(self.options.get(option, "false"))
-        if given.lower() not in ("true", "false"):
+        text = str(self.options.get(option, "false"))
+        if text.lower() not in ("true", "false"):
             raise KctlError(
-                f"{option} is neither true nor false: {given!r}", f"give {option}=true, or leave it out"
+                f"{option} is neither true nor false: {text!r}", f"give {option}=true, or leave it out"
             )
-        return given.lower() == "true"
+        return text.lower() == "true"
 
     def schema(self) -> str:
         return ddl_of(SCHEMAS[self.table])
@@ -173,21 +176,21 @@ class KafkaSegments(DataSource):
 
 def paths_of(options: Mapping[str, str]) -> list[str]:
     """The folders and URIs that `load` was given, each once; patterns of local folders as what they match."""
-    given = json.loads(options["paths"]) if options.get("paths") else [options.get("path")]
-    found: dict[str, None] = {}
-    for path in filter(None, given):
+    patterns = json.loads(options["paths"]) if options.get("paths") else [options.get("path")]
+    paths: dict[str, None] = {}
+    for path in filter(None, patterns):
         if "://" in path or os.path.lexists(path):
             matches = [path]
         else:
             matches = sorted(glob(path)) or [path]  # what matches nothing is said as a path that is not there
         # Executors have other working folders.
-        found |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches)
-    if not found:
+        paths |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches)
+    if not paths:
         raise KctlError("no path given", "call load() with a folder or a URI")
-    return list(found)
+    return list(paths)
 
 
-def wanted_by(filters: Iterable[Filter]) -> Filters:
+def filters_of(filters: Iterable[Filter]) -> Filters:
     """The bounds that AND-ed filters set; those that say nothing usable are left to Spark."""
     sets: dict[str, Any] = {}
     bounds: dict[str, Any] = {}
@@ -202,27 +205,27 @@ def wanted_by(filters: Iterable[Filter]) -> Filters:
     return Filters(**{**sets, **bounds})
 
 
-def _column_of(one: Filter) -> str:
-    attribute: tuple[str, ...] = getattr(one, "attribute", ())
+def _column_of(filter_: Filter) -> str:
+    attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
     return str(attribute[0]) if len(attribute) == 1 else ""
 
 
-def is_exact(one: Filter) -> bool:
+def is_exact(filter_: Filter) -> bool:
     """Whether a filter leaves out all rows that it shall, by segments alone."""
-    if not isinstance(one, (EqualTo, In)) or _column_of(one) not in SETS:
+    if not isinstance(filter_, (EqualTo, In)) or _column_of(filter_) not in SETS:
         return False
-    return None not in (one.value if isinstance(one, In) else (one.value,))
+    return None not in (filter_.value if isinstance(filter_, In) else (filter_.value,))
 
 
-def _bound(one: Filter, names: tuple[str | None, str | None], bounds: dict[str, Any]) -> None:
-    value = getattr(one, "value", None)
+def _bound(filter_: Filter, names: tuple[str | None, str | None], bounds: dict[str, Any]) -> None:
+    value = getattr(filter_, "value", None)
     if not isinstance(value, int):
         return
     least, most = names
-    step = 1 if isinstance(one, (GreaterThan, LessThan)) else 0
-    if least and isinstance(one, (EqualTo, GreaterThan, GreaterThanOrEqual)):
+    step = 1 if isinstance(filter_, (GreaterThan, LessThan)) else 0
+    if least and isinstance(filter_, (EqualTo, GreaterThan, GreaterThanOrEqual)):
         bounds[least] = max(bounds.get(least, value + step), value + step)
-    if most and isinstance(one, (EqualTo, LessThan, LessThanOrEqual)):
+    if most and isinstance(filter_, (EqualTo, LessThan, LessThanOrEqual)):
         bounds[most] = min(bounds.get(most, value - step), value - step)
 
 

@@ -65,7 +65,7 @@ def list_segments(where: str, findings: list[Finding]) -> list[SegmentRef]:
     }
     brokers = _Brokers(store, sizes)
     refs = [ref for key in sizes if (ref := _ref(where, key, sizes, brokers))]
-    refs.sort(key=lambda one: (one.log, one.base_offset))
+    refs.sort(key=lambda ref: (ref.log, ref.base_offset))
     return list(_with_next(refs))
 
 
@@ -74,13 +74,13 @@ def _ref(where: str, key: str, sizes: dict[str, int], brokers: _Brokers) -> Segm
     file = parse_segment_file(name)
     if file is None or file.suffix != ".log" or file.state is not FileState.LIVE:
         return None
-    found = parse_partition_folder((folder or where).rstrip("/").rpartition("/")[2])
-    if found is None or found.kind is not FolderKind.LIVE:
+    folder_name = parse_partition_folder((folder or where).rstrip("/").rpartition("/")[2])
+    if folder_name is None or folder_name.kind is not FolderKind.LIVE:
         return None
     index = f"{key.removesuffix('.log')}.index"
     log_dir = folder.rpartition("/")[0]
     return SegmentRef(
-        where, key, index if index in sizes else None, sizes[key], file.base_offset, None, found.topic, found.partition,
+        where, key, index if index in sizes else None, sizes[key], file.base_offset, None, folder_name.topic, folder_name.partition,
         brokers.of(log_dir), moment_in(key),
     )  # fmt: skip
 
@@ -92,9 +92,9 @@ def moment_in(key: str) -> str | None:
 
 
 def _with_next(refs: list[SegmentRef]) -> Iterator[SegmentRef]:
-    for one, after in zip(refs, [*refs[1:], None], strict=True):
-        same = after is not None and after.log == one.log
-        yield one._replace(next_base_offset=after.base_offset) if after is not None and same else one
+    for ref, following in zip(refs, [*refs[1:], None], strict=True):
+        same = following is not None and following.log == ref.log
+        yield ref._replace(next_base_offset=following.base_offset) if following is not None and same else ref
 
 
 class _Brokers:
@@ -128,8 +128,8 @@ class _Brokers:
 
     def _named(self, log_dir: str) -> int | None:
         parts = [self.store.name.rstrip("/").rpartition("/")[2], *filter(None, log_dir.split("/"))]
-        for at in range(len(parts) - 1, -1, -1):
-            found = broker_id_of(parts[at], parts[at - 1] if at else "")
-            if found is not None:
-                return found
+        for level in range(len(parts) - 1, -1, -1):
+            broker_id = broker_id_of(parts[level], parts[level - 1] if level else "")
+            if broker_id is not None:
+                return broker_id
         return None

@@ -21,7 +21,7 @@ WHOLE_TABLES = frozenset({"findings", "segments"})
 """Tables whose rows are about a whole segment: it is not cut."""
 
 
-class Piece(NamedTuple):
+class SegmentCut(NamedTuple):
     """A segment, or one of its cuts."""
 
     segment: SegmentRef
@@ -50,31 +50,31 @@ class Filters(Struct, frozen=True):
         )  # fmt: skip
         return any(bound is not None for bound in bounds)
 
-    def wants(self, one: SegmentRef) -> bool:
+    def wants(self, segment: SegmentRef) -> bool:
         """Whether any row of a segment may pass."""
-        if self.topics is not None and one.topic not in self.topics:
+        if self.topics is not None and segment.topic not in self.topics:
             return False
-        if self.partitions is not None and one.partition not in self.partitions:
+        if self.partitions is not None and segment.partition not in self.partitions:
             return False
-        if self.brokers is not None and one.broker_id not in self.brokers:
+        if self.brokers is not None and segment.broker_id not in self.brokers:
             return False
-        if self.to_offset is not None and one.base_offset > self.to_offset:
+        if self.to_offset is not None and segment.base_offset > self.to_offset:
             return False
         return not (
             self.from_offset is not None
-            and one.next_base_offset is not None
-            and one.next_base_offset <= self.from_offset
+            and segment.next_base_offset is not None
+            and segment.next_base_offset <= self.from_offset
         )
 
 
 class _Bin(Struct):
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[SegmentCut] = field(default_factory=list)
     size: int = 0
 
 
 def plan(
-    segments: Iterable[SegmentRef], table: str, wanted: Filters, target: int = TARGET
-) -> list[list[Piece]]:
+    segments: Iterable[SegmentRef], table: str, filters: Filters, target: int = TARGET
+) -> list[list[SegmentCut]]:
     """Pieces by partition of the job: each of about `target` bytes, in the order of the segments.
 
     For `findings` all segments of a log are in one partition, whatever its size, and bounds leave none of them out:
@@ -82,11 +82,11 @@ def plan(
     """
     is_by_log = table == "findings"
     if is_by_log:
-        wanted = Filters(wanted.topics, wanted.partitions, wanted.brokers)
-    made: list[_Bin] = []
+        filters = Filters(filters.topics, filters.partitions, filters.brokers)
+    bins: list[_Bin] = []
     current = _Bin()
     for segment in segments:
-        if not wanted.wants(segment):
+        if not filters.wants(segment):
             continue
         for piece, size in _pieces(
             segment, 1 if table in WHOLE_TABLES else most_splits(segment.size_in_bytes, target), target
@@ -97,13 +97,13 @@ def plan(
                 and not goes_on
                 and (current.size + size > target + target // 4 or len(current.pieces) >= MOST_FILES)
             ):
-                made.append(current)
+                bins.append(current)
                 current = _Bin()
             current.pieces.append(piece)
             current.size += size
     if current.pieces:
-        made.append(current)
-    return [one.pieces for one in made]
+        bins.append(current)
+    return [bin_.pieces for bin_ in bins]
 
 
 def target_for(segments: Iterable[SegmentRef], target: int) -> int:
@@ -111,9 +111,9 @@ def target_for(segments: Iterable[SegmentRef], target: int) -> int:
     return max(target, sum(segment.size_in_bytes for segment in segments) // MOST_TASKS)
 
 
-def _pieces(segment: SegmentRef, count: int, target: int) -> Iterator[tuple[Piece, int]]:
+def _pieces(segment: SegmentRef, count: int, target: int) -> Iterator[tuple[SegmentCut, int]]:
     for number in range(count):
         yield (
-            Piece(segment, number, count),
+            SegmentCut(segment, number, count),
             min(target, segment.size_in_bytes) if count > 1 else segment.size_in_bytes,
         )

@@ -27,8 +27,8 @@ from kctl.scan.source import Source
 from kctl.scan.splits import TARGET, Split, hints_of, plan_splits
 from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
 from kctl.spark.listing import SegmentRef
-from kctl.spark.planning import Filters, Piece
-from kctl.spark.seeking import indexed_start, wanted_part
+from kctl.spark.planning import Filters, SegmentCut
+from kctl.spark.seeking import indexed_start, part_within
 from kctl.tier.stores import Store, open_store
 
 LARGEST_INDEX = 64 << 20
@@ -39,7 +39,7 @@ STAMPS = {"records": "timestamp", "batches": "max_timestamp"}
 
 
 def read_pieces(
-    pieces: Sequence[Piece], table: str, columns: Sequence[str], wanted: Filters, target: int = TARGET
+    pieces: Sequence[SegmentCut], table: str, columns: Sequence[str], filters: Filters, target: int = TARGET
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the pieces, only these columns, in the order of the segments.
 
@@ -49,11 +49,11 @@ def read_pieces(
     for _, of_log in groupby(pieces, key=lambda piece: piece.segment.log):
         log = _Log()
         for piece in of_log:
-            yield from _read_piece(piece, table, columns, wanted, target, log)
+            yield from _read_piece(piece, table, columns, filters, target, log)
         if table == "findings":
             is_compacted = log.has_short_batches or piece.segment.topic in COMPACTED
-            said = log.checks.finish(is_compacted=True if is_compacted else None)
-            yield from findings_rows(table, columns, said)
+            findings = log.checks.finish(is_compacted=True if is_compacted else None)
+            yield from findings_rows(table, columns, findings)
 
 
 class _Log(Struct):
@@ -65,22 +65,22 @@ class _Log(Struct):
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in fewer, larger batches: each takes Spark a millisecond, however few rows are in it."""
-    held: list[pa.RecordBatch] = []
+    waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
-            yield from _joined(held)
-            held, rows, size = [], 0, 0
-    yield from _joined(held)
+            yield from _joined(waiting)
+            waiting, rows, size = [], 0, 0
+    yield from _joined(waiting)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if len(batches) < 2:
         return batches
-    found: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return found
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 @lru_cache(maxsize=4)
@@ -89,17 +89,19 @@ def _store(where: str) -> Store:
 
 
 def _read_piece(
-    piece: Piece, table: str, columns: Sequence[str], wanted: Filters, target: int, log: _Log
+    piece: SegmentCut, table: str, columns: Sequence[str], filters: Filters, target: int, log: _Log
 ) -> Iterator[pa.RecordBatch]:
     segment = piece.segment
     try:
         source = _store(segment.store).open(segment.key)
     except (OSError, KctlError) as error:
-        gone = say.VANISHED if isinstance(error, FileNotFoundError) else None
-        found = (
-            gone.at(segment.place()) if gone else say.UNREADABLE.at(segment.place(), reason=reason_of(error))
+        type_ = say.VANISHED if isinstance(error, FileNotFoundError) else None
+        finding = (
+            type_.at(segment.place())
+            if type_
+            else say.UNREADABLE.at(segment.place(), reason=reason_of(error))
         )
-        yield from findings_rows(table, columns, [found])
+        yield from findings_rows(table, columns, [finding])
         return
     try:
         index = _index(segment)
@@ -112,11 +114,11 @@ def _read_piece(
             return
         split: Split | None = splits[piece.number]
         if table in STAMPS and split is not None:
-            start = indexed_start(source, index, hints, segment.base_offset, wanted.from_offset)
+            start = indexed_start(source, index, hints, segment.base_offset, filters.from_offset)
             split = Split(max(start, split.start), split.end)
-            split = wanted_part(source, split, hints, wanted) if split.start < split.end else None
+            split = part_within(source, split, hints, filters) if split.start < split.end else None
         if split is not None:
-            yield from _read_split(segment, source, split, hints, table, columns, wanted)
+            yield from _read_split(segment, source, split, hints, table, columns, filters)
     finally:
         source.close()
 
@@ -153,7 +155,7 @@ def _index(segment: SegmentRef) -> bytes:
 
 def _read_split(
     segment: SegmentRef, source: Source, split: Split, hints: np.ndarray[tuple[int], np.dtype[np.int64]],
-    table: str, columns: Sequence[str], wanted: Filters,
+    table: str, columns: Sequence[str], filters: Filters,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     place = segment.place()
     inside = hints[(hints >= split.start) & (hints < split.end)]
@@ -167,9 +169,9 @@ def _read_split(
         chunks = _with_old_sets_opened(source, options, chunks)
     for chunk in chunks:
         if table == "batches" and len(chunk.headers):
-            yield from _chosen(batches_table(chunk, place, _needed(table, columns)), table, columns, wanted)
-        elif table == "records" and chunk.records is not None and _any_wanted(chunk, wanted):
-            yield from _chosen(records_table(chunk, place, _needed(table, columns)), table, columns, wanted)
+            yield from _chosen(batches_table(chunk, place, _needed(table, columns)), table, columns, filters)
+        elif table == "records" and chunk.records is not None and _may_have_rows(chunk, filters):
+            yield from _chosen(records_table(chunk, place, _needed(table, columns)), table, columns, filters)
         elif table == "segments" and _old_sets(chunk):
             # What they hold is counted only where they are opened.
             scan = scan_segment(source, replace(options, level=Level.RECORDS), hints=inside)
@@ -194,47 +196,49 @@ def _with_old_sets_opened(source: Source, options: ScanOptions, chunks: Iterator
             yield chunk
 
 
-def _any_wanted(chunk: Chunk, wanted: Filters) -> bool:
+def _may_have_rows(chunk: Chunk, filters: Filters) -> bool:
     headers = chunk.headers
     if not len(headers):
         return False
-    if wanted.from_offset is not None and int(headers.last_offset.max()) < wanted.from_offset:
+    if filters.from_offset is not None and int(headers.last_offset.max()) < filters.from_offset:
         return False
-    return not (wanted.to_offset is not None and int(headers.base_offset.min()) > wanted.to_offset)
+    return not (filters.to_offset is not None and int(headers.base_offset.min()) > filters.to_offset)
 
 
 def _needed(table: str, columns: Sequence[str]) -> list[str]:
     """The columns asked for, and those that filters look at."""
-    looked_at = (
+    filtered = (
         ("offset", "timestamp") if table == "records" else ("base_offset", "last_offset", "max_timestamp")
     )
-    return [name for name in SCHEMAS[table].names if name in columns or name in looked_at]
+    return [name for name in SCHEMAS[table].names if name in columns or name in filtered]
 
 
 def _chosen(
-    rows: pa.RecordBatch, table: str, columns: Sequence[str], wanted: Filters
+    rows: pa.RecordBatch, table: str, columns: Sequence[str], filters: Filters
 ) -> Iterator[pa.RecordBatch]:
     """The rows that the bounds let through, with the columns asked for in their order."""
     first, last = ("offset", "offset") if table == "records" else ("base_offset", "last_offset")
     keep = None
     bounds = (
-        (last, wanted.from_offset, pc.greater_equal), (first, wanted.to_offset, pc.less_equal),
-        (STAMPS[table], wanted.from_time, pc.greater_equal), (STAMPS[table], wanted.to_time, pc.less_equal),
+        (last, filters.from_offset, pc.greater_equal), (first, filters.to_offset, pc.less_equal),
+        (STAMPS[table], filters.from_time, pc.greater_equal), (STAMPS[table], filters.to_time, pc.less_equal),
     )  # fmt: skip
     for name, bound, compare in bounds:
         if bound is not None:
-            one = compare(rows.column(name), bound)
-            keep = one if keep is None else pc.and_(keep, one)
+            matches = compare(rows.column(name), bound)
+            keep = matches if keep is None else pc.and_(keep, matches)
     if keep is not None:
         rows = rows.filter(keep)
     if rows.num_rows:
         yield rows.select(list(columns))
 
 
-def findings_rows(table: str, columns: Sequence[str], found: Sequence[Finding]) -> Iterator[pa.RecordBatch]:
+def findings_rows(
+    table: str, columns: Sequence[str], findings: Sequence[Finding]
+) -> Iterator[pa.RecordBatch]:
     """Findings as rows where the table is `findings`."""
-    if table == "findings" and found:
-        yield findings_table(found).select(list(columns))
+    if table == "findings" and findings:
+        yield findings_table(findings).select(list(columns))
 
 
 def _segment(scan: SegmentScan, segment: SegmentRef, columns: Sequence[str]) -> pa.RecordBatch:

@@ -38,12 +38,12 @@ def indexed_start(
     return at if base_offset <= begins <= from_offset else 0
 
 
-def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: Filters) -> Split | None:
+def part_within(source: Source, split: Split, hints: NDArray[np.int64], filters: Filters) -> Split | None:
     """The part of a split from the first batch to the last that is wanted; None where there is none.
 
     The whole split where headers do not tell: damage, or message sets, whose first offset they do not have.
     """
-    if not wanted.has_bounds:
+    if not filters.has_bounds:
         return split
     hints = hints[(hints >= split.start) & (hints < split.end)]
     options = ScanOptions(level=Level.HEADER, start=split.start, end=split.end)
@@ -51,24 +51,24 @@ def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: 
     for chunk in scan_segment(source, options, hints=hints):
         if chunk.damage or (chunk.headers.magic < 2).any():
             return split
-        rows = np.flatnonzero(_within(chunk.headers, wanted))
+        rows = np.flatnonzero(_within(chunk.headers, filters))
         if len(rows):
             first = min(first, int(chunk.headers.position[rows[0]]))
             end = int(chunk.headers.next_position[rows[-1]])
     return Split(first, end) if first < end else None
 
 
-def _within(headers: Headers, wanted: Filters) -> NDArray[np.bool_]:
+def _within(headers: Headers, filters: Filters) -> NDArray[np.bool_]:
     """Which batches may hold a row that is wanted; of their times only the largest is known for certain."""
     keep = np.ones(len(headers), np.bool_)
-    if wanted.from_offset is not None:
-        keep &= headers.last_offset >= wanted.from_offset
-    if wanted.to_offset is not None:
-        keep &= headers.base_offset <= wanted.to_offset
-    if wanted.from_time is not None:
-        keep &= headers.max_timestamp >= wanted.from_time
-    if wanted.from_epoch is not None:
-        keep &= headers.partition_leader_epoch >= wanted.from_epoch
-    if wanted.to_epoch is not None:
-        keep &= headers.partition_leader_epoch <= wanted.to_epoch
+    if filters.from_offset is not None:
+        keep &= headers.last_offset >= filters.from_offset
+    if filters.to_offset is not None:
+        keep &= headers.base_offset <= filters.to_offset
+    if filters.from_time is not None:
+        keep &= headers.max_timestamp >= filters.from_time
+    if filters.from_epoch is not None:
+        keep &= headers.partition_leader_epoch >= filters.from_epoch
+    if filters.to_epoch is not None:
+        keep &= headers.partition_leader_epoch <= filters.to_epoch
     return keep

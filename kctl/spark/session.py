@@ -72,17 +72,18 @@ def check_java() -> None:
             "install it, or set JAVA_HOME; see `kctl doctor`",
         )
     try:
-        said = subprocess.run(
+        version_text = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=30, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         raise KctlError(
             f"{java}: {error}", "set JAVA_HOME to a Java 17 or later; see `kctl doctor`"
         ) from error
-    found = re.search(r'version "(\d+)', said)
-    if not found or int(found[1]) < OLDEST_JAVA:
+    version = re.search(r'version "(\d+)', version_text)
+    if not version or int(version[1]) < OLDEST_JAVA:
         raise KctlError(
-            f"{java} is {said.splitlines()[0] if said else 'unknown'}", "Spark 4 needs Java 17 or later"
+            f"{java} is {version_text.splitlines()[0] if version_text else 'unknown'}",
+            "Spark 4 needs Java 17 or later",
         )
 
 
@@ -121,18 +122,19 @@ def session(
         archive = None if LOCAL.match(master) else code_archive(scratch)
         builder = builder.remote(master) if is_remote else builder.master(master)
         chosen = (
-            settings_here() if is_remote else settings_here(master) | _settings_of(master, scratch, archive)
+            settings_for() if is_remote else settings_for(master) | _settings_of(master, scratch, archive)
         )
         for key, value in (chosen | (settings or {})).items():
             builder = builder.config(key, value)
-        said = scratch / "java.stderr"
+        java_errors = scratch / "java.stderr"
         try:
-            with errors_into(said), own_code_on_path():
+            with errors_into(java_errors), own_code_on_path():
                 spark = _started(builder)
         # py4j and gRPC have families of their own; pyspark ends the process where Connect's libraries are missing.
         except (Exception, SystemExit) as error:
             raise KctlError(
-                f"Spark at {master} did not start: {_why(error, said)}", "`kctl doctor` checks Java and Spark"
+                f"Spark at {master} did not start: {_why(error, java_errors)}",
+                "`kctl doctor` checks Java and Spark",
             ) from error
         try:
             if is_remote and archive:
@@ -188,10 +190,10 @@ def own_code_on_path() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _why(error: BaseException, said: Path) -> str:
+def _why(error: BaseException, java_errors: Path) -> str:
     """Why Spark did not start: the exception's first line, and what Java said last where it ended by itself."""
     first = _first_line(error)
-    lines = said.read_text(errors="replace").splitlines() if said.exists() else []
+    lines = java_errors.read_text(errors="replace").splitlines() if java_errors.exists() else []
     lines = [
         line.strip() for line in lines if line.strip() and not line.strip().startswith(("at ", "WARNING"))
     ]
@@ -229,23 +231,23 @@ def _first_line(error: BaseException) -> str:
     return lines[0]
 
 
-def settings_here(master: str = "local") -> dict[str, str]:
+def settings_for(master: str = "local") -> dict[str, str]:
     """What is set for a master: Unix sockets lie in the folder for temporary files, whose path may be too long.
 
     That of a container of YARN always is: it names the user, the application and the container.
     """
-    found = {key: value for key, (value, _) in SETTINGS.items()}
+    settings = {key: value for key, (value, _) in SETTINGS.items()}
     if master.startswith("yarn") or len(tempfile.gettempdir()) > LONGEST_FOLDER_OF_SOCKETS:
-        found["spark.python.unix.domain.socket.enabled"] = "false"
-    return found
+        settings["spark.python.unix.domain.socket.enabled"] = "false"
+    return settings
 
 
 def _settings_of(master: str, scratch: Path, archive: Path | None) -> dict[str, str]:
     """What is set for a driver in this process."""
-    found = {"spark.driver.extraJavaOptions": java_options(master, scratch)}
+    settings = {"spark.driver.extraJavaOptions": java_options(master, scratch)}
     if archive:
-        return found | {"spark.submit.pyFiles": str(archive)}
-    return found | {
+        return settings | {"spark.submit.pyFiles": str(archive)}
+    return settings | {
         "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.local.dir": str(scratch),
     }  # fmt: skip
 
@@ -275,12 +277,12 @@ def java_options(master: str, scratch: Path) -> str:
 def _keep_used(archive: Path) -> None:
     """Mark the archive as used now, and remove those that nobody has used for long: each takes 160 MB."""
     now = time.time()
-    for other in archive.parent.glob("spark-*.jsa"):
+    for file in archive.parent.glob("spark-*.jsa"):
         with suppress(OSError):  # another process may have removed it
-            if other == archive:
-                os.utime(other)
-            elif now - other.stat().st_mtime > UNUSED_SECONDS:
-                other.unlink()
+            if file == archive:
+                os.utime(file)
+            elif now - file.stat().st_mtime > UNUSED_SECONDS:
+                file.unlink()
 
 
 def archive_of_classes() -> Path:
@@ -295,9 +297,9 @@ def archive_of_classes() -> Path:
 
 def package_roots() -> dict[str, Path]:
     """Where kctl's own packages lie."""
-    here = Path(__file__).parents[2]
+    source_root = Path(__file__).parents[2]
     return {
-        package: Path(sys.modules[package].__path__[0]) if package in sys.modules else here / package
+        package: Path(sys.modules[package].__path__[0]) if package in sys.modules else source_root / package
         for package in PACKAGES
     }
 

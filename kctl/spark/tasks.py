@@ -30,9 +30,9 @@ from pyspark.sql.types import StructType
 from kctl.model import SILENT, Progress
 from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
-from kctl.stores.asked import Counted, counted, taken
 from kctl.stores.file_systems import StoreGone
-from kctl.stores.sent import SentMirror, laid, place_of, placed, sent
+from kctl.stores.request_counts import CountedResult, result_of, run_counted
+from kctl.stores.sent_mirrors import SentMirror, mirrors_for, mirrors_laid, place_of, placed
 
 if TYPE_CHECKING:
     from pyspark import SparkStageInfo
@@ -82,7 +82,7 @@ class Packed(NamedTuple):
     mirrors: list[SentMirror]
 
 
-class Chunk(InputPartition):
+class ItemsPartition(InputPartition):
     """The same as a partition."""
 
     def __init__(self, packed: Packed) -> None:
@@ -94,12 +94,12 @@ class Pickler(cloudpickle.CloudPickler):
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        self.met: list[str] = []
+        self.mirror_paths: list[str] = []
 
     def reducer_override(self, value: Any) -> Any:  # pickle's name
         """Pickle a path of a mirror so that the reader gets its own path; everything else as usual."""
         if isinstance(value, PurePath) and (place := place_of(str(value))):
-            self.met.append(str(value))
+            self.mirror_paths.append(str(value))
             return placed, place
         return super().reducer_override(value)
 
@@ -109,14 +109,16 @@ def pickled(value: object) -> tuple[bytes, list[str]]:
     file = io.BytesIO()
     pickler = Pickler(file)
     pickler.dump(value)
-    return file.getvalue(), pickler.met
+    return file.getvalue(), pickler.mirror_paths
 
 
 def packed(first: int, items: Iterable[object]) -> Packed:
     """Some items, of which the first has this number."""
-    done = [(item, *pickled(item)) for item in items]
-    opened = (path for item, _, met in done for path in getattr(item, "opens", met))
-    return Packed(first, [data for _, data, _ in done], sent(map(str, opened)))
+    pickled_items = [(item, *pickled(item)) for item in items]
+    opened = (
+        path for item, _, mirror_paths in pickled_items for path in getattr(item, "opens", mirror_paths)
+    )
+    return Packed(first, [data for _, data, _ in pickled_items], mirrors_for(map(str, opened)))
 
 
 class TasksReader(DataSourceReader):
@@ -127,21 +129,21 @@ class TasksReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         _, chunks = PLAIN.loads(self.work)
-        return [Chunk(chunk) for chunk in chunks]
+        return [ItemsPartition(chunk) for chunk in chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Chunk)
+        assert isinstance(partition, ItemsPartition)
         freeze_once()
         function = PLAIN.loads(PLAIN.loads(self.work)[0])
-        with laid(partition.packed.mirrors):
+        with mirrors_laid(partition.packed.mirrors):
             for number, item in enumerate(partition.packed.items, partition.packed.first):
                 try:
-                    done = counted(function, PLAIN.loads(item))
+                    counted = run_counted(function, PLAIN.loads(item))
                 except StoreGone as error:  # Spark would begin the task again, and quote its stack
-                    done = Counted(error, 0, 0)
-                result, _ = pickled(done)
+                    counted = CountedResult(error, 0, 0)
+                result, _ = pickled(counted)
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
-                if isinstance(done.result, StoreGone):
+                if isinstance(counted.result, StoreGone):
                     return
 
 
@@ -166,11 +168,11 @@ class Wave(NamedTuple):
     tasks: int
 
 
-def wants_another(waves: int, left: int, held: int, cores: int) -> bool:
+def wants_another(waves: int, unfinished: int, bytes_waiting: int, cores: int) -> bool:
     """Whether to start another wave, given the running waves, their unfinished tasks and the results not yet taken."""
     if waves < WAVES_AT_ONCE:
         return True
-    return waves < MOST_WAVES and left < cores * PARTITIONS_A_WAVE and held < MOST_HELD
+    return waves < MOST_WAVES and unfinished < cores * PARTITIONS_A_WAVE and bytes_waiting < MOST_HELD
 
 
 @contextmanager
@@ -179,19 +181,19 @@ def interrupts() -> Iterator[list[int]]:
 
     Python drops exceptions raised while an object is finalized, and py4j waits for Java in a finalizer.
     """
-    seen: list[int] = []
+    signals: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     if current_thread() is not main_thread() or not callable(handler):
-        yield seen
+        yield signals
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
+        signals.append(number)
         handler(number, frame)
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield seen
+        yield signals
     finally:
         signal.signal(signal.SIGINT, handler)
 
@@ -204,9 +206,9 @@ class SparkEngine:
         self.doing = "work"
         self.retries: int | None = 0
         self._tag = f"kctl-{uuid4()}"
-        self._asked = 0  # tasks of all waves that were begun
+        self._tasks_begun = 0  # tasks of all waves that were begun
         self._done = 0  # tasks of waves whose results were taken
-        self._said = 0
+        self._tasks_noted = 0
         self._failed: dict[int, int] = {}  # tasks by stage
         self._ended: set[int] = set()  # jobs whose stages will not change any more
         spark.dataSource.register(Tasks)
@@ -220,7 +222,7 @@ class SparkEngine:
         def begin() -> None:
             while self._wants_another(running) and (wave := next(waves, None)):
                 work, tasks, what = wave
-                self._asked += tasks
+                self._tasks_begun += tasks
                 running.append(Wave(pool.submit(self._results, work, f"kctl {self.doing} {what}"), tasks))
 
         with interrupts() as interrupted:
@@ -232,7 +234,7 @@ class SparkEngine:
                             raise KeyboardInterrupt
                         self._say_tasks()
                         begin()
-                    yield from self._taken(running)
+                    yield from self._first_results(running)
                     begin()
             finally:
                 # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
@@ -243,14 +245,16 @@ class SparkEngine:
     def _wants_another(self, running: Iterable[Wave]) -> bool:
         """Whether to start another wave because the running ones will soon leave cores idle."""
         waves = list(running)
-        done = [wave.results.done() for wave in waves]
-        left = sum(wave.tasks for wave, is_done in zip(waves, done, strict=True) if not is_done)
-        held = sum(
+        is_done_by_wave = [wave.results.done() for wave in waves]
+        unfinished = sum(
+            wave.tasks for wave, is_done in zip(waves, is_done_by_wave, strict=True) if not is_done
+        )
+        bytes_waiting = sum(
             sum(map(len, wave.results.result()))
-            for wave, is_done in zip(waves, done, strict=True)
+            for wave, is_done in zip(waves, is_done_by_wave, strict=True)
             if is_done and not wave.results.exception()
         )
-        return wants_another(len(waves), left - self._completed(), held, self.cores)
+        return wants_another(len(waves), unfinished - self._completed(), bytes_waiting, self.cores)
 
     def _waves(self, body: bytes, waiting: Iterator[Item]) -> Iterator[tuple[str, int, str]]:
         """Each wave as an option of the data source, how many tasks it has, and of what they are."""
@@ -263,7 +267,7 @@ class SparkEngine:
             yield base64.b64encode(PLAIN.dumps((body, chunks))).decode(), len(chunks), what
             size = min(most, size * 4)
 
-    def _taken(self, running: deque[Wave]) -> Iterator[Any]:
+    def _first_results(self, running: deque[Wave]) -> Iterator[Any]:
         """The results of the first wave, which is done."""
         wave = running[0]
         results = wave.results.result()
@@ -271,7 +275,7 @@ class SparkEngine:
         running.popleft()
         self._done += wave.tasks
         for result in results:
-            yield taken(PLAIN.loads(result))
+            yield result_of(PLAIN.loads(result))
 
     def _completed(self) -> int:
         """Tasks that are done, of waves that are not."""
@@ -286,8 +290,8 @@ class SparkEngine:
         if self.progress is SILENT:
             return
         # A wave that is done and not yet taken is in neither count.
-        self._said = max(self._said, min(self._done + self._completed(), self._asked))
-        self.progress.note(f"{self._said:,} of {self._asked:,} tasks")
+        self._tasks_noted = max(self._tasks_noted, min(self._done + self._completed(), self._tasks_begun))
+        self.progress.note(f"{self._tasks_noted:,} of {self._tasks_begun:,} tasks")
 
     def _results(self, work: str, description: str) -> list[bytes]:
         """What the executors made of a wave, in order, serialized. Runs in a thread of its own."""
@@ -301,7 +305,7 @@ class SparkEngine:
             is_unfit = any(words in cause for words in UNFIT)
             hint = NEEDED.format(*sys.version_info) if is_unfit else TaskFailed.hint
             raise TaskFailed(f"a Spark task failed: {cause}", hint) from error
-        rows.sort(key=lambda one: one["number"])
+        rows.sort(key=lambda row: row["number"])
         return [bytes(row["result"]) for row in rows]
 
     def _count_retries(self) -> None:
@@ -315,16 +319,16 @@ class SparkEngine:
     def _stages(self) -> dict[int, SparkStageInfo]:
         """Those of own jobs that were not known to have ended, by their ids; what failed of them is taken in."""
         tracker = self.spark.sparkContext.statusTracker()
-        found: dict[int, SparkStageInfo] = {}
+        stages: dict[int, SparkStageInfo] = {}
         for number in set(tracker.getJobIdsForGroup(self._tag)) - self._ended:
             if not (job := tracker.getJobInfo(number)):
                 continue
-            for one in job.stageIds:
-                if stage := tracker.getStageInfo(one):
-                    found[one], self._failed[one] = stage, stage.numFailedTasks
+            for stage_id in job.stageIds:
+                if stage := tracker.getStageInfo(stage_id):
+                    stages[stage_id], self._failed[stage_id] = stage, stage.numFailedTasks
             if job.status in ("SUCCEEDED", "FAILED"):
                 self._ended.add(number)
-        return found
+        return stages
 
     def _cancel(self) -> None:
         with suppress(Exception):  # the session may be gone already

@@ -32,7 +32,7 @@ AZURE_OPTIONS = {
     "account_key", "sas_token", "tenant_id", "client_id", "client_secret", "blob_storage_authority", "blob_storage_scheme",
     "dfs_storage_authority", "dfs_storage_scheme",
 }  # fmt: skip
-HARMLESS = {
+NOT_SECRET = {
     "endpoint_override", "region", "scheme", "anonymous", "force_virtual_addressing", "project_id", "role_arn",
     "target_service_account", "tenant_id", "client_id", "blob_storage_authority", "blob_storage_scheme",
     "dfs_storage_authority", "dfs_storage_scheme", "replication", "retry_limit_seconds",
@@ -61,18 +61,21 @@ def file_system(url: str) -> tuple[Any, str]:
     """The `pyarrow.fs` file system of a URL, and the path in it. Raises StoreUnreachable."""
     from pyarrow.lib import ArrowException
 
-    given = redact_text(url).partition("?")[0]
+    shown_url = redact_text(url).partition("?")[0]
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise StoreUnreachable(f"{given}: {one_line(error)}") from None
+        raise StoreUnreachable(f"{shown_url}: {one_line(error)}") from None
     try:
-        return SCHEMES.get(parts.scheme.lower(), _other)(url)
+        return SCHEMES.get(parts.scheme.lower(), _fsspec)(url)
     except (OSError, ValueError, NotImplementedError, ImportError, ArrowException) as error:
-        said, values = str(error), [value for name, value in parse_qsl(parts.query) if name not in HARMLESS]
+        message, values = (
+            str(error),
+            [value for name, value in parse_qsl(parts.query) if name not in NOT_SECRET],
+        )
         for value in sorted(values, key=len, reverse=True):
-            said = said.replace(value, REDACTED)
-        raise StoreUnreachable(f"{given}: {one_line(OSError(said))}") from None
+            message = message.replace(value, REDACTED)
+        raise StoreUnreachable(f"{shown_url}: {one_line(OSError(message))}") from None
 
 
 def one_line(error: BaseException) -> str:
@@ -105,10 +108,10 @@ def _s3(url: str) -> tuple[Any, str]:
             "region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         )
     retries = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
-    made = fs.S3FileSystem(
+    files = fs.S3FileSystem(
         **options, connect_timeout=CONNECT_SECONDS, request_timeout=REQUEST_SECONDS, retry_strategy=retries
     )
-    return made, _path(parts.hostname, parts.path)
+    return files, _path(parts.hostname, parts.path)
 
 
 def _gcs(url: str) -> tuple[Any, str]:
@@ -122,8 +125,8 @@ def _gcs(url: str) -> tuple[Any, str]:
         scheme, _, options["endpoint_override"] = emulator.rstrip("/").rpartition("://")
         options |= {"scheme": scheme or "http", "anonymous": True}
     limit = timedelta(seconds=float(options.pop("retry_limit_seconds", GCS_SECONDS)))
-    made = fs.GcsFileSystem(**options, retry_time_limit=limit)
-    return made, _path(parts.hostname, parts.path)
+    files = fs.GcsFileSystem(**options, retry_time_limit=limit)
+    return files, _path(parts.hostname, parts.path)
 
 
 def _azure(url: str) -> tuple[Any, str]:
@@ -166,12 +169,12 @@ def _hdfs(url: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     if os.environ.get("ARROW_LIBHDFS_DIR") or os.environ.get("HADOOP_HOME"):
-        made, path = fs.FileSystem.from_uri(url)
-        return made, str(path)
-    return _other(url)
+        files, path = fs.FileSystem.from_uri(url)
+        return files, str(path)
+    return _fsspec(url)
 
 
-def _other(url: str) -> tuple[Any, str]:
+def _fsspec(url: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     try:
@@ -182,14 +185,14 @@ def _other(url: str) -> tuple[Any, str]:
         ) from None
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
-    made, path = fsspec.url_to_fs(parts._replace(query="").geturl(), **options)
+    files, path = fsspec.url_to_fs(parts._replace(query="").geturl(), **options)
 
     class Handler(fs.FSSpecHandler):  # type: ignore[misc]
         @staticmethod
         def _create_file_info(path: str, info: dict[str, Any]) -> Any:
             return fs.FSSpecHandler._create_file_info(path, timed(info))
 
-    return fs.PyFileSystem(Handler(made)), str(path)
+    return fs.PyFileSystem(Handler(files)), str(path)
 
 
 def timed(info: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import KctlError
-from kctl.stores.asked import ASKED, AskedFiles
+from kctl.stores.request_counts import REQUESTS, CountingFiles
 
 if TYPE_CHECKING:
     from kctl.stores.objects import ObjectSource, ObjectStream
@@ -31,7 +31,7 @@ class Mirror(NamedTuple):
     """What a mirror is of; `given` is the URL without secrets, `path` where its folder is in the file system."""
 
     root: Path
-    given: str
+    shown_url: str
     files: Any
     path: str
     unlisted: str
@@ -43,7 +43,7 @@ class Description(NamedTuple):
 
     url: str
     path: str
-    given: str
+    shown_url: str
     unlisted: str
     part_of: str = ""
     """The folder of the mirror that was sent, on the machine that sent it."""
@@ -83,35 +83,44 @@ def mirror(url: str, folder: Path) -> Path:
     from kctl.stores.objects import failure
 
     files, path = file_system(url)
-    root, shown = folder / _name_of(path), redact_text(url).partition("?")[0].rstrip("/")
+    root, shown_url = folder / _name_of(path), redact_text(url).partition("?")[0].rstrip("/")
     try:
         info = files.get_file_info(path)
         if info.type == fs.FileType.File:
-            path, _, only = path.rpartition("/")
-            root, shown = folder / _name_of(path), shown.rpartition("/")[0]
-            found = files.get_file_info(fs.FileSelector(path))
-            found = [one for one in found if one.base_name.partition(".")[0] == only.partition(".")[0]]
+            path, _, file_name = path.rpartition("/")
+            root, shown_url = folder / _name_of(path), shown_url.rpartition("/")[0]
+            objects = files.get_file_info(fs.FileSelector(path))
+            objects = [
+                stored_object
+                for stored_object in objects
+                if stored_object.base_name.partition(".")[0] == file_name.partition(".")[0]
+            ]
         else:
-            only, found = "", files.get_file_info(fs.FileSelector(path, recursive=True))
+            file_name, objects = "", files.get_file_info(fs.FileSelector(path, recursive=True))
     except (OSError, ValueError, ArrowException) as error:
-        raise StoreUnreachable(f"{shown}: {failure(error, shown).strerror}") from None
+        raise StoreUnreachable(f"{shown_url}: {failure(error, shown_url).strerror}") from None
     # The mark of a folder holds nothing.
-    found = [
-        one for one in found if one.type == fs.FileType.File and (one.size or not one.path.endswith("/"))
+    objects = [
+        stored_object
+        for stored_object in objects
+        if stored_object.type == fs.FileType.File
+        and (stored_object.size or not stored_object.path.endswith("/"))
     ]
-    ASKED.add(2 + len(found) // OBJECTS_A_PAGE)
-    if not found:
-        raise StoreUnreachable(f"{shown}: no object is under this URL", "check the bucket and the prefix")
+    REQUESTS.add(2 + len(objects) // OBJECTS_A_PAGE)
+    if not objects:
+        raise StoreUnreachable(f"{shown_url}: no object is under this URL", "check the bucket and the prefix")
     root.mkdir(mode=0o700)
-    strange = [one.path for one in found if not _placed(root, one, path)]
+    unplaced = [stored_object.path for stored_object in objects if not _placed(root, stored_object, path)]
     unlisted = ""
-    if strange:
-        named = redact_text(repr(strange[0].removeprefix(path)))
-        what = f"{len(strange)} keys cannot be names of files; the first is"
-        unlisted = f"{shown}: {what if len(strange) > 1 else '1 key cannot be the name of a file:'} {named}"
-    describe(root, Description(url, path, shown, unlisted))
+    if unplaced:
+        first_key = redact_text(repr(unplaced[0].removeprefix(path)))
+        what = f"{len(unplaced)} keys cannot be names of files; the first is"
+        unlisted = (
+            f"{shown_url}: {what if len(unplaced) > 1 else '1 key cannot be the name of a file:'} {first_key}"
+        )
+    describe(root, Description(url, path, shown_url, unlisted))
     os.environ[MIRRORS] = json.dumps([*mirrors(), str(root)])
-    return root / only
+    return root / file_name
 
 
 def _name_of(path: str) -> str:
@@ -129,11 +138,11 @@ def _placed(root: Path, info: Any, path: str) -> bool:
     return all(map(_is_name, names)) and place_file(root.joinpath(*names), info.size, info.mtime_ns)
 
 
-def place_file(place: Path, size: int, modified: int | None) -> bool:
+def place_file(path: Path, size: int, modified: int | None) -> bool:
     """Make an empty file of this size, last changed at this time (nanoseconds); whether there can be one."""
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
     except OSError as error:
         if error.errno not in NO_PLACE:
             raise
@@ -143,7 +152,7 @@ def place_file(place: Path, size: int, modified: int | None) -> bool:
         if modified is not None:
             os.utime(descriptor, ns=(modified, modified))
     except (OSError, OverflowError, TypeError):  # of a size or a time that no file can have
-        place.unlink()
+        path.unlink()
         return False
     finally:
         os.close(descriptor)
@@ -172,15 +181,15 @@ def _file_of(root: Path) -> Path:
 
 def mirrors() -> list[str]:
     """The folders of all mirrors."""
-    listed = os.environ.get(MIRRORS)
-    return list(_parsed(listed)) if listed else []
+    text = os.environ.get(MIRRORS)
+    return list(_parsed(text)) if text else []
 
 
 @functools.cache
-def _parsed(listed: str) -> tuple[str, ...]:
+def _parsed(text: str) -> tuple[str, ...]:
     import json
 
-    return tuple(json.loads(listed))
+    return tuple(json.loads(text))
 
 
 def mirror_of(path: str) -> Mirror | None:
@@ -193,9 +202,9 @@ def mirror_of(path: str) -> Mirror | None:
 
 @functools.lru_cache(maxsize=64)
 def _opened(root: str, process: int) -> Mirror:
-    described = description_of(root)
-    files = _client(described.url, described.part_of or root, process)
-    return Mirror(Path(root), described.given, files, described.path, described.unlisted)
+    description = description_of(root)
+    files = _client(description.url, description.part_of or root, process)
+    return Mirror(Path(root), description.shown_url, files, description.path, description.unlisted)
 
 
 @functools.lru_cache(maxsize=64)
@@ -203,24 +212,24 @@ def _client(url: str, whole: str, process: int) -> Any:
     """Once a process: the clients of stores do not outlive a fork. One for all parts of a mirror."""
     from kctl.stores.file_systems import file_system
 
-    return AskedFiles(file_system(url)[0])
+    return CountingFiles(file_system(url)[0])
 
 
 def stored(path: str) -> ObjectSource | None:
     """The object that a path of a mirror stands for; None for any other path. `OSError` where it was not listed."""
-    if not (MIRRORS in os.environ and (found := mirror_of(path))):
+    if not (MIRRORS in os.environ and (mirror_of_path := mirror_of(path))):
         return None
     from kctl.stores.objects import ObjectSource
 
     status = os.stat(path, follow_symlinks=False)
-    key = os.path.relpath(path, found.root)
+    key = os.path.relpath(path, mirror_of_path.root)
     return ObjectSource(
-        found.files, f"{found.path}/{key}", status.st_size, status.st_mtime_ns, f"{found.given}/{key}",
-        functools.partial(ask, found),
+        mirror_of_path.files, f"{mirror_of_path.path}/{key}", status.st_size, status.st_mtime_ns, f"{mirror_of_path.shown_url}/{key}",
+        functools.partial(ask, mirror_of_path),
     )  # fmt: skip
 
 
-def ask(found: Mirror) -> None:
+def ask(mirror_: Mirror) -> None:
     """Raise StoreGone if the store that listed this evidence no longer answers."""
     from pyarrow.lib import ArrowException
 
@@ -228,17 +237,17 @@ def ask(found: Mirror) -> None:
     from kctl.stores.objects import failure
 
     try:
-        found.files.get_file_info(found.path)
+        mirror_.files.get_file_info(mirror_.path)
     except (OSError, ValueError, ArrowException) as error:
-        said = failure(error, found.given).strerror
-        raise StoreGone(f"{found.given} can no longer be read: {said}") from None
+        reason = failure(error, mirror_.shown_url).strerror
+        raise StoreGone(f"{mirror_.shown_url} can no longer be read: {reason}") from None
 
 
 def ask_all() -> None:
     """Raise StoreGone if the store of any mirror no longer answers."""
     for root in mirrors():
-        if found := mirror_of(root):
-            ask(found)
+        if mirror_ := mirror_of(root):
+            ask(mirror_)
 
 
 def stream(path: str) -> ObjectStream | None:
@@ -251,14 +260,14 @@ def stream(path: str) -> ObjectStream | None:
 
 def unlisted(path: str) -> KctlError | None:
     """The error for objects of this store that could not be listed; None if all were."""
-    found = mirror_of(path)
+    mirror_ = mirror_of(path)
     hint = "name a deeper prefix, which leaves them out"
-    return KctlError(found.unlisted, hint) if found and found.unlisted else None
+    return KctlError(mirror_.unlisted, hint) if mirror_ and mirror_.unlisted else None
 
 
 def given_name(text: str) -> str:
     """The text with the URL, without secrets, in the place of each mirror's path, which is another in every run."""
     for root in mirrors():
-        if root in text and (found := mirror_of(root)):
-            text = text.replace(root, found.given)
+        if root in text and (mirror_ := mirror_of(root)):
+            text = text.replace(root, mirror_.shown_url)
     return text

@@ -49,17 +49,17 @@ def failure(error: BaseException, path: str) -> OSError:
     """What a store's client raised, as the system would say it."""
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "the object does not exist", path)
-    said = one_line(error)
-    shown = said if len(said) <= LONGEST_WORDS else said[: LONGEST_WORDS - 2] + " …"
+    message = one_line(error)
+    shortened = message if len(message) <= LONGEST_WORDS else message[: LONGEST_WORDS - 2] + " …"
     for words, number, cause in CAUSES:
-        if any(_says(said, word) for word in words):
-            return OSError(number, f"{cause} ({shown})", path)
-    return OSError(errno.EIO, shown, path)
+        if any(_says(message, word) for word in words):
+            return OSError(number, f"{cause} ({shortened})", path)
+    return OSError(errno.EIO, shortened, path)
 
 
-def _says(said: str, word: str) -> bool:
+def _says(message: str, word: str) -> bool:
     """Whether a message has a word; the number of a status stands alone, not within a port or a name."""
-    return bool(re.search(rf"(?<![\w/.-]){word}(?![\w/-])", said)) if word.isdigit() else word in said
+    return bool(re.search(rf"(?<![\w/.-]){word}(?![\w/-])", message)) if word.isdigit() else word in message
 
 
 class ObjectSource:
@@ -76,7 +76,7 @@ class ObjectSource:
         self.name, self.size = name, size
         self._ask_store = ask_store
         self._files, self._path, self._modified = files, path, modified
-        self._start, self._held = 0, b""
+        self._start, self._buffer = 0, b""
         self._file: Any = None
 
     @classmethod
@@ -93,36 +93,36 @@ class ObjectSource:
             return b""
         if size >= RANGE:
             return self._get(position, size)
-        if not self._start <= position <= position + size <= self._start + len(self._held):
+        if not self._start <= position <= position + size <= self._start + len(self._buffer):
             self._start = position
-            self._held = self._get(position, min(RANGE, self.size - position))
-        return self._held[position - self._start : position - self._start + size]
+            self._buffer = self._get(position, min(RANGE, self.size - position))
+        return self._buffer[position - self._start : position - self._start + size]
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""
         import numpy as np
 
-        got = 0
-        while got < len(room):
-            data = self.read_at(position + got, len(room) - got)
+        filled = 0
+        while filled < len(room):
+            data = self.read_at(position + filled, len(room) - filled)
             if not data:
                 break
-            room[got : got + len(data)] = np.frombuffer(data, np.uint8)
-            got += len(data)
-        return got
+            room[filled : filled + len(data)] = np.frombuffer(data, np.uint8)
+            filled += len(data)
+        return filled
 
     def _open(self) -> None:
         from pyarrow.lib import ArrowException
 
         try:
             self._file = self._files.open_input_file(self._path)
-            now = int(self._file.size())
+            size = int(self._file.size())
         except (OSError, ValueError, ArrowException) as error:
             raise self._failed(error) from None
         if self.size < 0:
-            self.size = now
-        elif now != self.size:
-            raise Replaced(self.name, f"{self.size} bytes", f"{now}")
+            self.size = size
+        elif size != self.size:
+            raise Replaced(self.name, f"{self.size} bytes", f"{size}")
 
     def _get(self, position: int, size: int) -> bytes:
         from pyarrow.lib import ArrowException
@@ -151,10 +151,10 @@ class ObjectSource:
 
     def _failed(self, error: BaseException) -> OSError:
         """What failed, where that is about this object."""
-        said = failure(error, self.name)
-        if said.errno not in (errno.ENOENT, errno.ESTALE):
+        failed = failure(error, self.name)
+        if failed.errno not in (errno.ENOENT, errno.ESTALE):
             self._ask_store()
-        return said
+        return failed
 
     def whole(self) -> None:
         """None: the bytes are not in memory."""

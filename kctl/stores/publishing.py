@@ -27,12 +27,12 @@ class Target:
         from formats.secrets import redact_text
 
         self.files, self.path = file_system(url)
-        self.given = redact_text(url).partition("?")[0].rstrip("/")
+        self.shown_url = redact_text(url).partition("?")[0].rstrip("/")
         self.kept: Path | None = None
         """The folder of a report that could not be put there."""
         bucket, parts = self.path.partition("/")[0], urlsplit(url)
         if bucket in (parts.hostname, parts.username) and self._is_missing(bucket):
-            raise StoreUnreachable(f"{self.given}: no {bucket!r} in the store")
+            raise StoreUnreachable(f"{self.shown_url}: no {bucket!r} in the store")
 
     def _is_missing(self, bucket: str) -> bool:
         """Whether the store reports that the bucket is missing. False if it may not be asked: writing may be allowed."""
@@ -48,11 +48,11 @@ class Target:
         names = {key.split("/", 1)[0] for key in self._keys()}
         if foreign := sorted(names - own_names):
             raise Refused(
-                f"{self.given} is not empty ({foreign[0]} lies there)", "name a new prefix with --out"
+                f"{self.shown_url} is not empty ({foreign[0]} lies there)", "name a new prefix with --out"
             )
         if names and not overwrite:
             raise Refused(
-                f"{self.given} contains an earlier report",
+                f"{self.shown_url} contains an earlier report",
                 "give --overwrite, or name a new prefix with --out",
             )
 
@@ -80,19 +80,19 @@ class Target:
 
     def _put(self, path: Path, key: str) -> None:
         try:
-            written = self.files.open_output_stream(key)
+            output = self.files.open_output_stream(key)
         except FileNotFoundError:  # of a file system with folders
             self.files.create_dir(key.rpartition("/")[0], recursive=True)
-            written = self.files.open_output_stream(key)
-        with open_file(path) as source, written:
-            shutil.copyfileobj(source, written, PIECE)
-        if (now := self.files.get_file_info(key).size) != (size := path.stat().st_size):
-            raise OSError(0, f"has {now} bytes after {size} were written")
+            output = self.files.open_output_stream(key)
+        with open_file(path) as source, output:
+            shutil.copyfileobj(source, output, PIECE)
+        if (stored_size := self.files.get_file_info(key).size) != (size := path.stat().st_size):
+            raise OSError(0, f"has {stored_size} bytes after {size} were written")
 
     def _keys(self) -> list[str]:
         from pyarrow import fs
 
-        found = self._ask(
+        infos = self._ask(
             lambda: self.files.get_file_info(
                 fs.FileSelector(self.path, recursive=True, allow_not_found=True)
             ),
@@ -100,7 +100,7 @@ class Target:
         )
         return [
             info.path.removeprefix(self.path).lstrip("/")
-            for info in found
+            for info in infos
             if info.type == fs.FileType.File and not info.path.endswith("/")
         ]
 
@@ -112,5 +112,5 @@ class Target:
         except KctlError:
             raise
         except (OSError, ValueError, ArrowException) as error:
-            where = f"{self.given}/{key}".rstrip("/")
+            where = f"{self.shown_url}/{key}".rstrip("/")
             raise StoreUnreachable(f"{where}: {failure(error, where).strerror}") from None

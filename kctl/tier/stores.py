@@ -59,19 +59,19 @@ def bounded_map(
         for item in items:
             yield item, function(item)
         return
-    waiting: deque[tuple[In, Future[Out]]] = deque()
+    begun: deque[tuple[In, Future[Out]]] = deque()
     with ThreadPoolExecutor(in_flight, thread_name_prefix="tier") as pool:
         try:
             for item in items:
-                waiting.append((item, pool.submit(function, item)))
-                if len(waiting) >= in_flight:
-                    first, future = waiting.popleft()
+                begun.append((item, pool.submit(function, item)))
+                if len(begun) >= in_flight:
+                    first, future = begun.popleft()
                     yield first, future.result()
-            while waiting:
-                first, future = waiting.popleft()
+            while begun:
+                first, future = begun.popleft()
                 yield first, future.result()
         finally:
-            for _, future in waiting:
+            for _, future in begun:
                 future.cancel()
 
 
@@ -146,13 +146,13 @@ class ArrowStore:
         is_root = True
         while level:
             below: list[str] = []
-            for folder, found in bounded_map(self._listed, level, self.requests_in_flight):
-                if isinstance(found, OSError):
+            for folder, listing in bounded_map(self._listed, level, self.requests_in_flight):
+                if isinstance(listing, OSError):
                     if is_root:
-                        raise StoreUnreachable(f"{self.name}: {found.strerror}")
-                    say_(say.TIER_UNREADABLE.at(Place(file=self._key(folder)), reason=str(found.strerror)))
+                        raise StoreUnreachable(f"{self.name}: {listing.strerror}")
+                    say_(say.TIER_UNREADABLE.at(Place(file=self._key(folder)), reason=str(listing.strerror)))
                     continue
-                for info in sorted(found, key=lambda one: str(one.path)):
+                for info in sorted(listing, key=lambda info: str(info.path)):
                     if info.type == fs.FileType.Directory:
                         below += [] if self.is_flat else [info.path]
                     elif info.path.rstrip("/") != folder.rstrip("/"):

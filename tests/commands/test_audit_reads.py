@@ -22,7 +22,7 @@ from kctl.audit import read_files
 from kctl.audit.batch_rows import NotedLogs
 from kctl.log.folder import read_folder
 from kctl.replica.copies import scanned
-from kctl.replica.copies.scanned import A_RUN, Notes, packed, unpacked
+from kctl.replica.copies.scanned import A_RUN, ScanNotes, packed, unpacked
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings
@@ -149,7 +149,7 @@ def test_what_nobody_has_read_is_read_once_at_the_end() -> None:
     assert files.found == {"log": hashlib.sha256(data).hexdigest()}
 
 
-def noted(folder: Path, data: bytes, most: int) -> Notes:
+def noted(folder: Path, data: bytes, most: int) -> ScanNotes:
     (folder / f"{0:020d}.log").write_bytes(data)
     logs = NotedLogs(most)
     with opened_source(folder / f"{0:020d}.log") as source:
@@ -197,7 +197,7 @@ def test_a_packed_column_is_as_it_was(values: NDArray[Any]) -> None:
 
 def test_no_more_headers_are_kept_than_may_be(tmp_path: Path) -> None:
     runs = next(iter(noted(tmp_path, batches(10), most=2 * A_RUN).runs.values()))
-    notes = Notes(most=sum(run.size for run in runs))
+    notes = ScanNotes(most=sum(run.size for run in runs))
     for name in ("a", "b"):
         notes.add(tmp_path / name, runs)
     assert [*notes.runs] == [str(tmp_path / "a")]

@@ -652,7 +652,7 @@ def test_objects_that_go_while_they_are_examined(tmp_path: Path) -> None:
     from kctl.findings import Finding
     from kctl.tier.audit.inventory import take_inventory
     from kctl.tier.audit.segment_objects import examine
-    from kctl.tier.audit.segment_tasks import Task
+    from kctl.tier.audit.segment_tasks import SegmentTask
     from kctl.tier.stores import LocalStore
 
     made = Tiered(tmp_path)
@@ -664,7 +664,7 @@ def test_objects_that_go_while_they_are_examined(tmp_path: Path) -> None:
     )
     for path in made.objects(segment.remote_log_segment_id).values():
         path.unlink()
-    found = examine(Task(segment, held), store, LOCAL_TIERED_STORAGE).findings
+    found = examine(SegmentTask(segment, held), store, LOCAL_TIERED_STORAGE).findings
     assert {one.code for one in found} == {"remote-object-vanished"} and not said
     shutil.rmtree(made.tier)
     assert not list(store.objects(said.append)) and [one.code for one in said] == ["tier-unreadable"]

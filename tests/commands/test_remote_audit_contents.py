@@ -16,7 +16,7 @@ from formats.tier.object_names import LOCAL_TIERED_STORAGE, ObjectKind, ObjectNa
 from kctl.scan.source import Source
 from kctl.tier.audit.inventory import SegmentObjects
 from kctl.tier.audit.segment_objects import examine
-from kctl.tier.audit.segment_tasks import Examined, Task
+from kctl.tier.audit.segment_tasks import ExaminedSegment, SegmentTask
 from kctl.tier.metadata.log import Say
 from kctl.tier.stores import StoredObject
 from tests.commands.test_remote_audit import about
@@ -127,7 +127,7 @@ class Memory:
         return InMemory(self.held[key], key)
 
 
-def examined(offsets: int) -> Examined:
+def examined(offsets: int) -> ExaminedSegment:
     """A segment of 40 batches with an entry for each in its time index, and so many in its offset index."""
     log, index, times = b"", [], []
     for number in range(40):
@@ -147,9 +147,9 @@ def examined(offsets: int) -> Examined:
     objects = SegmentObjects()
     for kind in held:
         name = ObjectName("orders", where.topic_id, 0, 0, id, kind, f".{kind}")
-        objects.held[kind] = (name, StoredObject(str(kind), len(held[kind])))
+        objects.by_kind[kind] = (name, StoredObject(str(kind), len(held[kind])))
     store = Memory({str(kind): data for kind, data in held.items()})
-    return examine(Task(segment, objects), store, LOCAL_TIERED_STORAGE)
+    return examine(SegmentTask(segment, objects), store, LOCAL_TIERED_STORAGE)
 
 
 def test_an_offset_index_that_ends_before_the_time_index_does() -> None:

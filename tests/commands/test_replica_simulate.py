@@ -13,9 +13,17 @@ from kctl.errors import BadValue
 from kctl.replication.epochs import EpochEnd
 from kctl.replication.exploration import explore
 from kctl.replication.rules import parse_version, rules_for
-from kctl.replication.scenario import STEPS, Run, Step, built_in_names, parse_scenario, play, read_scenario
+from kctl.replication.scenario import (
+    STEPS,
+    ScenarioRun,
+    Step,
+    built_in_names,
+    parse_scenario,
+    play,
+    read_scenario,
+)
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
-from kctl.replication.truncation import Algorithm, Round, Truncation
+from kctl.replication.truncation import Algorithm, Truncation, TruncationRound
 from tests.conftest import kctl, rows, vectors
 
 VERSIONS = {
@@ -115,7 +123,7 @@ def rounds_of(found: Truncation, algorithm: Algorithm) -> dict[str, Any]:
     return {"rounds": [round_of(one) for one in found.rounds]}
 
 
-def round_of(one: Round) -> dict[str, Any]:
+def round_of(one: TruncationRound) -> dict[str, Any]:
     if one.fetch_offset is None:
         assert isinstance(one.answer, EpochEnd)
         answer = {k: v for k, v in one.answer._asdict().items() if v is not None}
@@ -194,7 +202,7 @@ def test_random_faults_find_the_losses_of_0_10_and_none_of_2_8(seed: int) -> Non
     lost = list(explore(rules_for("0.10"), steps=10_000, seed=seed))
     assert {one.promise for one in lost} == {"committed_record_lost"}
     for one in lost:  # each sequence is as short as it gets, and breaks the promise by itself
-        run = Run.start(
+        run = ScenarioRun.start(
             rules_for("0.10"), (1, 2, 3)[: 3 if "3" in str(list(map(str, one.steps))) else 2], False
         )
         for step in one.steps:
@@ -237,7 +245,7 @@ steps_drawn = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(steps_drawn, st.sampled_from(["0.8.1.1", "0.10", "0.11", "2.0", "2.8", "3.9"]), st.booleans())
 def test_the_model_is_never_in_an_impossible_state(steps: list[Step], version: str, unclean: bool) -> None:
-    run = Run.start(rules_for(version), (1, 2, 3), unclean)
+    run = ScenarioRun.start(rules_for(version), (1, 2, 3), unclean)
     for step in steps:
         run.take(step)
         for replica in run.partition.replicas.values():
@@ -252,12 +260,12 @@ def test_the_model_is_never_in_an_impossible_state(steps: list[Step], version: s
 @given(steps_drawn)
 @settings(max_examples=150, deadline=None)
 def test_clean_elections_of_2_8_on_whole_disks_lose_nothing_committed(steps: list[Step]) -> None:
-    run = Run.start(rules_for("2.8"), (1, 2, 3), unclean=False)
+    run = ScenarioRun.start(rules_for("2.8"), (1, 2, 3), unclean=False)
     for step in steps:
         if step.do != "power-failure":
             run.take(step)
             assert run.lost() == []
-            assert run.diverged(below_high_watermark=True) == {} or run.leads is None
+            assert run.diverged(below_high_watermark=True) == {} or run.leading_replica is None
 
 
 BAD = {

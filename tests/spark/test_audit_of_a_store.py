@@ -15,8 +15,8 @@ from pyarrow import fs
 from kctl.audit import run
 from kctl.audit.parts import PARTS
 from kctl.audit.tables import Tables
-from kctl.stores.asked import ASKED
 from kctl.stores.mirror import MIRRORS
+from kctl.stores.request_counts import REQUESTS
 from tests.audit_rows import cut_all, equal_audits
 from tests.conftest import kctl, recording
 from tests.spark.test_audit_on_spark import ON_SPARK
@@ -76,9 +76,9 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_audit_of_a_url_is_that_of_the_local_engine(
     spark: Any, bucket: Bucket, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ASKED, "bytes", 0)
+    monkeypatch.setattr(REQUESTS, "bytes", 0)
     remote = kctl("audit", "run", bucket.url, "--out", tmp_path / "spark", *ON_SPARK)
-    monkeypatch.setattr(ASKED, "bytes", 0)
+    monkeypatch.setattr(REQUESTS, "bytes", 0)
     local = kctl("audit", "run", bucket.url, "--out", tmp_path / "local", "--jobs", 1)
     assert (remote.status, remote.err) == (local.status, local.err) and local.status == 5
     equal_audits(tmp_path / "local", tmp_path / "spark")

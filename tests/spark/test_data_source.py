@@ -36,7 +36,7 @@ from pyspark.sql.datasource import (
 )  # fmt: skip
 
 from kctl.errors import KctlError
-from kctl.spark.data_source import TABLES, KafkaSegments, Reader, paths_of, wanted_by
+from kctl.spark.data_source import TABLES, KafkaSegments, Reader, filters_of, paths_of
 from kctl.spark.planning import Filters, plan
 from kctl.spark.reading import gathered, read_pieces
 from tests.kctl.checks.test_table import codes_of_logs
@@ -158,7 +158,7 @@ CONDITIONS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("table", "filters", "passes"), CONDITIONS)
 def test_filters_lose_nothing_that_passes(corpus: Path, table: str, filters: list[Any], passes: Any) -> None:
-    left = in_process(corpus, table, wanted_by(filters), 60_000)
+    left = in_process(corpus, table, filters_of(filters), 60_000)
     expected = [row for row in scanned(corpus, table) if passes(row)]
     same([row for row in left if passes(row)], expected)
     if table == "records":  # bounds on records are exact
@@ -204,10 +204,10 @@ def test_pushed_filters_and_pruned_columns(
 def test_filters_leave_segments_unread(corpus: Path) -> None:
     segments = list_segments(str(corpus), [])
     whole = plan(segments, "records", Filters(), 60_000)
-    some = plan(segments, "records", wanted_by([EqualTo(("topic",), SMALL)]), 60_000)
+    some = plan(segments, "records", filters_of([EqualTo(("topic",), SMALL)]), 60_000)
     assert 0 < sum(map(len, some)) < sum(map(len, whole))
-    assert plan(segments, "records", wanted_by([In(("topic",), ("nothing",))])) == []
-    assert plan(segments, "records", wanted_by([LessThan(("offset",), 0)])) == []
+    assert plan(segments, "records", filters_of([In(("topic",), ("nothing",))])) == []
+    assert plan(segments, "records", filters_of([LessThan(("offset",), 0)])) == []
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from kctl.findings import Finding, Place, Severity
 from kctl.spark.data_source import TABLES
 from kctl.spark.listing import list_segments
 from kctl.spark.planning import Filters, plan
-from kctl.spark.session import settings_here
+from kctl.spark.session import settings_for
 from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording
 from tests.spark.test_data_source import in_process, read, same
@@ -154,10 +154,10 @@ def scratch() -> Iterator[Path]:
 
 def test_sockets_are_not_used_where_their_path_would_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "spark.python.unix.domain.socket.enabled"
-    assert settings_here()[name] == settings_here("spark://h:1")[name] == "true"
-    assert settings_here("yarn")[name] == "false"
+    assert settings_for()[name] == settings_for("spark://h:1")[name] == "true"
+    assert settings_for("yarn")[name] == "false"
     monkeypatch.setattr(tempfile, "tempdir", "/" + "x" * 60)
-    assert settings_here()[name] == "false"
+    assert settings_for()[name] == "false"
 
 
 def interrupted(out: Path, scratch: Path, begun: Callable[[], bool], *options: str) -> str:

@@ -14,9 +14,9 @@ from pyspark.sql.datasource import EqualTo
 from benchmarks.in_memory import InMemory
 from kctl.scan.source import opened_source
 from kctl.scan.splits import Split, hints_of
-from kctl.spark.data_source import wanted_by
+from kctl.spark.data_source import filters_of
 from kctl.spark.planning import Filters
-from kctl.spark.seeking import indexed_start, wanted_part
+from kctl.spark.seeking import indexed_start, part_within
 from tests.spark.test_data_source import NOW, SMALL
 
 Segment = tuple[bytes, bytes]  # log and index
@@ -34,7 +34,7 @@ def begin(log: bytes, index: bytes, offset: int | None, base_offset: int = 0) ->
 
 
 def part(log: bytes, index: bytes, **bounds: int) -> Split | None:
-    return wanted_part(InMemory(log), Split(0, len(log)), hints_of(index), Filters(**bounds))
+    return part_within(InMemory(log), Split(0, len(log)), hints_of(index), Filters(**bounds))
 
 
 def offset_at(log: bytes | bytearray, position: int) -> int:
@@ -86,8 +86,8 @@ def test_headers_tell_the_epoch_that_is_wanted(segment: Segment) -> None:
     while at < len(log):
         log[at + 12 : at + 16] = (offset_at(log, at) // 1000).to_bytes(4)
         at += 12 + int.from_bytes(log[at + 8 : at + 12])
-    wanted = wanted_by([EqualTo(("partition_leader_epoch",), 1)])
-    found = wanted_part(InMemory(bytes(log)), Split(0, len(log)), hints_of(index), wanted)
+    wanted = filters_of([EqualTo(("partition_leader_epoch",), 1)])
+    found = part_within(InMemory(bytes(log)), Split(0, len(log)), hints_of(index), wanted)
     assert found is not None
     assert (offset_at(log, found.start), offset_at(log, found.end)) == (1000, 2000)
     after = part(bytes(log), index, from_epoch=2)

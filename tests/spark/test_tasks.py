@@ -19,7 +19,7 @@ from kctl.replica.copies.copy import copies_of
 from kctl.spark.session import prepare
 from kctl.spark.tasks import PLAIN, Packed, SparkEngine, TaskFailed, interrupts, packed
 from kctl.stores.mirror import local_path
-from kctl.stores.sent import laid
+from kctl.stores.sent_mirrors import mirrors_laid
 from tests.kctl.stores.test_mirror import URL, Handler, forgotten, store
 
 __all__ = ["forgotten", "store"]  # fixtures
@@ -53,7 +53,7 @@ def test_a_comparison_goes_with_the_folders_that_it_reads_alone(store: Handler) 
         str(path.relative_to(store.folder)) for folder in folders for path in folder.iterdir()
     )
     here = [*comparison_rows(compare(task), CompareOptions())]
-    with laid(sent.mirrors):
+    with mirrors_laid(sent.mirrors):
         there = [*comparison_rows(compare(PLAIN.loads(sent.items[0])), CompareOptions())]
     assert there == here and here[-1]["verdict"] == "equal"
 

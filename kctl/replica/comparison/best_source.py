@@ -14,7 +14,7 @@ from typing import NamedTuple
 from formats.values import Struct, replace
 from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replication.epochs import assign
-from kctl.replication.truncation import Algorithm, ReplicaLog, out_of_range, truncate
+from kctl.replication.truncation import Algorithm, ReplicaState, out_of_range, truncate
 
 
 class Choice(enum.StrEnum):
@@ -86,11 +86,14 @@ def best_source(
 
 
 def _contradict(
-    replicas: Mapping[int, Lineage], contradictions: Container[tuple[int, int]] | None, one: int, other: int
+    replicas: Mapping[int, Lineage],
+    contradictions: Container[tuple[int, int]] | None,
+    first: int,
+    second: int,
 ) -> bool:
     if contradictions is not None:
-        return (min(one, other), max(one, other)) in contradictions
-    return compare_lineages(replicas[one], replicas[other]).relation is Relation.DIVERGED
+        return (min(first, second), max(first, second)) in contradictions
+    return compare_lineages(replicas[first], replicas[second]).relation is Relation.DIVERGED
 
 
 def _branch(replicas: Mapping[int, Lineage], members: list[int]) -> Branch:
@@ -119,19 +122,19 @@ def rejoin_table(
     """
     if new_leader_epoch is None:
         new_leader_epoch = 1 + max(epoch for r in replicas.values() for epoch, _ in ((-1, 0), *r.recorded))
-    chosen = replicas[leader].log()
+    chosen = replicas[leader].state()
     chosen = replace(chosen, epochs=assign(chosen.epochs, new_leader_epoch, chosen.log_end_offset))
     return {
-        broker_id: _rejoin(replica.log(), chosen, algorithm)
+        broker_id: _rejoin(replica.state(), chosen, algorithm)
         for broker_id, replica in sorted(replicas.items())
         if broker_id != leader
     }
 
 
-def _rejoin(follower: ReplicaLog, leader: ReplicaLog, algorithm: Algorithm) -> Rejoin:
-    held = follower.log_end_offset - follower.log_start_offset
+def _rejoin(follower: ReplicaState, leader: ReplicaState, algorithm: Algorithm) -> Rejoin:
+    offsets_held = follower.log_end_offset - follower.log_start_offset
     if follower.log_end_offset < leader.log_start_offset:
-        return Rejoin(leader.log_start_offset, held, True, False)
+        return Rejoin(leader.log_start_offset, offsets_held, True, False)
     after = truncate(follower, leader, algorithm).follower
     if algorithm is Algorithm.HIGH_WATERMARK:
         step = out_of_range(after.log_end_offset, leader.log_start_offset, leader.log_end_offset)

@@ -127,7 +127,7 @@ class Ranges(Struct):
 Int64s = npt.NDArray[np.int64]
 
 
-class Kind(enum.StrEnum):
+class DifferenceKind(enum.StrEnum):
     """How batches of two replicas differ."""
 
     BEYOND_END = "beyond_end_of_other"
@@ -139,14 +139,16 @@ class Kind(enum.StrEnum):
     REWRITTEN_BY_CLEANER = "rewritten_by_cleaner"
 
 
-DIVERGED = frozenset({Kind.OTHER_EPOCH, Kind.OTHER_BOUNDARIES, Kind.OTHER_BYTES})
+DIVERGED = frozenset(
+    {DifferenceKind.OTHER_EPOCH, DifferenceKind.OTHER_BOUNDARIES, DifferenceKind.OTHER_BYTES}
+)
 
 
 class BatchDifference(NamedTuple):
     """Where batches differ: the base offset, and the index of the batch on each side (-1: none there)."""
 
     offset: int
-    kind: Kind
+    kind: DifferenceKind
     same_payload: bool
     first: int
     second: int
@@ -200,106 +202,108 @@ def batch_differences(
         i, j = i + run, j + run
         if i >= len(first) and j >= len(second):
             return
-        here = int(first.base_offset[i]) if i < len(first) else None
-        there = int(second.base_offset[j]) if j < len(second) else None
-        if here is not None and here == there:
+        first_base = int(first.base_offset[i]) if i < len(first) else None
+        second_base = int(second.base_offset[j]) if j < len(second) else None
+        if first_base is not None and first_base == second_base:
             kind = _same_base(first, second, i, j, compacted)
             if kind is not None:
-                yield BatchDifference(here, kind, bool(first.crc[i] == second.crc[j]), i, j)
+                yield BatchDifference(first_base, kind, bool(first.crc[i] == second.crc[j]), i, j)
             i, j = i + 1, j + 1
-        elif there is None or (here is not None and here < there):
-            assert here is not None
-            kind = _one_side(here, int(first.last_offset[i]), second, j, compacted)
+        elif second_base is None or (first_base is not None and first_base < second_base):
+            assert first_base is not None
+            kind = _one_side(first_base, int(first.last_offset[i]), second, j, compacted)
             if kind is not None:
-                yield BatchDifference(here, kind, False, i, -1)
+                yield BatchDifference(first_base, kind, False, i, -1)
             i += 1
         else:
-            kind = _one_side(there, int(second.last_offset[j]), first, i, compacted)
+            kind = _one_side(second_base, int(second.last_offset[j]), first, i, compacted)
             if kind is not None:
-                yield BatchDifference(there, kind, False, -1, j)
+                yield BatchDifference(second_base, kind, False, -1, j)
             j += 1
 
 
-def _same_base(first: BatchColumns, second: BatchColumns, i: int, j: int, compacted: bool) -> Kind | None:
+def _same_base(
+    first: BatchColumns, second: BatchColumns, i: int, j: int, compacted: bool
+) -> DifferenceKind | None:
     if first.leader_epoch[i] != second.leader_epoch[j]:
-        return Kind.OTHER_EPOCH
+        return DifferenceKind.OTHER_EPOCH
     if first.crc[i] == second.crc[j] and first.last_offset[i] == second.last_offset[j]:
         return None
-    return Kind.REWRITTEN_BY_CLEANER if compacted else Kind.OTHER_BYTES
+    return DifferenceKind.REWRITTEN_BY_CLEANER if compacted else DifferenceKind.OTHER_BYTES
 
 
-def _one_side(base: int, last: int, other: BatchColumns, at: int, compacted: bool) -> Kind | None:
+def _one_side(base: int, last: int, other: BatchColumns, at: int, compacted: bool) -> DifferenceKind | None:
     """The kind of a batch that the other side does not have at its offset; `at` is the other's next batch."""
     if last < other.log_start_offset:
         return None
     if base >= other.end:
-        return Kind.BEYOND_END
+        return DifferenceKind.BEYOND_END
     before = at > 0 and int(other.last_offset[at - 1]) >= base
     after = at < len(other) and int(other.base_offset[at]) <= last
     if before or after:
-        return Kind.REWRITTEN_BY_CLEANER if compacted else Kind.OTHER_BOUNDARIES
-    return Kind.REMOVED_BY_CLEANER if compacted else Kind.HOLE
+        return DifferenceKind.REWRITTEN_BY_CLEANER if compacted else DifferenceKind.OTHER_BOUNDARIES
+    return DifferenceKind.REMOVED_BY_CLEANER if compacted else DifferenceKind.HOLE
 
 
 class _Stream(Struct):
     source: Iterator[Batches]
-    held: Batches = NO_BATCHES
+    batches: Batches = NO_BATCHES
     is_over: bool = False
 
     def more(self) -> bool:
         """Hold one chunk more; whether there was one."""
-        found = next(self.source, None)
-        if found is None:
+        chunk = next(self.source, None)
+        if chunk is None:
             self.is_over = True
             return False
-        self.held = joined([self.held, found])
+        self.batches = joined([self.batches, chunk])
         return True
 
     def take(self, end: int | None) -> Batches:
         """Give away the batches that end before `end`."""
-        count = len(self.held) if end is None else int(np.searchsorted(self.held.last_offset, end))
-        taken, self.held = self.held[:count], self.held[count:]
-        return taken
+        count = len(self.batches) if end is None else int(np.searchsorted(self.batches.last_offset, end))
+        batches, self.batches = self.batches[:count], self.batches[count:]
+        return batches
 
 
-class Window(Struct, frozen=True):
+class BatchWindow(Struct, frozen=True):
     """The batches of each log that lie in one run of offsets, and which logs end with it."""
 
     batches: tuple[Batches, ...]
     is_over: tuple[bool, ...]
 
 
-def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[Window]:
+def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[BatchWindow]:
     """Windows in order of offset until every log is read; large ones by several processes."""
     shared = shared_scan([log.copy.folder for log in logs], jobs)
     streams = [_Stream(log.batches(shared.of(index) if shared else None)) for index, log in enumerate(logs)]
     while True:
         for stream in streams:
-            while not len(stream.held) and not stream.is_over:
+            while not len(stream.batches) and not stream.is_over:
                 stream.more()
         if all(stream.is_over for stream in streams):
             batches = tuple(stream.take(None) for stream in streams)
-            yield Window(batches, tuple(True for _ in streams))
+            yield BatchWindow(batches, tuple(True for _ in streams))
             return
         end = _window_end(streams)
-        if all(not len(s.held) or int(s.held.last_offset[0]) >= end for s in streams):
+        if all(not len(s.batches) or int(s.batches.last_offset[0]) >= end for s in streams):
             # A batch reaches across every possible end: read on where the least is known.
             open_streams = [s for s in streams if not s.is_over]
-            min(open_streams, key=lambda s: int(s.held.last_offset[-1])).more()
+            min(open_streams, key=lambda s: int(s.batches.last_offset[-1])).more()
             continue
         batches = tuple(stream.take(end) for stream in streams)
-        yield Window(batches, tuple(s.is_over and not len(s.held) for s in streams))
+        yield BatchWindow(batches, tuple(s.is_over and not len(s.batches) for s in streams))
 
 
 def _window_end(streams: Sequence[_Stream]) -> int:
     """The greatest offset up to which every log is held and no batch is cut in two."""
-    end = min(int(s.held.last_offset[-1]) + 1 for s in streams if not s.is_over)
+    end = min(int(s.batches.last_offset[-1]) + 1 for s in streams if not s.is_over)
     while True:
         lowest = end
         for stream in streams:
-            at = int(np.searchsorted(stream.held.last_offset, end))
-            if at < len(stream.held):
-                lowest = min(lowest, int(stream.held.first_offset[at]))
+            at = int(np.searchsorted(stream.batches.last_offset, end))
+            if at < len(stream.batches):
+                lowest = min(lowest, int(stream.batches.first_offset[at]))
         if lowest == end:
             return end
         end = lowest
@@ -338,7 +342,7 @@ def compare_pairs(
     return pairs
 
 
-def _compare(pair: Pair, logs: Sequence[ReplicaLog], window: Window) -> None:
+def _compare(pair: Pair, logs: Sequence[ReplicaLog], window: BatchWindow) -> None:
     first, second = window.batches[pair.first], window.batches[pair.second]
     if not len(first) and not len(second):
         return
@@ -347,17 +351,17 @@ def _compare(pair: Pair, logs: Sequence[ReplicaLog], window: Window) -> None:
         for name in ("crc", "last_offset", "leader_epoch", "first_offset")
     ):
         return
-    one, other = logs[pair.first], logs[pair.second]
-    start = max(one.local_log_start_offset, other.local_log_start_offset)
+    first_log, second_log = logs[pair.first], logs[pair.second]
+    start = max(first_log.local_log_start_offset, second_log.local_log_start_offset)
     sides = (
-        _columns(first, one, is_over=window.is_over[pair.first]),
-        _columns(second, other, is_over=window.is_over[pair.second]),
+        _columns(first, first_log, is_over=window.is_over[pair.first]),
+        _columns(second, second_log, is_over=window.is_over[pair.second]),
     )
     rows: tuple[list[int], list[int]] = ([], [])
     for difference in batch_differences(*sides):
         _sort(pair, difference, (first, second), rows, start)
     if rows[0] or rows[1]:
-        _compare_records(pair, (one, other), (first, second), rows, start)
+        _compare_records(pair, (first_log, second_log), (first, second), rows, start)
 
 
 def _columns(batches: Batches, log: ReplicaLog, *, is_over: bool) -> BatchColumns:
@@ -382,11 +386,11 @@ def _sort(
     side = 0 if difference.first >= 0 else 1
     row = difference.first if side == 0 else difference.second
     from_offset, to_offset = int(batches[side].first_offset[row]), int(batches[side].last_offset[row]) + 1
-    if to_offset <= start or difference.kind is Kind.BEYOND_END:
+    if to_offset <= start or difference.kind is DifferenceKind.BEYOND_END:
         return
-    if difference.kind is Kind.HOLE:
+    if difference.kind is DifferenceKind.HOLE:
         pair.lacking[1 - side].add(max(from_offset, start), to_offset)
-    elif difference.kind is Kind.OTHER_EPOCH and difference.same_payload:
+    elif difference.kind is DifferenceKind.OTHER_EPOCH and difference.same_payload:
         pair.same_payload.add(max(from_offset, start), to_offset)
     else:
         if difference.first >= 0:
@@ -422,26 +426,26 @@ def _shared(
     Those that only the second holds are added to `unmatched`. Both sides are read to their ends, so that what cannot
     be decoded is said of all.
     """
-    one, other = next(first, None), next(second, None)
-    while one is not None or other is not None:
-        if other is None or (one is not None and one[0] < other[0]):
-            one = next(first, None)
-        elif one is None or other[0] < one[0]:
-            if other[0] >= start:
-                unmatched.add(other[0], other[0] + 1)
-            other = next(second, None)
+    first_record, second_record = next(first, None), next(second, None)
+    while first_record is not None or second_record is not None:
+        if second_record is None or (first_record is not None and first_record[0] < second_record[0]):
+            first_record = next(first, None)
+        elif first_record is None or second_record[0] < first_record[0]:
+            if second_record[0] >= start:
+                unmatched.add(second_record[0], second_record[0] + 1)
+            second_record = next(second, None)
         else:
-            if one[0] >= start:
-                yield one[0], one[1], other[1]
-            one, other = next(first, None), next(second, None)
+            if first_record[0] >= start:
+                yield first_record[0], first_record[1], second_record[1]
+            first_record, second_record = next(first, None), next(second, None)
 
 
 def _are_recompressed(first: LogEntry, second: LogEntry) -> bool:
     """Whether two batches hold the same records, as they do where only the compression differs."""
-    here, there = first.batch, second.batch
-    if here is None or there is None:
+    first_header, second_header = first.batch, second.batch
+    if first_header is None or second_header is None:
         return False
-    if _uncompressed(here) != _uncompressed(there):
+    if _uncompressed(first_header) != _uncompressed(second_header):
         return False
     try:
         return _digest_of(first) == _digest_of(second)

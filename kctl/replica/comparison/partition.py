@@ -95,17 +95,21 @@ class PartitionComparison(Struct):
                 finding = say.COPY_UNREADABLE.at(log.copy.place, broker_id=broker_id, reason=problem)
                 self.findings.append(finding)
             for what, name in (("recovery_point", "recovery point"), ("high_watermark", "high watermark")):
-                said = log.copy.checkpoint(what)
+                checkpointed = log.copy.checkpoint(what)
                 if broker_id in running:
                     break  # its checkpoints may have been copied after its log
-                if said is not None and said > log.next_offset and log.base_offset is not None:
+                if (
+                    checkpointed is not None
+                    and checkpointed > log.next_offset
+                    and log.base_offset is not None
+                ):
                     self.findings.append(
                         say.INCOMPLETE_COPY.at(
                             log.copy.place,
                             broker_id=broker_id,
                             end=log.next_offset,
                             checkpoint=name,
-                            said=said,
+                            said=checkpointed,
                         )
                     )
                     break
@@ -129,10 +133,10 @@ class PartitionComparison(Struct):
         contradictions = set()
         holed: set[int] = set()
         for pair in pairs:
-            one, other = ids[pair.first], ids[pair.second]
+            first, second = ids[pair.first], ids[pair.second]
             if pair.contradict:
-                contradictions.add((one, other))
-            self._note_pair(pair, one, other)
+                contradictions.add((first, second))
+            self._note_pair(pair, first, second)
             if not compacted:
                 holed |= self._note_holes(pair, logs, ids)
         damaged = self._note_damage(ids)
@@ -140,28 +144,31 @@ class PartitionComparison(Struct):
         self._name_best_source(damaged | holed)
         self._name_verdict(bool(contradictions), damaged, bool(holed))
 
-    def _note_pair(self, pair: Pair, one: int, other: int) -> None:
+    def _note_pair(self, pair: Pair, first: int, second: int) -> None:
         lineages = self.lineages
         for start, end in pair.different.spans:
-            epochs = (_epochs_in(lineages[one], start, end), _epochs_in(lineages[other], start, end))
-            self.divergences.append(Divergence((one, other), start, end, epochs))
+            epochs = (_epochs_in(lineages[first], start, end), _epochs_in(lineages[second], start, end))
+            self.divergences.append(Divergence((first, second), start, end, epochs))
         for start, end in pair.same_payload.spans:
-            place = replace(self.copies[one].place, base_offset=start, last_offset=end - 1)
-            self.findings.append(say.SAME_PAYLOAD.at(place, one=one, other=other, start=start, end=end))
+            place = replace(self.copies[first].place, base_offset=start, last_offset=end - 1)
+            self.findings.append(say.SAME_PAYLOAD.at(place, one=first, other=second, start=start, end=end))
         if pair.other_bytes:
             self.findings.append(
-                say.OTHER_BYTES_SAME_RECORDS.at(self.place, one=one, other=other, count=pair.other_bytes)
+                say.OTHER_BYTES_SAME_RECORDS.at(self.place, one=first, other=second, count=pair.other_bytes)
             )
-        first, second = lineages[one], lineages[other]
-        starts = {one: first.local_log_start_offset or 0, other: second.local_log_start_offset or 0}
+        first_lineage, second_lineage = lineages[first], lineages[second]
+        starts = {
+            first: first_lineage.local_log_start_offset or 0,
+            second: second_lineage.local_log_start_offset or 0,
+        }
         later = max(starts, key=lambda broker_id: starts[broker_id])
-        earlier = other if later == one else one
+        earlier = second if later == first else first
         end = lineages[earlier].log_end_offset
         if starts[later] > end:
             place = replace(self.copies[later].place, base_offset=starts[later])
             self.findings.append(
                 say.NO_COMMON_RANGE.at(
-                    place, one=one, other=other, earlier=earlier, end=end, later=later, start=starts[later]
+                    place, one=first, other=second, earlier=earlier, end=end, later=later, start=starts[later]
                 )
             )
 
@@ -225,19 +232,19 @@ class PartitionComparison(Struct):
         if self.best is None:
             return []
         current = next(b.replicas for b in self.best.branches if self.best.current_lineage in b.replicas)
-        found = set()
+        broker_ids = set()
         for divergence in self.divergences:
             for broker_id, other in (divergence.broker_ids, divergence.broker_ids[::-1]):
                 is_aside = broker_id not in current and other in current
                 if is_aside and divergence.from_offset < self.lineages[broker_id].committed_end:
-                    found.add(broker_id)
-        return sorted(found)
+                    broker_ids.add(broker_id)
+        return sorted(broker_ids)
 
     @property
     def incomplete(self) -> list[int]:
         """Brokers whose copy is not all that the broker had, by its own checkpoints."""
-        said = {f.place.broker_id for f in self.findings if f.code == say.INCOMPLETE_COPY.code}
-        return sorted(broker_id for broker_id in said if broker_id is not None)
+        broker_ids = {f.place.broker_id for f in self.findings if f.code == say.INCOMPLETE_COPY.code}
+        return sorted(broker_id for broker_id in broker_ids if broker_id is not None)
 
     def _name_verdict(self, diverged: bool, damaged: set[int], has_holes: bool) -> None:
         ends = {b: lineage.log_end_offset for b, lineage in self.lineages.items()}

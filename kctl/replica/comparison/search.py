@@ -22,7 +22,7 @@ from kctl.replica.copies.copy import ByMoment, Copy, copies_of
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of
 from kctl.replica.copies.scanned import LARGE, size_of
 from kctl.replica.epoch_rows import lineage_row
-from kctl.replication.rules import Rules
+from kctl.replication.rules import ReplicationRules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
 from kctl.scan.pool import Jobs, ordered
 
@@ -36,7 +36,7 @@ class CompareOptions(Struct, frozen=True):
     partitions: frozenset[int] = frozenset()
     compacted: frozenset[str] = frozenset()
     if_leader: int | None = None
-    rules: Rules | None = None
+    rules: ReplicationRules | None = None
     jobs: Jobs = None  # processes; None: one a core
 
 
@@ -52,13 +52,13 @@ class ComparedEvidence:
 
     def copies(self) -> dict[TopicPartition, ByMoment]:
         """The copies of the partitions asked for."""
-        found, wanted = copies_of(self.evidence, self.options.topics), self.options.partitions
-        return {tp: copies for tp, copies in found.items() if not wanted or tp.partition in wanted}
+        by_partition, numbers = copies_of(self.evidence, self.options.topics), self.options.partitions
+        return {tp: copies for tp, copies in by_partition.items() if not numbers or tp.partition in numbers}
 
     def work(self) -> list[ComparisonTask]:
         """Each partition and moment with two copies or more, or with one of several assigned; moments in order."""
         order = {moment: index for index, moment in enumerate(self.evidence.moments)}
-        found = []
+        tasks = []
         for partition, by_moment in self.copies().items():
             for moment in sorted(by_moment, key=lambda m: order.get(m or "", -1)):
                 znodes = self.znodes.get(moment)
@@ -69,8 +69,8 @@ class ComparedEvidence:
                         compacted = znodes.is_compacted(partition.topic)
                     copies = by_moment[moment]
                     running = frozenset(b for b in copies if self.registered.ran(b, moment))
-                    found.append(ComparisonTask(partition, moment, copies, assigned, compacted, running))
-        return found
+                    tasks.append(ComparisonTask(partition, moment, copies, assigned, compacted, running))
+        return tasks
 
     def judgement(self, comparison: PartitionComparison) -> Judgement:
         """Whether the copies that were compared agree."""
@@ -136,11 +136,13 @@ class ComparedEvidence:
         progress.start("compare", len(work), "partitions")
         jobs = self.options.jobs
         processes = jobs if isinstance(jobs, int) else None
-        here = jobs is None or isinstance(jobs, int)  # another engine gets each comparison whole
-        for by_all, group in groupby(work, key=lambda task: here and is_large(task)):
+        is_local = jobs is None or isinstance(jobs, int)  # another engine gets each comparison whole
+        for by_all, group in groupby(work, key=lambda task: is_local and is_large(task)):
             tasks = list(group)
             results = (
-                (compare(task, processes) for task in tasks) if by_all else ordered(compare, tasks, jobs=jobs)
+                (compared_task(task, processes) for task in tasks)
+                if by_all
+                else ordered(compared_task, tasks, jobs=jobs)
             )
             for comparison in results:
                 yield comparison
@@ -169,7 +171,7 @@ def is_large(task: ComparisonTask) -> bool:
     return sum(size_of(copy.folder) for copy in task.copies.values()) >= LARGE
 
 
-def compare(task: ComparisonTask, jobs: int | None = 1) -> PartitionComparison:
+def compared_task(task: ComparisonTask, jobs: int | None = 1) -> PartitionComparison:
     """The comparison of one partition."""
     return compare_partition(
         task.partition,

@@ -107,9 +107,9 @@ ByMoment = dict[Moment, dict[int, Copy]]
 
 def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
     """Every live replica folder of these topics (of all without any), in the order of the evidence."""
-    wanted, read = frozenset(topics), cache(_read_checkpoint)
+    selected, read = frozenset(topics), cache(_read_checkpoint)
     for replica in evidence.replicas:
-        if replica.kind is not FolderKind.LIVE or (wanted and replica.topic not in wanted):
+        if replica.kind is not FolderKind.LIVE or (selected and replica.topic not in selected):
             continue
         place = replace(
             evidence.place_of(replica.folder, replica.log_dir.root),
@@ -119,9 +119,9 @@ def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator
             moment=replica.moment,
         )
         offsets = {what: read(replica.log_dir.path / name) for what, name in CHECKPOINTS.items()}
-        named = replica.topic, replica.partition
+        key = replica.topic, replica.partition
         marks = {
-            what: by_partition[named] for what, (by_partition, _) in offsets.items() if named in by_partition
+            what: by_partition[key] for what, (by_partition, _) in offsets.items() if key in by_partition
         }
         problem = offsets["high_watermark"][1]
         yield Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, place, marks, problem)
@@ -155,8 +155,10 @@ def every_copy(evidence: FoundEvidence, topics: Iterable[str] = ()) -> list[Copy
 
 def copies_of(evidence: FoundEvidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
     """The live copies of each partition by moment and broker; those whose broker nobody knows are left out."""
-    found: dict[TopicPartition, ByMoment] = {}
+    by_partition: dict[TopicPartition, ByMoment] = {}
     for copy in live_copies(evidence, topics):
         if copy.broker_id != NOBODY:
-            found.setdefault(copy.partition, {}).setdefault(copy.moment, {}).setdefault(copy.broker_id, copy)
-    return dict(sorted(found.items()))
+            by_partition.setdefault(copy.partition, {}).setdefault(copy.moment, {}).setdefault(
+                copy.broker_id, copy
+            )
+    return dict(sorted(by_partition.items()))

@@ -13,7 +13,7 @@ from kctl.replica.copies.log_notes import LogNotes
 from kctl.replica.copies.moments import PartitionState, Znodes
 
 
-class Led(Struct, frozen=True):
+class LeaderTerm(Struct, frozen=True):
     """One leadership. `isr` is as decided, `last_isr` as it was at its end; None where nobody says."""
 
     leader_epoch: int
@@ -51,23 +51,23 @@ class IsrBefore(NamedTuple):
 class Leaders(Struct, frozen=True):
     """The leaderships that are known, ascending; an epoch that is not there is not known."""
 
-    known: tuple[Led, ...] = ()
-    by_epoch: Mapping[int, Led] = field(default_factory=dict)
+    known: tuple[LeaderTerm, ...] = ()
+    by_epoch: Mapping[int, LeaderTerm] = field(default_factory=dict)
     is_doubtful: bool = False
     """Whether the order of times says nothing, so that nobody knows which ISR was the last of an epoch."""
 
-    def of(self, leader_epoch: int | None) -> Led | None:
+    def of(self, leader_epoch: int | None) -> LeaderTerm | None:
         """The leadership of an epoch."""
         return self.by_epoch.get(leader_epoch) if leader_epoch is not None else None
 
     def leader_of(self, leader_epoch: int | None) -> int | None:
         """Who led in an epoch; None where nobody knows, or nobody led."""
-        led = self.of(leader_epoch)
-        return led.leader_id if led else None
+        term = self.of(leader_epoch)
+        return term.leader_id if term else None
 
-    def before(self, leader_epoch: int) -> Sequence[Led]:
+    def before(self, leader_epoch: int) -> Sequence[LeaderTerm]:
         """The leaderships of lower epochs, the nearest first."""
-        return [led for led in reversed(self.known) if led.leader_epoch < leader_epoch]
+        return [term for term in reversed(self.known) if term.leader_epoch < leader_epoch]
 
     def isr_before(self, leader_epoch: int) -> IsrBefore:
         """The last ISR that had members before an epoch.
@@ -76,64 +76,64 @@ class Leaders(Struct, frozen=True):
         """
         expected = leader_epoch - 1
         complete, emptied = True, False
-        eligible = next((led.eligible for led in self.before(leader_epoch)), ())
-        for led in self.before(leader_epoch):
-            complete = complete and led.leader_epoch == expected and led.leader is not None
-            expected = led.leader_epoch - 1
-            isr = led.last_isr or led.isr
-            if isr and emptied and complete and led.leader is not None and led.leader in isr:
-                return IsrBefore((led.leader,), True, True, eligible)
+        eligible = next((term.eligible for term in self.before(leader_epoch)), ())
+        for term in self.before(leader_epoch):
+            complete = complete and term.leader_epoch == expected and term.leader is not None
+            expected = term.leader_epoch - 1
+            isr = term.last_isr or term.isr
+            if isr and emptied and complete and term.leader is not None and term.leader in isr:
+                return IsrBefore((term.leader,), True, True, eligible)
             if isr:
-                return IsrBefore(isr, complete, complete and led.is_isr_last, eligible)
-            emptied = led.leader == NO_LEADER and led.isr is not None
+                return IsrBefore(isr, complete, complete and term.is_isr_last, eligible)
+            emptied = term.leader == NO_LEADER and term.isr is not None
         return IsrBefore(None, False, False)
 
 
 def leaders_of(partition: TopicPartition, log_notes: LogNotes, moments: Iterable[Znodes]) -> Leaders:
     """The leaderships of a partition; znodes fill in what the logs do not say."""
-    found: dict[int, Led] = {}
+    terms: dict[int, LeaderTerm] = {}
     servers = log_notes.history.servers if log_notes.history else frozenset()
-    for told in log_notes.leaderships(partition):
-        if told.leader is None and told.cause:
+    for leadership in log_notes.leaderships(partition):
+        if leadership.leader is None and leadership.cause:
             continue  # a gap that the timeline names as such
-        found[told.leader_epoch] = Led(
-            told.leader_epoch,
-            told.leader,
-            told.isr,
-            told.last_isr,
-            told.from_ms,
-            told.how,
-            tuple(told.proofs),
-            told.leader == NO_LEADER or told.leader in servers,
+        terms[leadership.leader_epoch] = LeaderTerm(
+            leadership.leader_epoch,
+            leadership.leader,
+            leadership.isr,
+            leadership.last_isr,
+            leadership.from_ms,
+            leadership.how,
+            tuple(leadership.proofs),
+            leadership.leader == NO_LEADER or leadership.leader in servers,
         )
     same = of_present_topic(partition.topic, moments)
     for decided in _decided(partition, same).values():
-        said = found.get(decided.leader_epoch)
-        if said is not None:
-            how = how_it_began(decided.how, said.how)
+        logged = terms.get(decided.leader_epoch)
+        if logged is not None:
+            how = how_it_began(decided.how, logged.how)
             if not decided.is_decided:
-                how = said.how
+                how = logged.how
             # Its time is compared with those of lines.
-            from_ms, proofs = said.from_ms or decided.from_ms, (*decided.proofs, *said.proofs)
+            from_ms, proofs = logged.from_ms or decided.from_ms, (*decided.proofs, *logged.proofs)
             decided = replace(decided, how=how, from_ms=from_ms, proofs=proofs)
-        found[decided.leader_epoch] = decided
+        terms[decided.leader_epoch] = decided
     for znodes in same:
         state = znodes.states.get(partition)
         if state is None or partition in znodes.decisions:
             continue
-        known = found.get(state.leader_epoch)
+        known = terms.get(state.leader_epoch)
         if known is None:
-            found[state.leader_epoch] = _stated(state, is_isr_last=state.leader == NO_LEADER)
+            terms[state.leader_epoch] = _stated(state, is_isr_last=state.leader == NO_LEADER)
         elif not log_notes.history:
-            found[state.leader_epoch] = replace(known, last_isr=state.isr, eligible=())
-    ordered = tuple(found[epoch] for epoch in sorted(found))
-    return Leaders(ordered, {led.leader_epoch: led for led in ordered}, log_notes.is_doubtful)
+            terms[state.leader_epoch] = replace(known, last_isr=state.isr, eligible=())
+    ordered = tuple(terms[epoch] for epoch in sorted(terms))
+    return Leaders(ordered, {term.leader_epoch: term for term in ordered}, log_notes.is_doubtful)
 
 
-def _stated(state: PartitionState, *, is_isr_last: bool = False) -> Led:
+def _stated(state: PartitionState, *, is_isr_last: bool = False) -> LeaderTerm:
     """A leadership that a state znode or a record of the metadata log tells of."""
     proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
-    return Led(
+    return LeaderTerm(
         state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,), is_isr_last=is_isr_last
     )
 
@@ -152,14 +152,14 @@ def of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:
     ]
 
 
-def _decided(partition: TopicPartition, moments: Iterable[Znodes]) -> dict[int, Led]:
+def _decided(partition: TopicPartition, moments: Iterable[Znodes]) -> dict[int, LeaderTerm]:
     """The leaderships of a metadata log, by epoch: the ISR as decided, and as it was at the end."""
-    found: dict[int, Led] = {}
+    terms: dict[int, LeaderTerm] = {}
     for znodes in moments:
-        for one in znodes.decisions.get(partition, ()):
-            first = found.get(one.leader_epoch) or Led(
-                one.leader_epoch, one.leader, one.isr, None, one.time_ms, one.how, (one.proof(),),
-                is_isr_last=True, is_decided=one.how != "unknown",
+        for decision in znodes.decisions.get(partition, ()):
+            first = terms.get(decision.leader_epoch) or LeaderTerm(
+                decision.leader_epoch, decision.leader, decision.isr, None, decision.time_ms, decision.how, (decision.proof(),),
+                is_isr_last=True, is_decided=decision.how != "unknown",
             )  # fmt: skip
-            found[one.leader_epoch] = replace(first, last_isr=one.isr, eligible=one.eligible)
-    return found
+            terms[decision.leader_epoch] = replace(first, last_isr=decision.isr, eligible=decision.eligible)
+    return terms

@@ -13,7 +13,7 @@ from functools import cached_property
 from formats.values import Struct
 from kctl.model import OffsetRange
 from kctl.replication.epochs import Entries, epoch_for_offset, latest_epoch, loaded
-from kctl.replication.truncation import ReplicaLog
+from kctl.replication.truncation import ReplicaState
 
 
 class Relation(enum.StrEnum):
@@ -58,10 +58,10 @@ class Lineage(Struct, frozen=True, dict=True):
         """The epoch in which the record at this offset was written; None where it is not known."""
         return epoch_for_offset(self.epochs, offset)
 
-    def log(self) -> ReplicaLog:
+    def state(self) -> ReplicaState:
         """The replica as a running broker sees it: entries beyond the end are stale, one at the end may be its own."""
         entries = tuple(e for e in loaded(self.recorded) if e[1] <= self.log_end_offset)
-        return ReplicaLog(entries, self.log_end_offset, self.committed_end, self.log_start_offset)
+        return ReplicaState(entries, self.log_end_offset, self.committed_end, self.log_start_offset)
 
 
 class LineageComparison(Struct, frozen=True):
@@ -75,14 +75,14 @@ class LineageComparison(Struct, frozen=True):
 
 def normalised(entries: Entries, log_start_offset: int, log_end_offset: int) -> Entries:
     """Entries with records: none empty, none ending at or below the log start, the first moved up to it."""
-    kept: list[tuple[int, int]] = []
+    with_records: list[tuple[int, int]] = []
     ordered = loaded(entry for entry in entries if min(entry) >= 0)
     for index, (epoch, start) in enumerate(ordered):
         end = ordered[index + 1][1] if index + 1 < len(ordered) else log_end_offset
         end = min(end, log_end_offset)
         if end > max(start, log_start_offset):
-            kept.append((epoch, max(start, log_start_offset)))
-    return tuple(kept)
+            with_records.append((epoch, max(start, log_start_offset)))
+    return tuple(with_records)
 
 
 def first_difference(first: Entries, second: Entries, start: int, end: int) -> int | None:
@@ -94,8 +94,8 @@ def first_difference(first: Entries, second: Entries, start: int, end: int) -> i
     for point in points:
         if point >= end:
             break
-        one, other = epoch_for_offset(first, point), epoch_for_offset(second, point)
-        if one is not None and other is not None and one != other:
+        first_epoch, second_epoch = epoch_for_offset(first, point), epoch_for_offset(second, point)
+        if first_epoch is not None and second_epoch is not None and first_epoch != second_epoch:
             return point
     return None
 

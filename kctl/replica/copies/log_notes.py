@@ -81,18 +81,18 @@ class LogNotes(Struct):
 
     def leaderships(self, partition: TopicPartition) -> list[Leadership]:
         """The leaderships of the topic that has the name now, ascending epochs."""
-        found = self.history.of(partition) if self.history else []
+        leaderships = self.history.of(partition) if self.history else []
         begin = 0
-        for index in range(1, len(found)):
-            if found[index].leader_epoch <= found[index - 1].leader_epoch:
+        for index in range(1, len(leaderships)):
+            if leaderships[index].leader_epoch <= leaderships[index - 1].leader_epoch:
                 begin = index
-        return found[begin:]
+        return leaderships[begin:]
 
     def began_at(self, partition: TopicPartition) -> int:
         """When the topic that has the name now was first seen; lines from before are about another one."""
-        found = self.history.of(partition) if self.history else []
+        leaderships = self.history.of(partition) if self.history else []
         present = self.leaderships(partition)
-        return present[0].from_ms if present and len(present) < len(found) else 0
+        return present[0].from_ms if present and len(present) < len(leaderships) else 0
 
     def started_between(self, broker_id: int, after_ms: int, until_ms: int) -> bool:
         """Whether the broker's process started within this time."""
@@ -100,7 +100,7 @@ class LogNotes(Struct):
 
 
 def read_log_notes(
-    sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda partition: True
+    sources: Sources, is_selected: Callable[[TopicPartition], bool] = lambda partition: True
 ) -> LogNotes:
     """The notes of these sources' logs about the partitions for which `wanted` is true."""
     log_notes = LogNotes()
@@ -109,13 +109,13 @@ def read_log_notes(
     merging = prepare(sources)
     log_notes.zones = [finding for finding in sources.findings if finding.code in CODES]
     log_notes.is_doubtful = bool(merging.doubtful)
-    events = _listened(merging.events(), log_notes, wanted)
-    log_notes.history = timeline(events, wanted, merging.doubtful)
+    events = _noted_events(merging.events(), log_notes, is_selected)
+    log_notes.history = timeline(events, is_selected, merging.doubtful)
     return log_notes
 
 
-def _listened(
-    events: Iterable[Event], log_notes: LogNotes, wanted: Callable[[TopicPartition], bool]
+def _noted_events(
+    events: Iterable[Event], log_notes: LogNotes, is_selected: Callable[[TopicPartition], bool]
 ) -> Iterator[Event]:
     fetched: dict[tuple[int, TopicPartition], Note] = {}
     for event in events:
@@ -126,7 +126,7 @@ def _listened(
         elif name == "T01":
             fetched.update(_fetched(event))
         elif name in WHAT:
-            _note(log_notes, event, wanted)
+            _note(log_notes, event, is_selected)
             if name == "T04":
                 _cut_after_all(log_notes, event, fetched)
         yield event
@@ -158,7 +158,7 @@ def _cut_after_all(
         notes[-1:] = [began, notes[-1]._replace(what="cut")]
 
 
-def _note(log_notes: LogNotes, event: Event, wanted: Callable[[TopicPartition], bool]) -> None:
+def _note(log_notes: LogNotes, event: Event, is_selected: Callable[[TopicPartition], bool]) -> None:
     if event.broker_id is None or event.time_ms is None:
         return
     what = WHAT[event.event or ""]
@@ -177,7 +177,7 @@ def _note(log_notes: LogNotes, event: Event, wanted: Callable[[TopicPartition], 
         log_end, offset = offset, event.number("new_offset")
     elif what == "follower":
         log_end = offset
-    if partition is None or not wanted(partition):
+    if partition is None or not is_selected(partition):
         return
     note = Note(
         what,

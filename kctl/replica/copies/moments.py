@@ -81,18 +81,18 @@ class Znodes(Struct):
 
     def minimum_isr(self, topic: str) -> int:
         """The topic's min.insync.replicas, else the brokers' default, where either was set."""
-        said = (self.configs.get(name, {}).get("min.insync.replicas", "") for name in (topic, ""))
-        return next((int(minimum) for minimum in said if minimum.isdecimal()), 1)
+        settings = (self.configs.get(name, {}).get("min.insync.replicas", "") for name in (topic, ""))
+        return next((int(minimum) for minimum in settings if minimum.isdecimal()), 1)
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
         """The partition's state where it has a leader."""
-        found = self.states.get(partition)
-        return found if found is not None and found.leader > NO_LEADER else None
+        state = self.states.get(partition)
+        return state if state is not None and state.leader > NO_LEADER else None
 
 
 def znodes_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> dict[str | None, Znodes]:
     """The znodes of each moment that has an export; what cannot be read is reported and left out."""
-    found: dict[str | None, Znodes] = {}
+    znodes_by_moment: dict[str | None, Znodes] = {}
     for export in evidence.znode_exports:
         place = evidence.place_of(export.path, export.root)
         try:
@@ -101,8 +101,8 @@ def znodes_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> d
             if not export.root.is_folder:  # below a folder it is a finding of the evidence
                 report(error)
             continue
-        found[export.moment] = _decoded(exported, export.moment, place.file or "")
-    return found
+        znodes_by_moment[export.moment] = _decoded(exported, export.moment, place.file or "")
+    return znodes_by_moment
 
 
 def _decoded(exported: Mapping[str, ExportedZnode], moment: str | None, file: str) -> Znodes:
@@ -151,7 +151,10 @@ def _reach(copy: Copy) -> tuple[int, int]:
         last = read_folder(copy.folder).logs[-1:]
     except OSError:
         return -1, -1
-    return max(((one.base_offset, one.log.size_in_bytes) for one in last if one.log), default=(-1, -1))
+    return max(
+        ((segment.base_offset, segment.log.size_in_bytes) for segment in last if segment.log),
+        default=(-1, -1),
+    )
 
 
 def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> dict[Moment, Znodes]:
@@ -159,15 +162,15 @@ def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) ->
 
     What cannot be read is reported and left out.
     """
-    found = znodes_of(evidence, report)
+    znodes_by_moment = znodes_of(evidence, report)
     for moment, logs in metadata_logs(evidence).items():
-        if moment in found:
+        if moment in znodes_by_moment:
             continue
         try:
-            found[moment] = _read_metadata_logs(evidence, moment, logs)
+            znodes_by_moment[moment] = _read_metadata_logs(evidence, moment, logs)
         except KctlError as error:
             report(error)
-    return found
+    return znodes_by_moment
 
 
 def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
@@ -177,37 +180,37 @@ def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
 
 def _read_metadata_logs(evidence: FoundEvidence, moment: Moment, logs: Sequence[Replica]) -> Znodes:
     decided = read_decisions(evidence, logs)
-    found = Znodes(moment, decided.file, is_zookeeper=False, removed={*decided.removed})
+    znodes = Znodes(moment, decided.file, is_zookeeper=False, removed={*decided.removed})
     for decision in decided.decisions:
         if decision.topic_id in decided.image.names:  # no topic of that name from before
-            found.decisions.setdefault(decision.topic_partition, []).append(decision)
-    _take_image(found, decided.image)
-    return found
+            znodes.decisions.setdefault(decision.topic_partition, []).append(decision)
+    _take_image(znodes, decided.image)
+    return znodes
 
 
-def _state(partition: PartitionImage, found: Znodes) -> PartitionState:
+def _state(partition: PartitionImage, znodes: Znodes) -> PartitionState:
     return PartitionState(
         partition.leader,
         partition.leader_epoch,
         tuple(partition.isr),
-        found.moment,
-        found.file,
+        znodes.moment,
+        znodes.file,
         tuple(partition.eligible_leader_replicas),
     )
 
 
-def _take_image(found: Znodes, image: ClusterImage) -> None:
+def _take_image(znodes: Znodes, image: ClusterImage) -> None:
     """The cluster as it was at the end of the log."""
-    found.newest = image.timestamp if image.timestamp is not None else -1
+    znodes.newest = image.timestamp if image.timestamp is not None else -1
     for topic_id, name in image.names.items():
-        found.topic_ids[name] = topic_id
-        found.created[name] = 0  # there are no transactions of ZooKeeper; the ids tell topics apart
+        znodes.topic_ids[name] = topic_id
+        znodes.created[name] = 0  # there are no transactions of ZooKeeper; the ids tell topics apart
         for number, partition in image.partitions.get(topic_id, {}).items():
             where = TopicPartition(name, number)
-            found.states[where] = _state(partition, found)
-            found.replicas[where] = tuple(partition.replicas)
-    found.registered |= image.brokers.keys()
-    found.live |= {id for id, broker in image.brokers.items() if not broker.fenced}
+            znodes.states[where] = _state(partition, znodes)
+            znodes.replicas[where] = tuple(partition.replicas)
+    znodes.registered |= image.brokers.keys()
+    znodes.live |= {id for id, broker in image.brokers.items() if not broker.fenced}
     for (kind, name), configs in image.configs.items():
         if kind == "topic" or (kind, name) == ("broker", ""):
-            found.configs[name] = configs
+            znodes.configs[name] = configs

@@ -23,12 +23,12 @@ class NamedEpoch(NamedTuple):
 
 def newest_epochs(evidence: FoundEvidence) -> dict[TopicPartition, NamedEpoch]:
     """The greatest of each partition at the last moment; epochs of earlier moments may be of an earlier topic."""
-    found: dict[TopicPartition, NamedEpoch] = {}
+    newest: dict[TopicPartition, NamedEpoch] = {}
     last = evidence.moments[-1] if evidence.moments else None
 
     def name(partition: TopicPartition, epoch: int, file: str) -> None:
-        if partition not in found or epoch > found[partition].epoch:
-            found[partition] = NamedEpoch(epoch, file)
+        if partition not in newest or epoch > newest[partition].epoch:
+            newest[partition] = NamedEpoch(epoch, file)
 
     znodes = znodes_of(evidence, lambda error: None).get(last)
     for partition, state in (znodes.states if znodes else {}).items():
@@ -36,7 +36,7 @@ def newest_epochs(evidence: FoundEvidence) -> dict[TopicPartition, NamedEpoch]:
     for partition, by_moment in copies_of(evidence).items():
         for copy, epoch in epochs_of(by_moment.get(last, {}).values(), znodes):
             name(partition, epoch, f"{copy.place.file}/leader-epoch-checkpoint")
-    return found
+    return newest
 
 
 def epochs_of(copies: Iterable[Copy], znodes: Znodes | None) -> Iterator[tuple[Copy, int]]:

@@ -22,7 +22,7 @@ from kctl.findings import replica as say
 from kctl.log.folder import read_folder
 from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.lineage import Lineage, normalised
-from kctl.replica.copies.scanned import Columns, Scanned, scan_folder
+from kctl.replica.copies.scanned import HeaderColumns, ScannedRun, scan_folder
 from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
 
 Int64s = npt.NDArray[np.int64]
@@ -128,7 +128,7 @@ class ReplicaLog(Struct):
     newest_timestamp: int = -1
     _last_epoch: int = -1
 
-    def batches(self, runs: Iterator[Scanned] | None = None) -> Iterator[Batches]:
+    def batches(self, runs: Iterator[ScannedRun] | None = None) -> Iterator[Batches]:
         """The sound batches, some thousands at a time; from `runs` where another process has scanned them."""
         if self.copy.epochs_problem:
             self.problems.append(self.copy.epochs_problem)
@@ -138,9 +138,9 @@ class ReplicaLog(Struct):
             if runs is None:
                 runs = scan_folder(self.copy.folder, self.skip_below, self.copy.replica.arriving)
             for run in runs:
-                found = self._take(run)
-                if len(found):
-                    yield found
+                batches = self._take(run)
+                if len(batches):
+                    yield batches
         except OSError as error:
             self.problems.append(f"cannot be listed: {reason_of(error)}")
 
@@ -150,7 +150,7 @@ class ReplicaLog(Struct):
         odd = sorted({*folder.links, *(path for path, _ in folder.odd)})
         self.problems += [f"{path.name} is not a regular file" for path in odd if path.suffix == ".log"]
 
-    def _take(self, run: Scanned) -> Batches:
+    def _take(self, run: ScannedRun) -> Batches:
         if run.begins:
             if self.base_offset is None:
                 self.base_offset = self.next_offset = run.base_offset
@@ -179,7 +179,7 @@ class ReplicaLog(Struct):
             )
         return batches
 
-    def _note_unsound(self, path: Path, headers: Columns) -> None:
+    def _note_unsound(self, path: Path, headers: HeaderColumns) -> None:
         before = self.next_offset
         for row in np.flatnonzero(~headers.crc_valid)[:1000].tolist():
             sound = headers.last_offset[:row][headers.crc_valid[:row]]
@@ -193,7 +193,7 @@ class ReplicaLog(Struct):
             else:
                 self.damage.append(DamagedRange(path, position, size, start, end))
 
-    def _without_outliers(self, run: Scanned, headers: Columns) -> Columns:
+    def _without_outliers(self, run: ScannedRun, headers: HeaderColumns) -> HeaderColumns:
         """The columns without batches whose offset or epoch only they have: no CRC covers these two fields.
 
         Both rise through a log, so that one above its successor's, which fits what came before, is wrong.
@@ -219,7 +219,7 @@ class ReplicaLog(Struct):
             self.damage.append(DamagedRange(run.path, position, size, start, end))
         return headers[~wrong]
 
-    def _ordered(self, headers: Columns) -> Batches:
+    def _ordered(self, headers: HeaderColumns) -> Batches:
         """The columns of batches whose offsets rise; a batch that goes back is not followed."""
         rising = np.maximum.accumulate(np.concatenate(([self.next_offset - 1], headers.last_offset)))
         good = (headers.last_offset > rising[:-1]) & (headers.base_offset > rising[:-1])
@@ -314,13 +314,13 @@ class ReplicaLog(Struct):
     def _contradicts(self, recorded: Entries) -> bool:
         """Whether a batch says another epoch than the checkpoint does for its first offset."""
         start, end = self.local_log_start_offset, self.next_offset
-        said = normalised(recorded, start, end)
+        recorded_epochs = normalised(recorded, start, end)
         for index, (epoch, first) in enumerate(self.rebuilt):
             first = max(first, start)
             until = self.rebuilt[index + 1][1] if index + 1 < len(self.rebuilt) else end
             if until <= start:
                 continue
-            if epoch_for_offset(said, first) != epoch:
+            if epoch_for_offset(recorded_epochs, first) != epoch:
                 return True
         return False
 

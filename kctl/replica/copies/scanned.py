@@ -34,7 +34,7 @@ LARGE = 64 << 20  # bytes of all copies together from which on worker processes 
 PIECE = 32 << 20
 
 
-class Columns(Struct, frozen=True):
+class HeaderColumns(Struct, frozen=True):
     """The columns of headers that are kept, one element a batch; see `formats.log.columns.headers.Headers`."""
 
     base_offset: npt.NDArray[np.int64]
@@ -51,24 +51,24 @@ class Columns(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.base_offset)
 
-    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> Columns:
-        return Columns(*(getattr(self, name)[rows] for name in NAMES))
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> HeaderColumns:
+        return HeaderColumns(*(getattr(self, name)[rows] for name in NAMES))
 
 
-NAMES = Columns.__struct_fields__
+NAMES = HeaderColumns.__struct_fields__
 
 
-def columns_of(headers: Headers) -> Columns:
+def columns_of(headers: Headers) -> HeaderColumns:
     """The columns that are kept."""
-    return Columns(*(getattr(headers, name) for name in NAMES))
+    return HeaderColumns(*(getattr(headers, name) for name in NAMES))
 
 
-class Scanned(Struct, frozen=True):
+class ScannedRun(Struct, frozen=True):
     """A run of one segment's bytes. `begins` and `ends` say whether it is the segment's first and last."""
 
     path: Path
     base_offset: int
-    columns: Columns | None = None
+    columns: HeaderColumns | None = None
     damage: tuple[Damage, ...] = ()
     begins: bool = False
     ends: bool = False
@@ -115,13 +115,13 @@ class NotedRun(Struct, frozen=True):
     packed: bytes  # their columns, one behind the other
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> HeaderColumns:
         """Its batches."""
         columns, at = [], 0
         for kind in KINDS.values():
             column, at = unpacked(self.packed, at, kind, self.count)
             columns.append(column)
-        return Columns(*columns)
+        return HeaderColumns(*columns)
 
     @property
     def size(self) -> int:
@@ -134,7 +134,7 @@ def noted_run(end: int, headers: Headers) -> NotedRun:
     return NotedRun(end, len(headers), b"".join(packed(getattr(headers, name)) for name in NAMES))
 
 
-class Notes:
+class ScanNotes:
     """What a scan of all of a segment saw, by path, so that it need not be read again; a part of it where that is much."""
 
     def __init__(self, most: int) -> None:
@@ -157,7 +157,7 @@ class Notes:
 
 
 A_RUN = 400  # bytes of a run of a segment beside its columns
-NOTED: Inside[Notes] = Inside()
+NOTED: Inside[ScanNotes] = Inside()
 """Segments that these hold are not read."""
 
 
@@ -165,7 +165,7 @@ def _known(segment: Segment) -> list[NotedRun] | None:
     return next((runs for notes in NOTED if (runs := notes.of(segment))), None)
 
 
-class Piece(Struct, frozen=True):
+class SegmentPiece(Struct, frozen=True):
     """Bytes [start, end) of a segment of one copy, between batches that are proven; work for a process."""
 
     owner: int
@@ -178,7 +178,7 @@ class Piece(Struct, frozen=True):
     next_base: int | None = None  # the base offset of the segment behind
 
 
-def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = None) -> Iterator[Scanned]:
+def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = None) -> Iterator[ScannedRun]:
     """The segments of a partition folder in order, those that `arriving` gives where they are not there yet.
 
     Raises OSError where it cannot be listed.
@@ -195,49 +195,51 @@ def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = N
             yield from _scan_segment(segment, behind[0] if behind else None)
 
 
-def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[Scanned]:
+def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[ScannedRun]:
     assert segment.log is not None
     size = segment.log.size_in_bytes
     next_base = following.base_offset if following is not None else None
     noted = _known(segment)
     if noted is not None:
         path, base = segment.log.path, segment.base_offset
-        yield Scanned(path, base, begins=True, size_in_bytes=size)
+        yield ScannedRun(path, base, begins=True, size_in_bytes=size)
         for run in noted:
             ends = run.end >= size
             behind = next_base if ends else None
-            yield Scanned(path, base, run.columns, ends=ends, next_base=behind)
+            yield ScannedRun(path, base, run.columns, ends=ends, next_base=behind)
         return
-    yield from _scan(Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0, next_base), until=None)
+    yield from _scan(
+        SegmentPiece(0, segment.log.path, segment.base_offset, 0, size, size, 0, next_base), until=None
+    )
 
 
 def _segments(folder: Folder, skip_below: int) -> list[Segment]:
     return [segment for segment in folder.logs if segment.base_offset >= skip_below]
 
 
-def scan_piece(piece: Piece) -> list[Scanned]:
+def scan_piece(piece: SegmentPiece) -> list[ScannedRun]:
     """The runs of one piece."""
     return list(_scan(piece, until=piece.end))
 
 
-def _scan(piece: Piece, until: int | None) -> Iterator[Scanned]:
+def _scan(piece: SegmentPiece, until: int | None) -> Iterator[ScannedRun]:
     options = ScanOptions(
         level=Level.CRC, base_offset=piece.base_offset, start=piece.start, end=until, max_findings=1
     )
     begins = piece.start == 0
     if begins:
-        yield Scanned(piece.path, piece.base_offset, begins=True, size_in_bytes=piece.size_in_bytes)
+        yield ScannedRun(piece.path, piece.base_offset, begins=True, size_in_bytes=piece.size_in_bytes)
     try:
         with opened_source(piece.path) as source:
             for chunk in scan_segment(source, options):
                 yield _scanned(piece, chunk, source.size)
     except OSError as error:
         why = f"{piece.path.name} cannot be read: {reason_of(error)}"
-        yield Scanned(piece.path, piece.base_offset, error=why)
+        yield ScannedRun(piece.path, piece.base_offset, error=why)
 
 
-def _scanned(piece: Piece, chunk: Chunk, size: int) -> Scanned:
-    return Scanned(
+def _scanned(piece: SegmentPiece, chunk: Chunk, size: int) -> ScannedRun:
+    return ScannedRun(
         piece.path,
         piece.base_offset,
         columns_of(chunk.headers),
@@ -253,24 +255,24 @@ class SharedScan:
     def __init__(self, folders: Sequence[Path], jobs: Jobs) -> None:
         pieces = [piece for owner, folder in enumerate(folders) for piece in _pieces(owner, folder)]
         pieces.sort(key=lambda piece: (piece.order, piece.owner, piece.start))
-        self._left = [sum(piece.owner == owner for piece in pieces) for owner in range(len(folders))]
-        self._queues: list[deque[Scanned]] = [deque() for _ in folders]
+        self._pieces_left = [sum(piece.owner == owner for piece in pieces) for owner in range(len(folders))]
+        self._queues: list[deque[ScannedRun]] = [deque() for _ in folders]
         owners = [piece.owner for piece in pieces]
         self._results = zip(owners, ordered(scan_piece, pieces, jobs=jobs), strict=True)
 
-    def of(self, owner: int) -> Iterator[Scanned]:
+    def of(self, owner: int) -> Iterator[ScannedRun]:
         """The runs of one copy in order."""
         queue = self._queues[owner]
-        while queue or self._left[owner]:
+        while queue or self._pieces_left[owner]:
             if not queue:
-                found, runs = next(self._results)
-                self._queues[found].extend(runs)
-                self._left[found] -= 1
+                next_owner, runs = next(self._results)
+                self._queues[next_owner].extend(runs)
+                self._pieces_left[next_owner] -= 1
                 continue
             yield queue.popleft()
 
 
-def _pieces(owner: int, folder: Path) -> Iterator[Piece]:
+def _pieces(owner: int, folder: Path) -> Iterator[SegmentPiece]:
     try:
         segments = _segments(read_folder(folder), 0)
     except OSError:
@@ -282,7 +284,9 @@ def _pieces(owner: int, folder: Path) -> Iterator[Piece]:
         span = (following - segment.base_offset) if following is not None else max(size // 100, 1)
         for start, end in _splits(segment):
             order = segment.base_offset + span * (start / size if size else 0)
-            yield Piece(owner, segment.log.path, segment.base_offset, start, end, size, order, following)
+            yield SegmentPiece(
+                owner, segment.log.path, segment.base_offset, start, end, size, order, following
+            )
 
 
 def _splits(segment: Segment) -> list[tuple[int, int]]:

@@ -24,12 +24,12 @@ from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Moment
-from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.copies.moments import PartitionState, Znodes
 from kctl.replica.copies.replica_log import HeldCopy
 from kctl.replica.loss.lost_parts import LostPart
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 
 # Clocks of producers and brokers differ a little.
 SLACK_MS = 10_000
@@ -107,10 +107,10 @@ class PartitionFacts(Struct, frozen=True, dict=True):
     """All facts about one partition that the search for its losses uses."""
 
     partition: TopicPartition
-    present: Present
+    present: PresentLeader
     leaders: Leaders
     log_notes: LogNotes
-    held: Sequence[HeldCopy]
+    held_copies: Sequence[HeldCopy]
     znodes: Mapping[Moment, Znodes] = field(default_factory=dict)
 
     @cached_property
@@ -128,7 +128,7 @@ class PartitionFacts(Struct, frozen=True, dict=True):
 
     def copies_of(self, broker_id: int) -> Iterable[HeldCopy]:
         """The copies of one broker."""
-        return (held for held in self.held if held.copy.broker_id == broker_id)
+        return (held_copy for held_copy in self.held_copies if held_copy.copy.broker_id == broker_id)
 
 
 def dropping_epoch(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
@@ -138,13 +138,13 @@ def dropping_epoch(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPa
 
 def claimed_epoch(facts: PartitionFacts, epoch: int | None, from_offset: int, time_ms: int) -> int | None:
     """The same for records of `epoch` whose truncation only log lines show, at a time."""
-    found = _by_epochs(facts, -1 if epoch is None else epoch, from_offset)
-    if found is not None:
+    dropping_epoch = _by_epochs(facts, -1 if epoch is None else epoch, from_offset)
+    if dropping_epoch is not None:
         if epoch is not None:
-            return found
-        at = [known for known, start in facts.present.recorded if start == from_offset]
-        return min(at, default=found)
-    before = [led for led in facts.leaders.known if led.from_ms is not None and led.from_ms <= time_ms]
+            return dropping_epoch
+        at_offset = [known for known, start in facts.present.recorded if start == from_offset]
+        return min(at_offset, default=dropping_epoch)
+    before = [term for term in facts.leaders.known if term.from_ms is not None and term.from_ms <= time_ms]
     return before[-1].leader_epoch if before else None
 
 
@@ -157,57 +157,67 @@ def _by_epochs(facts: PartitionFacts, epoch: int | None, from_offset: int) -> in
 
 def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
     """Without epochs in the log: the first leadership after the records whose leader cannot have had them."""
-    newest = part.held.log.newest_timestamp if part.held.log.newest_timestamp > 0 else None
+    newest = part.held_copy.log.newest_timestamp if part.held_copy.log.newest_timestamp > 0 else None
     fitting = []
     candidates = []
-    previous: Led | None = None
-    for led in facts.leaders.known:
-        if part.epoch is not None and led.leader_epoch <= part.epoch:
-            previous = led if led.leader_id is not None else previous
+    previous: LeaderTerm | None = None
+    for term in facts.leaders.known:
+        if part.epoch is not None and term.leader_epoch <= part.epoch:
+            previous = term if term.leader_id is not None else previous
             continue
-        if led.leader_id is None:
+        if term.leader_id is None:
             continue
-        in_time = newest is None or led.from_ms is None or led.from_ms >= newest - SLACK_MS
-        may_lack = previous is not None and not _goes_on(facts, previous, led) and not _kept(facts, part, led)
+        in_time = newest is None or term.from_ms is None or term.from_ms >= newest - SLACK_MS
+        may_lack = (
+            previous is not None
+            and not _goes_on(facts, previous, term)
+            and not _still_held_later(facts, part, term)
+        )
         if in_time and may_lack:
-            candidates.append(led)
-            if is_unclean(facts.leaders, led) or _lacked(facts, led, part.from_offset):
-                fitting.append(led)
-        previous = led
+            candidates.append(term)
+            if is_unclean(facts.leaders, term) or _lacked(facts, term, part.from_offset):
+                fitting.append(term)
+        previous = term
     had = _had_then(facts, part, parts) if newest is None else None
     if had is not None:
-        then = facts.epoch_then[part.held.copy.moment]
-        fitting = [led for led in fitting if (led.leader_epoch > then) == had]
-        candidates = [led for led in candidates if (led.leader_epoch > then) == had]
+        then = facts.epoch_then[part.held_copy.copy.moment]
+        fitting = [term for term in fitting if (term.leader_epoch > then) == had]
+        candidates = [term for term in candidates if (term.leader_epoch > then) == had]
     elif newest is None and len(fitting) > 1:
         return None  # nothing dates the records
     if fitting:
         return (fitting[0] if newest is not None or had else fitting[-1]).leader_epoch
-    changes = [led for led in candidates if had or led.leader != part.held.copy.broker_id]
+    changes = [term for term in candidates if had or term.leader != part.held_copy.copy.broker_id]
     return changes[0].leader_epoch if len(changes) == 1 else None
 
 
-def _goes_on(facts: PartitionFacts, previous: Led, led: Led) -> bool:
+def _goes_on(facts: PartitionFacts, previous: LeaderTerm, term: LeaderTerm) -> bool:
     """Whether the same leader continued and only the ISR changed: it drops none of its own records."""
-    if previous.leader != led.leader or led.leader_epoch != previous.leader_epoch + 1 or led.leader is None:
+    if (
+        previous.leader != term.leader
+        or term.leader_epoch != previous.leader_epoch + 1
+        or term.leader is None
+    ):
         return False
-    if led.leader not in facts.log_notes.starts or previous.from_ms is None or led.from_ms is None:
+    if term.leader not in facts.log_notes.starts or previous.from_ms is None or term.from_ms is None:
         return False
-    until = _soon_after(facts.leaders, led, led.from_ms, SLACK_MS)
-    return not facts.log_notes.started_between(led.leader, previous.from_ms, until)
+    until = _soon_after(facts.leaders, term, term.from_ms, SLACK_MS)
+    return not facts.log_notes.started_between(term.leader, previous.from_ms, until)
 
 
-def _soon_after(leaders: Leaders, led: Led, from_ms: int, slack_ms: int) -> int:
+def _soon_after(leaders: Leaders, term: LeaderTerm, from_ms: int, slack_ms: int) -> int:
     """The end of the time in which log lines belong to the start of a leadership, and not to the next one."""
-    later = (leadership.from_ms for leadership in leaders.known if leadership.leader_epoch > led.leader_epoch)
+    later = (
+        leadership.from_ms for leadership in leaders.known if leadership.leader_epoch > term.leader_epoch
+    )
     over = (ms for ms in later if ms is not None and ms > from_ms)
     return min([from_ms + slack_ms, *over])
 
 
-def _kept(facts: PartitionFacts, part: LostPart, led: Led) -> bool:
+def _still_held_later(facts: PartitionFacts, part: LostPart, term: LeaderTerm) -> bool:
     """Whether the leader's own log still has the records at a moment after its election."""
-    copy = part.held.copy
-    return led.leader == copy.broker_id and led.leader_epoch <= facts.epoch_then.get(copy.moment, -1)
+    copy = part.held_copy.copy
+    return term.leader == copy.broker_id and term.leader_epoch <= facts.epoch_then.get(copy.moment, -1)
 
 
 def _had_then(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> bool | None:
@@ -215,49 +225,56 @@ def _had_then(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) 
 
     Messages of format 0 have no times, so that the moment of the copy alone dates them.
     """
-    copy = part.held.copy
+    copy = part.held_copy.copy
     leader = facts.leaders.leader_of(facts.epoch_then.get(copy.moment))
     if leader is None or leader == copy.broker_id:
         return None if leader is None else True
-    if not any(held.copy.moment == copy.moment for held in facts.copies_of(leader)):
+    if not any(held_copy.copy.moment == copy.moment for held_copy in facts.copies_of(leader)):
         return None
-    theirs = [p for p in parts if p.held.copy.moment == copy.moment and p.held.copy.broker_id == leader]
-    return any(p.from_offset < part.to_offset and part.from_offset < p.to_offset for p in theirs)
+    theirs = [
+        other_part
+        for other_part in parts
+        if other_part.held_copy.copy.moment == copy.moment and other_part.held_copy.copy.broker_id == leader
+    ]
+    return any(
+        other_part.from_offset < part.to_offset and part.from_offset < other_part.to_offset
+        for other_part in theirs
+    )
 
 
-def is_unclean(leaders: Leaders, led: Led) -> bool:
+def is_unclean(leaders: Leaders, term: LeaderTerm) -> bool:
     """Whether a leader was not in the last ISR that had members."""
-    is_told_unclean = led.how == "unclean"
-    if led.is_decided:
-        return is_told_unclean
-    if led.how in HANDOVERS:
+    is_stated_unclean = term.how == "unclean"
+    if term.is_decided:
+        return is_stated_unclean
+    if term.how in HANDOVERS:
         return False  # the controller takes a member of the ISR, also of one that a leader without logs here changed
-    isr, _, is_last, eligible = leaders.isr_before(led.leader_epoch)
-    if led.leader in eligible:
+    isr, _, is_last, eligible = leaders.isr_before(term.leader_epoch)
+    if term.leader in eligible:
         return False
     if isr is None or leaders.is_doubtful or not is_last:
-        return is_told_unclean
-    if led.how == "unclean" and led.leader in isr:
+        return is_stated_unclean
+    if term.how == "unclean" and term.leader in isr:
         return len(isr) > 1  # who was alone in it comes back cleanly, whatever controllers before 1.1 warn of
-    return led.leader not in isr
+    return term.leader not in isr
 
 
-def _lacked(facts: PartitionFacts, led: Led, offset: int) -> bool:
+def _lacked(facts: PartitionFacts, term: LeaderTerm, offset: int) -> bool:
     """Whether the leader's log ended at or below an offset when it was loaded before the election."""
-    assert led.leader is not None
-    end = end_when_elected(facts, led)
+    assert term.leader is not None
+    end = end_when_elected(facts, term)
     return end is not None and end <= offset
 
 
-def end_when_elected(facts: PartitionFacts, led: Led) -> int | None:
+def end_when_elected(facts: PartitionFacts, term: LeaderTerm) -> int | None:
     """The log end offset of a leader at its election; None if unknown."""
-    if led.leader is None or led.from_ms is None:
+    if term.leader is None or term.from_ms is None:
         return None
     notes = facts.log_notes.of(
-        facts.partition, "loaded", "asked_to_cut", "cut", "created", broker_id=led.leader
+        facts.partition, "loaded", "asked_to_cut", "cut", "created", broker_id=term.leader
     )
     end: int | None = None
-    until = _soon_after(facts.leaders, led, led.from_ms, PROMPT_MS)
+    until = _soon_after(facts.leaders, term, term.from_ms, PROMPT_MS)
     for note in notes:
         if note.time_ms > until:
             break
@@ -267,9 +284,11 @@ def end_when_elected(facts: PartitionFacts, led: Led) -> int | None:
             end = None  # a new log: it was filled since
         elif end is not None and note.offset is not None:
             end = min(end, note.offset)
-    starts = facts.log_notes.of(facts.partition, "leader", broker_id=led.leader)
-    said = [n.offset for n in starts if n.leader_epoch == led.leader_epoch and n.offset is not None]
-    return said[0] if said else end
+    starts = facts.log_notes.of(facts.partition, "leader", broker_id=term.leader)
+    stated_ends = [
+        note.offset for note in starts if note.leader_epoch == term.leader_epoch and note.offset is not None
+    ]
+    return stated_ends[0] if stated_ends else end
 
 
 def explain_drop(
@@ -282,25 +301,25 @@ def explain_drop(
 ) -> Drop:
     """The drop with its cause. `holders` are the brokers that held the records; `written_ms` is of the first."""
     drop = Drop(leader_epoch, written_in_epoch=written_in)
-    led = facts.leaders.of(leader_epoch)
-    drop.leader = led.leader_id if led else None
+    term = facts.leaders.of(leader_epoch)
+    drop.leader = term.leader_id if term else None
     _note_writer(facts, drop, holders, written_ms)
-    if drop.leader is None or led is None:
+    if drop.leader is None or term is None:
         _without_decision(facts, drop, from_offset)
         return drop
-    isr, complete, *_ = facts.leaders.isr_before(led.leader_epoch)
+    isr, complete, *_ = facts.leaders.isr_before(term.leader_epoch)
     drop.isr_before = isr
-    if led.proofs:
-        drop.proofs.append(line_proof("election", led.proofs[0]))
-    if is_unclean(facts.leaders, led):
+    if term.proofs:
+        drop.proofs.append(line_proof("election", term.proofs[0]))
+    if is_unclean(facts.leaders, term):
         drop.cause = Cause.UNCLEAN_ELECTION
-        drop.proofs += [line_proof("election", proof) for proof in led.proofs[1:2]]
+        drop.proofs += [line_proof("election", proof) for proof in term.proofs[1:2]]
         return drop
     checks = (_disk_lost, _power_failure, _high_watermark_truncation, _zombie)
     for check in checks:
-        if check(facts, drop, led, from_offset):
+        if check(facts, drop, term, from_offset):
             return drop
-    drop.is_handover = complete and led.how in HANDOVERS and led.leader in (isr or ())
+    drop.is_handover = complete and term.how in HANDOVERS and term.leader in (isr or ())
     if not complete and isr is not None:
         drop.proofs.append(
             Proof(
@@ -317,11 +336,11 @@ def _note_writer(facts: PartitionFacts, drop: Drop, holders: Sequence[int], writ
         return
     if drop.leader_epoch is None:
         return
-    before = [led for led in facts.leaders.before(drop.leader_epoch) if led.leader_id is not None]
+    before = [term for term in facts.leaders.before(drop.leader_epoch) if term.leader_id is not None]
     if written_ms is not None:
-        before = [led for led in before if led.from_ms is None or led.from_ms <= written_ms + PROMPT_MS]
+        before = [term for term in before if term.from_ms is None or term.from_ms <= written_ms + PROMPT_MS]
     else:
-        before = [led for led in before if led.leader in holders and led.leader != drop.leader] or before
+        before = [term for term in before if term.leader in holders and term.leader != drop.leader] or before
     if before:
         drop.written_by = before[0].leader
         drop.written_in_epoch = before[0].leader_epoch if written_ms is not None else None
@@ -329,116 +348,124 @@ def _note_writer(facts: PartitionFacts, drop: Drop, holders: Sequence[int], writ
 
 def _without_decision(facts: PartitionFacts, drop: Drop, from_offset: int) -> None:
     """The drop by the end of a copy alone, if no log line or znode shows the election."""
-    for held in facts.held:
-        if held.copy.broker_id != facts.present.copy.broker_id:
+    for held_copy in facts.held_copies:
+        if held_copy.copy.broker_id != facts.present.copy.broker_id:
             continue
-        if _lost_its_tail(held, from_offset):
+        if _lost_its_tail(held_copy, from_offset):
             drop.cause = Cause.POWER_FAILURE_TAIL
-            drop.proofs.append(_tail_proof(held))
+            drop.proofs.append(_tail_proof(held_copy))
             return
 
 
-def _lost_its_tail(held: HeldCopy, from_offset: int) -> bool:
-    mark = held.copy.checkpoint("high_watermark")
+def _lost_its_tail(held_copy: HeldCopy, from_offset: int) -> bool:
+    high_watermark = held_copy.copy.checkpoint("high_watermark")
     return (
-        mark is not None and mark > held.lineage.log_end_offset and held.lineage.log_end_offset <= from_offset
+        high_watermark is not None
+        and high_watermark > held_copy.lineage.log_end_offset
+        and held_copy.lineage.log_end_offset <= from_offset
     )
 
 
-def _tail_proof(held: HeldCopy) -> Proof:
-    mark = held.copy.checkpoint("high_watermark")
+def _tail_proof(held_copy: HeldCopy) -> Proof:
+    high_watermark = held_copy.copy.checkpoint("high_watermark")
     return Proof(
         "tail_lost",
         "sure",
-        f"the log of {held.copy.who} ends at {held.lineage.log_end_offset}, its high watermark was {mark}",
-        held.copy.broker_id,
-        held.copy.moment,
-        held.copy.place.file,
+        f"the log of {held_copy.copy.who} ends at {held_copy.lineage.log_end_offset}, its high watermark was {high_watermark}",
+        held_copy.copy.broker_id,
+        held_copy.copy.moment,
+        held_copy.copy.place.file,
     )
 
 
-def _disk_lost(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
+def _disk_lost(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
     """The cause if the new leader's log was created anew, and it led before it had fetched the records again."""
     kinds = ("leader", "follower", "loaded", "cut", "asked_to_cut", "created")
-    notes = _notes_before(facts, led, *kinds)
+    notes = _notes_before(facts, term, *kinds)
     created = max((at for at, note in enumerate(notes) if note.what == "created"), default=0)
     if not created or any(note.what in ("cut", "asked_to_cut") for note in notes[created:]):
         return False
-    before = [n for n in notes[:created] if n.what != "loaded" or n.log_end_offset]
+    before = [note for note in notes[:created] if note.what != "loaded" or note.log_end_offset]
     written = facts.leaders.of(drop.written_in_epoch)
-    wrote = drop.written_by == led.leader and written is not None and written.from_ms is not None
+    wrote = drop.written_by == term.leader and written is not None and written.from_ms is not None
     had = (
-        any(max(n.log_end_offset or 0, n.offset or 0) > from_offset for n in before)
+        any(max(note.log_end_offset or 0, note.offset or 0) > from_offset for note in before)
         or (wrote and written is not None and (written.from_ms or 0) < notes[created].time_ms)
-        or _had_more(facts, led, from_offset)
+        or _had_more(facts, term, from_offset)
     )
     # A new topic's leader is told before its log is created: only a log that was there can be lost.
-    existed = any(n.what in ("created", "loaded") or n.log_end_offset or n.offset for n in before) or (
-        bool(before) and notes[created].time_ms - before[0].time_ms > PROMPT_MS
-    )
+    existed = any(
+        note.what in ("created", "loaded") or note.log_end_offset or note.offset for note in before
+    ) or (bool(before) and notes[created].time_ms - before[0].time_ms > PROMPT_MS)
     if existed and had:
         drop.cause = Cause.DISK_LOST
-        drop.proofs += [line_proof("disk_lost", n.proof) for n in (before[-1], notes[created])]
+        drop.proofs += [line_proof("disk_lost", note.proof) for note in (before[-1], notes[created])]
     return drop.cause is Cause.DISK_LOST
 
 
-def _had_more(facts: PartitionFacts, led: Led, from_offset: int) -> bool:
+def _had_more(facts: PartitionFacts, term: LeaderTerm, from_offset: int) -> bool:
     """Whether a copy of the leader from before it led holds the records, or its checkpoint says that it did."""
-    assert led.leader is not None
+    assert term.leader is not None
     return any(
-        held.lineage.log_end_offset > from_offset
-        or (held.copy.checkpoint("high_watermark") or 0) > from_offset
-        for held in facts.copies_of(led.leader)
-        if _is_before(facts, held, led)
+        held_copy.lineage.log_end_offset > from_offset
+        or (held_copy.copy.checkpoint("high_watermark") or 0) > from_offset
+        for held_copy in facts.copies_of(term.leader)
+        if _is_before(facts, held_copy, term)
     )
 
 
-def _power_failure(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
+def _power_failure(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
     """The cause if the new leader had lost the end of its log before the log was loaded."""
-    assert led.leader is not None
-    for held in facts.copies_of(led.leader):
-        if _lost_its_tail(held, from_offset):
+    assert term.leader is not None
+    for held_copy in facts.copies_of(term.leader):
+        if _lost_its_tail(held_copy, from_offset):
             drop.cause = Cause.POWER_FAILURE_TAIL
-            drop.proofs.append(_tail_proof(held))
+            drop.proofs.append(_tail_proof(held_copy))
             break
-    before = [n for n in _notes_before(facts, led, "loaded", "recovered", "created") if n.what != "created"]
-    repaired = [
-        n for n in before if n.what == "recovered" and n.offset is not None and n.offset <= from_offset
+    before = [
+        note
+        for note in _notes_before(facts, term, "loaded", "recovered", "created")
+        if note.what != "created"
     ]
-    loads = [n for n in before if n.what == "loaded"]
+    repaired = [
+        note
+        for note in before
+        if note.what == "recovered" and note.offset is not None and note.offset <= from_offset
+    ]
+    loads = [note for note in before if note.what == "loaded"]
     last = loads[-1] if loads else None
     short = last is not None and last.log_end_offset is not None and last.log_end_offset <= from_offset
-    if short and last is not None and facts.log_notes.started_between(led.leader, 0, last.time_ms):
-        if repaired or _had_more(facts, led, from_offset) or drop.cause is Cause.POWER_FAILURE_TAIL:
+    if short and last is not None and facts.log_notes.started_between(term.leader, 0, last.time_ms):
+        if repaired or _had_more(facts, term, from_offset) or drop.cause is Cause.POWER_FAILURE_TAIL:
             drop.cause = Cause.POWER_FAILURE_TAIL
-            drop.proofs += [line_proof("tail_lost", n.proof) for n in (*repaired[-1:], last)]
+            drop.proofs += [line_proof("tail_lost", note.proof) for note in (*repaired[-1:], last)]
     elif repaired and not loads:
         drop.cause = Cause.POWER_FAILURE_TAIL
-        drop.proofs += [line_proof("tail_lost", n.proof) for n in repaired[-1:]]
+        drop.proofs += [line_proof("tail_lost", note.proof) for note in repaired[-1:]]
     return drop.cause is Cause.POWER_FAILURE_TAIL
 
 
-def _is_before(facts: PartitionFacts, held: HeldCopy, led: Led) -> bool:
+def _is_before(facts: PartitionFacts, held_copy: HeldCopy, term: LeaderTerm) -> bool:
     """Whether a copy holds nothing of the leadership yet: it was taken before, as far as its records tell.
 
     Messages of format 0 tell no time: then the znodes of its moment do, or nothing does.
     """
-    if held.lineage.epochs:
-        return held.lineage.last_epoch < led.leader_epoch
-    then = facts.epoch_then.get(held.copy.moment)
+    if held_copy.lineage.epochs:
+        return held_copy.lineage.last_epoch < term.leader_epoch
+    then = facts.epoch_then.get(held_copy.copy.moment)
     if then is not None:
-        return then < led.leader_epoch
-    newest = held.log.newest_timestamp
-    return newest > 0 and (led.from_ms is None or newest < led.from_ms)
+        return then < term.leader_epoch
+    newest = held_copy.log.newest_timestamp
+    return newest > 0 and (term.from_ms is None or newest < term.from_ms)
 
 
-def _notes_before(facts: PartitionFacts, led: Led, *what: str) -> list[Note]:
-    notes = facts.log_notes.of(facts.partition, *what, broker_id=led.leader)
-    until = led.from_ms
-    return [n for n in notes if until is None or n.time_ms <= until + PROMPT_MS]
+def _notes_before(facts: PartitionFacts, term: LeaderTerm, *what: str) -> list[Note]:
+    notes = facts.log_notes.of(facts.partition, *what, broker_id=term.leader)
+    until = term.from_ms
+    return [note for note in notes if until is None or note.time_ms <= until + PROMPT_MS]
 
 
-def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
+def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
     """The cause if the new leader had the records when its log was loaded, and truncated them as a follower.
 
     With leader epochs, only a follower that got no answer truncates to its high watermark. A truncation before the records
@@ -450,7 +477,7 @@ def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, led: Led, from
     has_epochs = bool(facts.present.recorded)
     written = facts.leaders.of(drop.written_in_epoch)
     since = (written.from_ms or 0) - PROMPT_MS if written else 0
-    for note in _notes_before(facts, led, "loaded", "asked_to_cut", "cut", "fell_back"):
+    for note in _notes_before(facts, term, "loaded", "asked_to_cut", "cut", "fell_back"):
         if note.what == "loaded":
             end, loaded, fell_back = note.log_end_offset, note, False
         elif note.what == "fell_back":
@@ -466,87 +493,91 @@ def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, led: Led, from
     return drop.cause is Cause.HIGH_WATERMARK_TRUNCATION
 
 
-def _zombie(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
+def _zombie(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
     """The cause if the old leader was alive, and learned late that it no longer leads."""
     zombie = drop.written_by
-    if zombie is None or led.from_ms is None or zombie == led.leader or led.how in HANDOVERS:
+    if zombie is None or term.from_ms is None or zombie == term.leader or term.how in HANDOVERS:
         return False
     notes = facts.log_notes.of(facts.partition, "follower", "cut", "reset", broker_id=zombie)
-    told = [n for n in notes if n.time_ms >= led.from_ms]
-    if not told or told[0].time_ms - led.from_ms < PROMPT_MS:
+    stop_notes = [note for note in notes if note.time_ms >= term.from_ms]
+    if not stop_notes or stop_notes[0].time_ms - term.from_ms < PROMPT_MS:
         return False
-    began = [one.from_ms for one in facts.leaders.before(led.leader_epoch) if one.leader == zombie]
-    since = next((ms for ms in began if ms is not None), led.from_ms)  # its last term: it may have led before
-    if facts.log_notes.started_between(zombie, since, told[0].time_ms):
+    began = [
+        earlier.from_ms for earlier in facts.leaders.before(term.leader_epoch) if earlier.leader == zombie
+    ]
+    since = next(
+        (ms for ms in began if ms is not None), term.from_ms
+    )  # its last term: it may have led before
+    if facts.log_notes.started_between(zombie, since, stop_notes[0].time_ms):
         return False
     drop.cause = Cause.ZOMBIE_LEADER
     signs = facts.log_notes.of(facts.partition, "stale", "shrank", "isr_of_leader", broker_id=zombie)
-    late = [n for n in signs if led.from_ms <= n.time_ms <= told[0].time_ms + PROMPT_MS]
-    drop.proofs += [line_proof("zombie", n.proof) for n in (*late[:2], *told[:2])]
+    late = [note for note in signs if term.from_ms <= note.time_ms <= stop_notes[0].time_ms + PROMPT_MS]
+    drop.proofs += [line_proof("zombie", note.proof) for note in (*late[:2], *stop_notes[:2])]
     return True
 
 
 def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> Iterator[Finding]:
     """A finding for each unclean election whose cost nothing shows. `dropped_by` are epochs with known losses."""
     known = set(dropped_by)
-    for led in facts.leaders.known:
-        if led.leader_id is None:
+    for term in facts.leaders.known:
+        if term.leader_id is None:
             continue
-        if led.leader_epoch in known or not _is_surely_unclean(facts, led):
+        if term.leader_epoch in known or not _is_surely_unclean(facts, term):
             continue
-        isr, *_ = facts.leaders.isr_before(led.leader_epoch)
-        if not isr or any(_is_witness(facts, led, broker_id) for broker_id in isr):
+        isr, *_ = facts.leaders.isr_before(term.leader_epoch)
+        if not isr or any(_is_witness(facts, term, broker_id) for broker_id in isr):
             continue
-        start = next((at for epoch, at in facts.present.recorded if epoch >= led.leader_epoch), None)
+        start = next((at for epoch, at in facts.present.recorded if epoch >= term.leader_epoch), None)
         topic, partition = facts.partition
-        proof = led.proofs[0] if led.proofs else {}
+        proof = term.proofs[0] if term.proofs else {}
         place = Place(
             topic=topic,
             partition=partition,
-            broker_id=led.leader,
+            broker_id=term.leader,
             **shown_by(proof),
             base_offset=start,
         )
         yield say.UNCLEAN_COST_UNKNOWN.at(
             place,
             partition=facts.partition,
-            leader=led.leader,
-            epoch=led.leader_epoch,
+            leader=term.leader,
+            epoch=term.leader_epoch,
             start="an unknown offset" if start is None else f"offset {start}",
             isr=", ".join(map(str, isr)),
             where=place_of(proof) if proof else "no line says where",
         )
 
 
-def _is_surely_unclean(facts: PartitionFacts, led: Led) -> bool:
+def _is_surely_unclean(facts: PartitionFacts, term: LeaderTerm) -> bool:
     """Whether logs name the election unclean, or the new leader is not in the ISR of the state without leader before it."""
-    before = next(iter(facts.leaders.before(led.leader_epoch)), None)
+    before = next(iter(facts.leaders.before(term.leader_epoch)), None)
     decided = (
-        before is not None and before.leader == NO_LEADER and before.leader_epoch == led.leader_epoch - 1
+        before is not None and before.leader == NO_LEADER and before.leader_epoch == term.leader_epoch - 1
     )
-    is_told = led.how == "unclean" or (decided and before is not None and bool(before.isr))
-    return is_told and is_unclean(facts.leaders, led)
+    is_stated = term.how == "unclean" or (decided and before is not None and bool(before.isr))
+    return is_stated and is_unclean(facts.leaders, term)
 
 
-def _is_witness(facts: PartitionFacts, led: Led, broker_id: int) -> bool:
+def _is_witness(facts: PartitionFacts, term: LeaderTerm, broker_id: int) -> bool:
     """Whether a member of the previous ISR shows what it had: by its later log lines, or by a copy from before it followed."""
     log_notes = facts.log_notes
     current = facts.present.current_epoch
-    if current is not None and current < led.leader_epoch:
+    if current is not None and current < term.leader_epoch:
         return False  # every copy is from before the election
-    since = led.from_ms
+    since = term.from_ms
     kinds = ("loaded", "follower", "cut", "reset", "asked_to_cut", "created")
     notes = log_notes.of(facts.partition, *kinds, broker_id=broker_id)
     after = [note for note in notes if since is not None and note.time_ms >= since]
-    told = [note.what for note in after if note.what != "loaded" or note.log_end_offset]
-    if after and (not told or told[0] != "created"):
+    kinds_after = [note.what for note in after if note.what != "loaded" or note.log_end_offset]
+    if after and (not kinds_after or kinds_after[0] != "created"):
         return True  # where the log is created anew, its disk was lost: what follows tells of a new log
-    for held in facts.copies_of(broker_id):
-        state = facts.state_at(held.copy.moment)
-        is_after = state is not None and state.leader_epoch >= led.leader_epoch
-        was_down = state is not None and broker_id not in facts.znodes[held.copy.moment].live
-        has_followed = bool(held.lineage.epochs) and held.lineage.last_epoch >= led.leader_epoch
-        is_new = not held.lineage.log_end_offset and bool(facts.present.log_end_offset)
+    for held_copy in facts.copies_of(broker_id):
+        state = facts.state_at(held_copy.copy.moment)
+        is_after = state is not None and state.leader_epoch >= term.leader_epoch
+        was_down = state is not None and broker_id not in facts.znodes[held_copy.copy.moment].live
+        has_followed = bool(held_copy.lineage.epochs) and held_copy.lineage.last_epoch >= term.leader_epoch
+        is_new = not held_copy.lineage.log_end_offset and bool(facts.present.log_end_offset)
         if (is_after or was_down) and not has_followed and not is_new:
             return True
     return False

@@ -92,7 +92,7 @@ def commitment_of(
     external: Sequence[ExternalOffset] = (),
 ) -> Commitment:
     """How much of the lost range [start, end) was committed."""
-    found = [
+    bounds = [
         *_checkpoints(facts, parts, start),
         *_lines(facts, drop, parts, claims),
         *_isr_presence(facts, parts, start),
@@ -100,16 +100,16 @@ def commitment_of(
         *_external(facts, drop, external),
     ]
     result = Commitment(start)
-    for one in sorted((f for f in found if f.offset > start), key=lambda f: -f.offset):
-        result.lower = max(result.lower, one.offset if end is None else min(one.offset, end))
+    for bound in sorted((bound for bound in bounds if bound.offset > start), key=lambda bound: -bound.offset):
+        result.lower = max(result.lower, bound.offset if end is None else min(bound.offset, end))
         if len(result.proofs) < 8:
-            result.proofs.append(one.proof)
+            result.proofs.append(bound.proof)
     for claim in claims:
-        mark = claim.high_watermark
-        if mark is not None and mark <= claim.from_offset and result.lower <= start:
-            result.upper = mark
-            said = [n for n in claim.notes if n.high_watermark is not None]
-            result.proofs += [line_proof("high_watermark_line", n.proof) for n in said[-1:]]
+        high_watermark = claim.high_watermark
+        if high_watermark is not None and high_watermark <= claim.from_offset and result.lower <= start:
+            result.upper = high_watermark
+            noted_marks = [note for note in claim.notes if note.high_watermark is not None]
+            result.proofs += [line_proof("high_watermark_line", note.proof) for note in noted_marks[-1:]]
     survived = _not_reached(facts, drop)
     if survived is not None and result.upper is None and result.lower <= start:
         result.upper = survived.offset
@@ -123,20 +123,23 @@ def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
     A high watermark is never above the log end of a member of the ISR. One that started or cut its log during the
     leadership before may have had more.
     """
-    led = facts.leaders.of(drop.leader_epoch)
-    if led is None or led.from_ms is None or drop.leader not in facts.log_notes.starts:
+    term = facts.leaders.of(drop.leader_epoch)
+    if term is None or term.from_ms is None or drop.leader not in facts.log_notes.starts:
         return None
     assert drop.leader is not None
-    isr, complete, is_last, _ = facts.leaders.isr_before(led.leader_epoch)
-    before = next((b for b in facts.leaders.before(led.leader_epoch) if b.leader_id is not None), None)
+    isr, complete, is_last, _ = facts.leaders.isr_before(term.leader_epoch)
+    before = next(
+        (earlier for earlier in facts.leaders.before(term.leader_epoch) if earlier.leader_id is not None),
+        None,
+    )
     if not (complete and is_last and drop.leader in (isr or ())) or before is None or before.from_ms is None:
         return None
-    if facts.log_notes.started_between(drop.leader, before.from_ms, led.from_ms):
+    if facts.log_notes.started_between(drop.leader, before.from_ms, term.from_ms):
         return None
     cuts = facts.log_notes.of(facts.partition, "cut", "asked_to_cut", "reset", broker_id=drop.leader)
-    if any(before.from_ms - PROMPT_MS <= note.time_ms <= led.from_ms for note in cuts):
+    if any(before.from_ms - PROMPT_MS <= note.time_ms <= term.from_ms for note in cuts):
         return None
-    end = next((first for epoch, first in facts.present.recorded if epoch == led.leader_epoch), None)
+    end = next((first for epoch, first in facts.present.recorded if epoch == term.leader_epoch), None)
     if end is None or facts.leaders.is_doubtful:
         return None
     text = f"broker {drop.leader} was in the ISR, ran all along, and had nothing from offset {end} on"
@@ -145,9 +148,9 @@ def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
 
 def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
     for part in parts:
-        copy = part.held.copy
-        mark = copy.checkpoint("high_watermark")
-        if mark is None or mark <= start:
+        copy = part.held_copy.copy
+        high_watermark = copy.checkpoint("high_watermark")
+        if high_watermark is None or high_watermark <= start:
             continue
         state = facts.present.state if copy.moment == facts.present.moment else None
         follows = (
@@ -156,9 +159,9 @@ def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -
             and facts.present.live is not None
             and copy.broker_id in facts.present.live
         )
-        if follows and part.held.lineage.log_end_offset > part.to_offset:
+        if follows and part.held_copy.lineage.log_end_offset > part.to_offset:
             continue  # it has fetched from the new leader since: the mark is that one's
-        text = f"{CHECKPOINTS['high_watermark']} of {copy.who} says {mark}"
+        text = f"{CHECKPOINTS['high_watermark']} of {copy.who} says {high_watermark}"
         proof = Proof(
             "high_watermark_checkpoint",
             "good" if follows else "sure",
@@ -167,19 +170,19 @@ def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -
             copy.moment,
             copy.place.file,
         )
-        yield CommittedUpTo(min(mark, part.to_offset), proof)
+        yield CommittedUpTo(min(high_watermark, part.to_offset), proof)
 
 
 def _lines(
     facts: PartitionFacts, drop: Drop, parts: Sequence[LostPart], claims: Sequence[Claim]
 ) -> Iterator[CommittedUpTo]:
     """High watermarks that the holders of the lost records printed before they were cut."""
-    holders = {p.held.copy.broker_id for p in parts} | {c.broker_id for c in claims}
-    ends = {p.held.copy.broker_id: p.to_offset for p in parts}
-    led = facts.leaders.of(drop.leader_epoch)
+    holders = {part.held_copy.copy.broker_id for part in parts} | {claim.broker_id for claim in claims}
+    ends = {part.held_copy.copy.broker_id: part.to_offset for part in parts}
+    term = facts.leaders.of(drop.leader_epoch)
     since = facts.log_notes.began_at(facts.partition)
     for broker_id in holders:
-        cut = _first_cut(facts, broker_id, led.from_ms if led else None, claims)
+        cut = _first_cut(facts, broker_id, term.from_ms if term else None, claims)
         kinds = ("leader", "follower", "shrank", "initial_high_watermark")
         for note in facts.log_notes.of(facts.partition, *kinds, broker_id=broker_id):
             if note.high_watermark is None or note.time_ms < since:
@@ -197,26 +200,26 @@ def _first_cut(
     facts: PartitionFacts, broker_id: int, dropped_ms: int | None, claims: Sequence[Claim]
 ) -> int | None:
     """When the broker first cut its log after the drop; without a cut, when it became a follower; None: never."""
-    cuts = [c.time_ms for c in claims if c.broker_id == broker_id]
+    cuts = [claim.time_ms for claim in claims if claim.broker_id == broker_id]
     notes: list[Note] = facts.log_notes.of(facts.partition, "cut", "reset", broker_id=broker_id)
-    cuts += [n.time_ms for n in notes if dropped_ms is not None and n.time_ms >= dropped_ms]
+    cuts += [note.time_ms for note in notes if dropped_ms is not None and note.time_ms >= dropped_ms]
     if cuts:
         return min(cuts)
     roles = facts.log_notes.of(facts.partition, "follower", "asked_to_cut", broker_id=broker_id)
-    after = [n.time_ms for n in roles if dropped_ms is not None and n.time_ms >= dropped_ms]
+    after = [note.time_ms for note in roles if dropped_ms is not None and note.time_ms >= dropped_ms]
     return min(after, default=None)
 
 
 def _isr_presence(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
     """Records that every ISR member of one moment held, with the leader of then among them."""
-    for moment in dict.fromkeys(part.held.copy.moment for part in parts):
+    for moment in dict.fromkeys(part.held_copy.copy.moment for part in parts):
         state = facts.state_at(moment)
         if state is None or state.leader not in state.isr or _is_too_small(facts, state.isr):
             continue
         ends = {
-            p.held.copy.broker_id: p.to_offset
-            for p in parts
-            if p.held.copy.moment == moment and p.from_offset <= start
+            part.held_copy.copy.broker_id: part.to_offset
+            for part in parts
+            if part.held_copy.copy.moment == moment and part.from_offset <= start
         }
         if not all(broker_id in ends for broker_id in state.isr):
             continue
@@ -233,11 +236,11 @@ def _is_too_small(facts: PartitionFacts, isr: Sequence[int]) -> bool:
     topic = facts.partition.topic
     if any(znode.created.get(topic) and topic not in znode.topic_ids for znode in facts.znodes.values()):
         return False
-    said = [znode.minimum_isr(topic) for znode in facts.znodes.values()]
+    minimums = [znode.minimum_isr(topic) for znode in facts.znodes.values()]
     if facts.log_notes.history:
-        told = facts.log_notes.history.minimum_isr
-        said.append(told.get(topic, told.get("", 1)))
-    return len(isr) < max(said, default=1)
+        logged = facts.log_notes.history.minimum_isr
+        minimums.append(logged.get(topic, logged.get("", 1)))
+    return len(isr) < max(minimums, default=1)
 
 
 def _isr_of_one(
@@ -250,11 +253,11 @@ def _isr_of_one(
     if isr is None or len(isr) != 1 or not is_last or _is_too_small(facts, isr):
         return
     for part in parts:
-        if part.held.copy.broker_id != isr[0] or part.from_offset > start:
+        if part.held_copy.copy.broker_id != isr[0] or part.from_offset > start:
             continue
-        for led in facts.leaders.before(drop.leader_epoch):
-            if led.leader == isr[0]:
-                proof = line_proof("isr_of_one", led.proofs[0] if led.proofs else {}, "good")
+        for term in facts.leaders.before(drop.leader_epoch):
+            if term.leader == isr[0]:
+                proof = line_proof("isr_of_one", term.proofs[0] if term.proofs else {}, "good")
                 yield CommittedUpTo(part.to_offset, proof)
                 break
 
@@ -262,75 +265,85 @@ def _isr_of_one(
 def _external(
     facts: PartitionFacts, drop: Drop, external: Sequence[ExternalOffset]
 ) -> Iterator[CommittedUpTo]:
-    for one in external:
-        if one.epoch is not None and drop.leader_epoch is not None and one.epoch >= drop.leader_epoch:
+    for offset in external:
+        if offset.epoch is not None and drop.leader_epoch is not None and offset.epoch >= drop.leader_epoch:
             continue  # of the lineage that is present
-        if one.epoch is None and one.offset <= facts.present.log_end_offset:
+        if offset.epoch is None and offset.offset <= facts.present.log_end_offset:
             continue  # without an epoch only what is above the present end says anything
-        yield CommittedUpTo(one.offset, one.proof)
+        yield CommittedUpTo(offset.offset, offset.proof)
 
 
-def gone_by(one: ExternalOffset, facts: PartitionFacts) -> int | None:
+def missing_from(external: ExternalOffset, facts: PartitionFacts) -> int | None:
     """From which offset on the present lineage lacks what was committed up to `one`; None where it says nothing."""
     present = facts.present
     assert present.lineage is not None
-    if one.strength == "weak":
+    if external.strength == "weak":
         return None
-    start = None if one.epoch is None else present.starts_after(one.epoch)
-    if start is None and one.offset > present.log_end_offset and one.is_of_before:
+    start = None if external.epoch is None else present.starts_after(external.epoch)
+    if start is None and external.offset > present.log_end_offset and external.is_of_before:
         start = present.log_end_offset
     return None if start is None else max(start, present.lineage.log_start_offset)
 
 
 def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
     """High watermarks above the end of their own copies, as far as they were written before the present copy was."""
-    for held in facts.held:
-        if held.log.base_offset is None:
+    for held_copy in facts.held_copies:
+        if held_copy.log.base_offset is None:
             continue  # a broker leaves a segment in each folder: the copy is without them, not the broker
-        mark = _confirmed_mark(held, facts)
-        if mark <= held.lineage.log_end_offset:
+        high_watermark = _confirmed_mark(held_copy, facts)
+        if high_watermark <= held_copy.lineage.log_end_offset:
             continue
-        if _says_something(held, mark, facts):
-            epoch = held.lineage.last_epoch if held.lineage.epochs else None
-            text = f"{CHECKPOINTS['high_watermark']} of {held.copy.who} says {mark}"
+        if _says_something(held_copy, high_watermark, facts):
+            epoch = held_copy.lineage.last_epoch if held_copy.lineage.epochs else None
+            text = f"{CHECKPOINTS['high_watermark']} of {held_copy.copy.who} says {high_watermark}"
             yield ExternalOffset(
                 "high_watermark_checkpoint",
                 "good",
-                mark,
+                high_watermark,
                 epoch,
                 text,
-                held.copy.place.file,
+                held_copy.copy.place.file,
                 is_of_before=True,
             )
 
 
-def _confirmed_mark(held: HeldCopy, facts: PartitionFacts) -> int:
+def _confirmed_mark(held_copy: HeldCopy, facts: PartitionFacts) -> int:
     """The high watermark of a copy; as far as another of its moment reaches, where that is to contradict its own log.
 
     No checksum covers a checkpoint. What a broker that is down says of a leadership of others stands alone.
     """
-    copy, mark = held.copy, held.copy.checkpoint("high_watermark") or 0
+    copy, high_watermark = held_copy.copy, held_copy.copy.checkpoint("high_watermark") or 0
     if copy is not facts.present.copy and not copy.replica.log_dir.is_clean:
-        return mark
-    of_then = (h.copy for h in facts.held if h.copy.moment == copy.moment and h.copy is not copy)
-    others = [said for other in of_then if (said := other.checkpoint("high_watermark")) is not None]
-    return min(mark, max(others)) if others else mark
+        return high_watermark
+    of_then = (
+        other_copy.copy
+        for other_copy in facts.held_copies
+        if other_copy.copy.moment == copy.moment and other_copy.copy is not copy
+    )
+    other_marks = [
+        other_mark
+        for copy_of_then in of_then
+        if (other_mark := copy_of_then.checkpoint("high_watermark")) is not None
+    ]
+    return min(high_watermark, max(other_marks)) if other_marks else high_watermark
 
 
-def _says_something(held: HeldCopy, mark: int, facts: PartitionFacts) -> bool:
-    present, moment = facts.present, held.copy.moment
+def _says_something(held_copy: HeldCopy, high_watermark: int, facts: PartitionFacts) -> bool:
+    present, moment = facts.present, held_copy.copy.moment
     of_then = facts.znodes.get(moment)
     if moment == present.moment:
         # Of a broker that runs the checkpoint may have been copied after its log.
-        was_down = of_then is not None and held.copy.broker_id not in of_then.live
-        is_own = held.copy is present.copy
-        is_said = _is_whole(facts) if is_own else was_down or held.copy.replica.log_dir.is_clean
-        return is_said and mark > present.log_end_offset
+        was_down = of_then is not None and held_copy.copy.broker_id not in of_then.live
+        is_own = held_copy.copy is present.copy
+        is_said = _is_whole(facts) if is_own else was_down or held_copy.copy.replica.log_dir.is_clean
+        return is_said and high_watermark > present.log_end_offset
     if not _is_of_older_leadership(facts, moment):
         return False
-    if mark > present.log_end_offset:
+    if high_watermark > present.log_end_offset:
         return True
-    following = next_epoch(present.recorded, held.lineage.last_epoch) if held.lineage.epochs else None
+    following = (
+        next_epoch(present.recorded, held_copy.lineage.last_epoch) if held_copy.lineage.epochs else None
+    )
     # Then the mark is of the leadership before: what came later had not begun.
     return following is not None and facts.epoch_then[moment] < following
 
@@ -338,7 +351,9 @@ def _says_something(held: HeldCopy, mark: int, facts: PartitionFacts) -> bool:
 def _is_whole(facts: PartitionFacts) -> bool:
     """Whether the leader of now was shut down in order, and the copies of all replicas of then are there."""
     present = facts.present
-    of_now = {held.copy.broker_id for held in facts.held if held.copy.moment == present.moment}
+    of_now = {
+        held_copy.copy.broker_id for held_copy in facts.held_copies if held_copy.copy.moment == present.moment
+    }
     znodes = facts.znodes.get(present.moment)
     if znodes is None or present.state is None or present.state.leader not in (present.copy.broker_id, -1):
         return False
@@ -354,7 +369,7 @@ def _is_of_older_leadership(facts: PartitionFacts, moment: Moment) -> bool:
     return then is not None and current is not None and then < current
 
 
-def of_before(
+def mark_earlier(
     external: Iterable[ExternalOffset], facts: PartitionFacts, order: Iterable[Moment]
 ) -> Iterator[ExternalOffset]:
     """The offsets, each told whether it is from a moment before the present one, under another leadership."""
@@ -381,10 +396,10 @@ def external_offsets(
 
     Of a topic with many bytes the newest segments are read, and `left_out` is told.
     """
-    found: HighestOffsets = {}
+    highest: HighestOffsets = {}
     for replica, most in _readable(evidence, GROUPS, left_out):
-        for partition, one in _commits(evidence, replica, znodes, most):
-            _keep(found, partition, one)
+        for partition, offset in _commits(evidence, replica, znodes, most):
+            _keep(highest, partition, offset)
     names = _topic_names(evidence, znodes)
     finished: dict[str, SegmentMetadata] = {}
     for replica, most in _readable(evidence, REMOTE, left_out):
@@ -392,13 +407,13 @@ def external_offsets(
             topic = names.get(segment.topic_id_partition.topic_id)
             if topic is not None and segment.segment_leader_epochs:
                 partition = TopicPartition(topic, segment.topic_id_partition.partition)
-                _keep(found, partition, _of_segment(evidence, replica, segment))
+                _keep(highest, partition, _of_segment(evidence, replica, segment))
     for replica, segment in _forgotten(evidence, finished):
         topic = names.get(segment.topic_id_partition.topic_id)
         if topic is not None and segment.segment_leader_epochs:
             partition = TopicPartition(topic, segment.topic_id_partition.partition)
-            _keep(found, partition, _of_segment(evidence, replica, segment))
-    return {partition: list(ones.values()) for partition, ones in found.items()}
+            _keep(highest, partition, _of_segment(evidence, replica, segment))
+    return {partition: list(offsets.values()) for partition, offsets in highest.items()}
 
 
 def _readable(
@@ -416,11 +431,11 @@ def _readable(
     yield from ((copy, most) for copy in copies)
 
 
-def _keep(found: HighestOffsets, partition: TopicPartition, one: ExternalOffset) -> None:
-    by_kind = found.setdefault(partition, {})
-    known = by_kind.get((one.kind, one.epoch, one.moment))
-    if known is None or known.offset < one.offset:
-        by_kind[one.kind, one.epoch, one.moment] = one
+def _keep(highest: HighestOffsets, partition: TopicPartition, offset: ExternalOffset) -> None:
+    by_kind = highest.setdefault(partition, {})
+    known = by_kind.get((offset.kind, offset.epoch, offset.moment))
+    if known is None or known.offset < offset.offset:
+        by_kind[offset.kind, offset.epoch, offset.moment] = offset
 
 
 def _commits(
@@ -485,13 +500,13 @@ def _topic_names(evidence: FoundEvidence, znodes: Mapping[str | None, Znodes]) -
     """The names by the topics' ids; of a topic that was made again, those of the newest moment alone."""
     newest: dict[str, set[str]] = {}
     for moment in (None, *evidence.moments):
-        told: dict[str, set[str]] = {}  # several where copies disagree
+        topic_ids_then: dict[str, set[str]] = {}  # several where copies disagree
         for replica in evidence.replicas:
             if replica.moment == moment and replica.kind is FolderKind.LIVE and replica.topic_id is not None:
-                told.setdefault(replica.topic, set()).add(replica.topic_id)
+                topic_ids_then.setdefault(replica.topic, set()).add(replica.topic_id)
         if moment in znodes:
-            told |= {topic: {topic_id} for topic, topic_id in znodes[moment].topic_ids.items()}
-        newest |= told
+            topic_ids_then |= {topic: {topic_id} for topic, topic_id in znodes[moment].topic_ids.items()}
+        newest |= topic_ids_then
     return {topic_id: topic for topic, topic_ids in newest.items() for topic_id in topic_ids}
 
 

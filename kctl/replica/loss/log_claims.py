@@ -13,7 +13,7 @@ from formats.values import Struct, field, replace
 from kctl.model import TopicPartition
 from kctl.replica.copies.leaders import Leaders
 from kctl.replica.copies.log_notes import LogNotes, Note
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 
 NOTED = ("leader", "follower", "loaded", "created", "asked_to_cut", "cut", "fell_back", "reset", "shrank")
 
@@ -40,7 +40,7 @@ class _Replica(Struct):
 
     end: int | None = None
     reached: int | None = None
-    held: int = 0
+    end_before_cut: int = 0
     """Where the log ended before the broker cut it to its own high watermark; it need not have fetched it all again."""
     notes: list[Note] = field(default_factory=list)
     led_at: int | None = None
@@ -51,7 +51,7 @@ class _Replica(Struct):
 
 
 def find_claims(
-    partition: TopicPartition, log_notes: LogNotes, leaders: Leaders, present: Present
+    partition: TopicPartition, log_notes: LogNotes, leaders: Leaders, present: PresentLeader
 ) -> list[Claim]:
     """The cuts that took away what the present lineage does not hold."""
     replicas: dict[int, _Replica] = {}
@@ -69,7 +69,7 @@ def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) 
     if note.what == "leader":
         replica.led_at, replica.end, replica.notes = note.time_ms, None, []
         replica.high_watermark = replica.reached = None
-        replica.held = 0
+        replica.end_before_cut = 0
         if note.leader_epoch is not None and note.offset is not None:
             replica.began = note.leader_epoch, note.offset
     elif note.what in ("loaded", "follower", "shrank"):
@@ -80,17 +80,17 @@ def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) 
         replica.fell_back = True
     elif note.what == "asked_to_cut":
         if replica.end is not None and note.offset is not None:
-            replica.held = max(replica.held, replica.end)
+            replica.end_before_cut = max(replica.end_before_cut, replica.end)
             replica.end = min(replica.end, note.offset)
     elif note.offset is not None:
-        known = replica.end if note.what == "cut" else note.log_end_offset
+        log_end = replica.end if note.what == "cut" else note.log_end_offset
         if note.what == "cut" and replica.fell_back:
-            replica.held = max(replica.held, known or 0)
+            replica.end_before_cut = max(replica.end_before_cut, log_end or 0)
         else:
-            known = None if known is None else max(known, replica.held)
-            if known is None or known > note.offset:
-                yield _claim(replica, note, known, leaders)
-            replica.held, replica.notes = 0, []
+            log_end = None if log_end is None else max(log_end, replica.end_before_cut)
+            if log_end is None or log_end > note.offset:
+                yield _claim(replica, note, log_end, leaders)
+            replica.end_before_cut, replica.notes = 0, []
         replica.end, replica.reached, replica.fell_back = note.offset, None, False
 
 
@@ -112,31 +112,31 @@ def _learn(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
     replica.notes.append(note)
 
 
-def _claim(replica: _Replica, note: Note, known: int | None, leaders: Leaders) -> Claim:
+def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders) -> Claim:
     assert note.offset is not None
-    led = [
+    led_epochs = [
         leadership.leader_epoch
         for leadership in leaders.known
         if leadership.leader == note.broker_id
         and leadership.from_ms is not None
         and leadership.from_ms < note.time_ms
     ]
-    epoch = max(led, default=None)
+    epoch = max(led_epochs, default=None)
     notes = (*replica.notes[-3:], note)
     return Claim(
         note.broker_id,
         note.offset,
-        known,
+        log_end,
         note.time_ms,
         epoch,
         notes,
         replica.high_watermark,
-        max(replica.reached or 0, replica.held) or None,
+        max(replica.reached or 0, replica.end_before_cut) or None,
         replica.began[1] if replica.began and replica.began[0] == epoch else None,
     )
 
 
-def _that_stand(claims: list[Claim], present: Present) -> Iterator[Claim]:
+def _that_stand(claims: list[Claim], present: PresentLeader) -> Iterator[Claim]:
     """The claims that the present lineage bears out, each cut down to what it lacks."""
     assert present.lineage is not None
     starts = {start for _, start in present.recorded}

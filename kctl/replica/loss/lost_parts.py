@@ -29,7 +29,7 @@ from kctl.replica.copies.copy import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.replica.copies.moments import INTERNAL_COMPACTED, Znodes
 from kctl.replica.copies.replica_log import MOST_GAPS, NO_END, HeldCopy, ReplicaLog, batches_between
 from kctl.replica.loss.other_topics import origin_of, other_identity
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 from kctl.replication.epochs import loaded
 from kctl.scan.pool import Jobs
 
@@ -37,7 +37,7 @@ from kctl.scan.pool import Jobs
 class LostPart(Struct, frozen=True):
     """Records [from_offset, to_offset) of one copy that the present lineage does not have."""
 
-    held: HeldCopy
+    held_copy: HeldCopy
     from_offset: int
     to_offset: int
     is_searched: bool = True
@@ -46,28 +46,28 @@ class LostPart(Struct, frozen=True):
     @property
     def epoch(self) -> int | None:
         """The leader epoch of the first lost record; None before message format 2."""
-        return self.held.lineage.epoch_at(self.from_offset)
+        return self.held_copy.lineage.epoch_at(self.from_offset)
 
 
 # A tail that no follower has fetched is short, and what is sent again comes soon.
-MOST_LOST = 20_000
-MOST_LOOKED_AT = 100_000
-MOST_OF_A_PARTITION = 5 * MOST_LOOKED_AT  # copies may part and meet again many thousands of times
-LEAST_LOOKED_AT = 1000  # what a search costs by itself, in records
+MOST_LOST_RECORDS = 20_000
+MOST_SEARCHED = 100_000
+MOST_SEARCHED_OF_A_PARTITION = 5 * MOST_SEARCHED  # copies may part and meet again many thousands of times
+LEAST_SEARCHED = 1000  # what a search costs by itself, in records
 
 
 class LostParts(Struct):
     """The records that copies of one partition hold and the present lineage lacks."""
 
     partition: TopicPartition
-    present: Present
+    present: PresentLeader
     znodes: Mapping[Moment, Znodes]
-    held: list[HeldCopy] = field(default_factory=list)
+    held_copies: list[HeldCopy] = field(default_factory=list)
     parts: list[LostPart] = field(default_factory=list)
     absent: list[tuple[int, int]] = field(default_factory=list)
     """Offsets in the middle of the present log at which it holds nothing."""
     findings: list[Finding] = field(default_factory=list)
-    left_to_look_at: int = MOST_OF_A_PARTITION
+    records_to_search: int = MOST_SEARCHED_OF_A_PARTITION
     """Records among which those that were sent again may still be looked for."""
     searched: dict[tuple[int, int, int], list[tuple[int, int]]] = field(default_factory=dict)
     """What was found of a range, by its offsets and the hash of its records: copies of many moments have the same."""
@@ -75,7 +75,7 @@ class LostParts(Struct):
 
 def find_lost_parts(
     partition: TopicPartition,
-    present: Present,
+    present: PresentLeader,
     by_moment: ByMoment,
     znodes: Mapping[Moment, Znodes],
     *,
@@ -93,8 +93,8 @@ def find_lost_parts(
     copies = _same_topic(lost, by_moment)
     logs = [ReplicaLog(copy) for copy in copies]
     pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))], jobs)
-    lost.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
-    lineage = lost.held[0].lineage
+    lost.held_copies = [HeldCopy(copy, log, log.lineage()) for copy, log in zip(copies, logs, strict=True)]
+    lineage = lost.held_copies[0].lineage
     present.lineage = lineage
     if is_tiered and present.copy.checkpoint("log_start") is None and present.recorded:
         start = min(lineage.log_start_offset, present.recorded[0][1])
@@ -102,32 +102,32 @@ def find_lost_parts(
     present.log_end_offset = lineage.log_end_offset
     pairs = _of_this_topic(lost, pairs, made_ms)
     for pair in pairs:
-        if lost.held[pair.second].copy.moment == present.moment and not pair.contradict:
-            _extend(lost, lost.held[pair.second])
+        if lost.held_copies[pair.second].copy.moment == present.moment and not pair.contradict:
+            _extend(lost, lost.held_copies[pair.second])
     compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
-    lost.findings += _damaged_everywhere(lost.held, compacted=compacted)
+    lost.findings += _damaged_everywhere(lost.held_copies, compacted=compacted)
     if not compacted:  # else a copy may lack what its cleaner took
         lost.findings += _missing_everywhere(lost)
     lost.findings += [*_beyond_the_copies(lost), *_before_the_copy(lost)]
     return lost
 
 
-def _damaged_everywhere(held: Sequence[HeldCopy], *, compacted: bool) -> Iterator[Finding]:
+def _damaged_everywhere(held_copies: Sequence[HeldCopy], *, compacted: bool) -> Iterator[Finding]:
     """Damage of the present log at offsets that no other copy holds undamaged; at its end, only below the high watermark."""
-    present, *others = held
-    mark = present.copy.checkpoint("high_watermark") or 0
+    present, *others = held_copies
+    high_watermark = present.copy.checkpoint("high_watermark") or 0
     lacking = [_lacking(other.log, compacted=True) for other in others] if compacted else []
     for damage in present.log.damage:
         # At the end it is an append that was cut off, if none of it was committed.
-        start, end = damage.from_offset, mark if damage.to_offset is None else damage.to_offset
+        start, end = damage.from_offset, high_watermark if damage.to_offset is None else damage.to_offset
         if end <= start:
             continue  # or between two batches that follow each other
         if compacted:  # what is not there a cleaner may have taken
             is_held = not all(any(_common([(start, end)], spans)) for spans in lacking)
         else:
-            is_held = any(_holds(other.copy, start, end) for other in others)
+            is_held = any(_has_sound_batches(other.copy, start, end) for other in others)
         if not is_held:
             yield damage.finding(present.copy, "no other copy in the evidence holds them whole")
 
@@ -135,25 +135,25 @@ def _damaged_everywhere(held: Sequence[HeldCopy], *, compacted: bool) -> Iterato
 def _beyond_the_copies(lost: LostParts) -> Iterator[Finding]:
     """High watermarks of the last moment beyond the end of every copy: the log was copied before, or it lost its end."""
     end = lost.present.log_end_offset
-    for held in lost.held:
-        if held.copy.moment != lost.present.moment:
+    for held_copy in lost.held_copies:
+        if held_copy.copy.moment != lost.present.moment:
             continue
-        recorded = loaded(held.copy.recorded_epochs or ())
-        for name, said in (
-            (CHECKPOINTS["high_watermark"], held.copy.checkpoint("high_watermark") or 0),
+        recorded = loaded(held_copy.copy.recorded_epochs or ())
+        for name, recorded_end in (
+            (CHECKPOINTS["high_watermark"], held_copy.copy.checkpoint("high_watermark") or 0),
             (LEADER_EPOCHS, recorded[-1][1] if recorded else 0),
         ):
-            if said > max(end, held.lineage.log_end_offset):
-                place = replace(held.copy.place, base_offset=end, last_offset=said - 1)
-                details = {"broker_id": held.copy.broker_id, "end": held.log.next_offset}
+            if recorded_end > max(end, held_copy.lineage.log_end_offset):
+                place = replace(held_copy.copy.place, base_offset=end, last_offset=recorded_end - 1)
+                details = {"broker_id": held_copy.copy.broker_id, "end": held_copy.log.next_offset}
                 yield say.INCOMPLETE_COPY.at(
-                    place, severity=_certain(held.copy), checkpoint=name, said=said, **details
+                    place, severity=_certain(held_copy.copy), checkpoint=name, said=recorded_end, **details
                 )
 
 
 def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
     """Leader epochs that start below the present log: brokers delete them together with the deleted segments."""
-    present, topic = lost.held[0], lost.partition.topic
+    present, topic = lost.held_copies[0], lost.partition.topic
     recorded = loaded(present.copy.recorded_epochs or ())
     start = lost.present.lineage.log_start_offset if lost.present.lineage else 0
     if any(znodes.is_tiered(topic) for znodes in lost.znodes.values()):
@@ -173,12 +173,17 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
 
     Only its configuration says whether a topic is compacted, and it says nothing of the time before a change.
     """
-    present, *others = lost.held
-    if any(h.log.has_gaps_inside or h.copy.checkpoint("cleaner") is not None for h in lost.held):
+    present, *others = lost.held_copies
+    if any(
+        held_copy.log.has_gaps_inside or held_copy.copy.checkpoint("cleaner") is not None
+        for held_copy in lost.held_copies
+    ):
         return
-    has_gaps = any(h.log.gaps for h in lost.held)
+    has_gaps = any(held_copy.log.gaps for held_copy in lost.held_copies)
     is_known = any(znodes.is_compacted(lost.partition.topic) is False for znodes in lost.znodes.values())
-    of_now = [h.copy for h in lost.held if h.copy.moment == lost.present.moment]
+    of_now = [
+        held_copy.copy for held_copy in lost.held_copies if held_copy.copy.moment == lost.present.moment
+    ]
     if has_gaps and not is_known and not all(copy.was_never_cleaned for copy in of_now):
         return
     file, first = present.copy.place.file, max(map(_begun_at, of_now))
@@ -198,7 +203,7 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     start, end = lacking[0]
     behind = missing[bisect_right(missing, start, key=lambda span: span[0]) - 1][2]
     # Retention that is at work takes segments from the front, of one copy sooner than of another.
-    begins = max(other.log.local_log_start_offset for other in lost.held)
+    begins = max(other.log.local_log_start_offset for other in lost.held_copies)
     is_certain = is_known and not has_gaps and end > begins
     more = f" and {len(lacking) - 1:,} more ranges" if len(lacking) > 1 else ""
     place = replace(present.copy.place, file=behind, base_offset=start, last_offset=end - 1)
@@ -223,20 +228,20 @@ def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int
     return merged_spans(span for span in [*outside, *missing, *damaged] if span[0] < span[1])
 
 
-def _common(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _common(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The intersection of two lists of ranges; both are ascending and disjoint."""
     i = j = 0
-    while i < len(one) and j < len(other):
-        start, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+    while i < len(first) and j < len(second):
+        start, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
         if start < end:
             yield start, end
-        if one[i][1] <= other[j][1]:
+        if first[i][1] <= second[j][1]:
             i += 1
         else:
             j += 1
 
 
-def _holds(copy: Copy, start: int, end: int) -> bool:
+def _has_sound_batches(copy: Copy, start: int, end: int) -> bool:
     """Whether sound batches of a copy cover [start, end)."""
     at = start
     for _, batches in batches_between(copy, start, end):
@@ -267,60 +272,68 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
 
 def _of_this_topic(lost: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:
     """The pairs without those whose second copy begins with records of an earlier topic of the same name."""
-    kept = []
-    others = []
+    same_topic = []
+    other_topics = []
     for pair in pairs:
-        held = lost.held[pair.second]
-        origin = origin_of(lost.present, lost.held[0], held, pair, lost.znodes, made_ms)
+        held_copy = lost.held_copies[pair.second]
+        origin = origin_of(lost.present, lost.held_copies[0], held_copy, pair, lost.znodes, made_ms)
         if origin.finding is None:
-            kept.append(pair)
-            lost.held[pair.second] = replace(held, is_doubtful=origin.is_doubtful)
+            same_topic.append(pair)
+            lost.held_copies[pair.second] = replace(held_copy, is_doubtful=origin.is_doubtful)
         else:
-            others.append(held)
+            other_topics.append(held_copy)
             lost.findings.append(origin.finding)
-    positions = {id(held): index for index, held in enumerate(h for h in lost.held if h not in others)}
-    for pair in kept:
-        pair.second = positions[id(lost.held[pair.second])]
-    lost.held = [held for held in lost.held if held not in others]
-    return kept
+    positions = {
+        id(held_copy): index
+        for index, held_copy in enumerate(
+            held_copy for held_copy in lost.held_copies if held_copy not in other_topics
+        )
+    }
+    for pair in same_topic:
+        pair.second = positions[id(lost.held_copies[pair.second])]
+    lost.held_copies = [held_copy for held_copy in lost.held_copies if held_copy not in other_topics]
+    return same_topic
 
 
 def _is_compacted(lost: LostParts) -> bool:
     if lost.partition.topic in INTERNAL_COMPACTED:
         return True
-    said = [z.is_compacted(lost.partition.topic) for z in lost.znodes.values()]
-    known = [one for one in said if one is not None]
+    configured = [znodes.is_compacted(lost.partition.topic) for znodes in lost.znodes.values()]
+    known = [is_compacted for is_compacted in configured if is_compacted is not None]
     if known:
         return any(known)
-    return any(h.log.has_gaps_inside or h.copy.checkpoint("cleaner") is not None for h in lost.held)
+    return any(
+        held_copy.log.has_gaps_inside or held_copy.copy.checkpoint("cleaner") is not None
+        for held_copy in lost.held_copies
+    )
 
 
-def _extend(lost: LostParts, held: HeldCopy) -> None:
+def _extend(lost: LostParts, held_copy: HeldCopy) -> None:
     """Count the tail of another copy of the same moment as present, if only the order of copying explains it."""
-    present, lineage = lost.present, held.lineage
+    present, lineage = lost.present, held_copy.lineage
     while present.log_end_offset < lineage.log_end_offset:
-        start, end = present.log_end_offset, _same_lineage_until(present, held)
+        start, end = present.log_end_offset, _same_lineage_until(present, held_copy)
         if end <= start:
             return
         if lineage.epoch_at(start) is None:  # only the order of copying suggests that it is no loss
-            place = replace(held.copy.place, base_offset=start, last_offset=end - 1)
-            who = held.copy.broker_id
+            place = replace(held_copy.copy.place, base_offset=start, last_offset=end - 1)
+            who = held_copy.copy.broker_id
             lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=who, start=start, end=end))
         present.log_end_offset = end
 
 
-def _same_lineage_until(present: Present, held: HeldCopy) -> int:
+def _same_lineage_until(present: PresentLeader, held_copy: HeldCopy) -> int:
     """The offset up to which another copy continues the lineage in which the present copy ends."""
-    start, end = present.log_end_offset, held.lineage.log_end_offset
-    epoch = held.lineage.epoch_at(start)
+    start, end = present.log_end_offset, held_copy.lineage.log_end_offset
+    epoch = held_copy.lineage.epoch_at(start)
     following = None if epoch is None else present.starts_after(epoch)
     if following is not None:
         return min(end, following)
     is_older = epoch is None or (present.current_epoch or 0) > epoch
-    return start if is_older and _is_away(present, held.copy) else end
+    return start if is_older and _is_away(present, held_copy.copy) else end
 
 
-def _is_away(present: Present, copy: Copy) -> bool:
+def _is_away(present: PresentLeader, copy: Copy) -> bool:
     """Whether a broker cannot be following the present leader: out of the ISR and not registered."""
     if present.state is None or present.live is None:
         return False
@@ -328,33 +341,35 @@ def _is_away(present: Present, copy: Copy) -> bool:
 
 
 def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
-    held, present = lost.held[pair.second], lost.present
+    held_copy, present = lost.held_copies[pair.second], lost.present
     assert present.lineage is not None
     start = present.lineage.log_start_offset
     spans = [(first, last) for first, last in pair.different.spans]
     lacking = [(first, last) for first, last in pair.lacking[0].spans]
-    opposite = list(_superseded(present, held, [*lacking, *pair.unmatched.spans]))
-    if not compacted and not lost.held[0].log.damage:
+    opposite = list(_superseded(present, held_copy, [*lacking, *pair.unmatched.spans]))
+    if not compacted and not lost.held_copies[0].log.damage:
         opposite += lacking
     spans += opposite
     lost.absent = merged_spans([*lost.absent, *opposite])
-    first_here = present.lineage.local_log_start_offset or 0
+    first_local = present.lineage.local_log_start_offset or 0
     # Below it the present log lies in a tier, where its epochs alone tell what was cut.
-    spans += _superseded(present, held, [(max(start, held.lineage.local_log_start_offset or 0), first_here)])
-    tail = max(present.log_end_offset, held.lineage.local_log_start_offset or 0)
-    if held.lineage.log_end_offset > tail and not _is_tail_present(lost, held, pair):
-        spans.append((tail, held.lineage.log_end_offset))
+    spans += _superseded(
+        present, held_copy, [(max(start, held_copy.lineage.local_log_start_offset or 0), first_local)]
+    )
+    tail = max(present.log_end_offset, held_copy.lineage.local_log_start_offset or 0)
+    if held_copy.lineage.log_end_offset > tail and not _is_tail_present(lost, held_copy, pair):
+        spans.append((tail, held_copy.lineage.log_end_offset))
     for first, last in merged_spans(spans):
         if last > max(first, start):
-            lost.parts += _without_sent_again(lost, LostPart(held, max(first, start), last))
+            lost.parts += _without_sent_again(lost, LostPart(held_copy, max(first, start), last))
 
 
 def _superseded(
-    present: Present, held: HeldCopy, spans: Iterable[Sequence[int]]
+    present: PresentLeader, held_copy: HeldCopy, spans: Iterable[Sequence[int]]
 ) -> Iterator[tuple[int, int]]:
     """The parts of `spans` in which a copy has an epoch that had already ended at these offsets: they were truncated."""
-    epochs = held.lineage.epochs
-    ends = [*(start for _, start in epochs[1:]), held.lineage.log_end_offset]
+    epochs = held_copy.lineage.epochs
+    ends = [*(start for _, start in epochs[1:]), held_copy.lineage.log_end_offset]
     for (epoch, start), end in zip(epochs, ends, strict=False):
         following = present.starts_after(epoch)
         if following is None:
@@ -367,27 +382,27 @@ def _superseded(
 
 def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
     """The ranges of a part, without the records that producers sent again."""
-    copy, start, end = part.held.copy, part.from_offset, part.to_offset
+    copy, start, end = part.held_copy.copy, part.from_offset, part.to_offset
     again = sent_again(lost, copy, start, end)
     if again is None:
         return [replace(part, is_searched=False)]
-    left = []
+    remaining = []
     for first, last in again:
         place = replace(copy.place, base_offset=first, last_offset=last - 1)
         lost.findings.append(say.SENT_AGAIN.at(place, broker_id=copy.broker_id, start=first, end=last))
         if start < first:
-            left.append(replace(part, from_offset=start, to_offset=first))
+            remaining.append(replace(part, from_offset=start, to_offset=first))
         start = last
-    return [*left, replace(part, from_offset=start)] if start < end else left
+    return [*remaining, replace(part, from_offset=start)] if start < end else remaining
 
 
-def _is_tail_present(lost: LostParts, held: HeldCopy, pair: Pair) -> bool:
+def _is_tail_present(lost: LostParts, held_copy: HeldCopy, pair: Pair) -> bool:
     """Whether a tail beyond the present end is no loss: it is of the same leadership, or nothing shows that it is not."""
-    present, copy = lost.present, held.copy
-    start, end = present.log_end_offset, held.lineage.log_end_offset
+    present, copy = lost.present, held_copy.copy
+    start, end = present.log_end_offset, held_copy.lineage.log_end_offset
     if pair.contradict:
         return False
-    epoch = held.lineage.epoch_at(start)
+    epoch = held_copy.lineage.epoch_at(start)
     if copy.moment == present.moment:
         if epoch is not None and present.starts_after(epoch) is not None:
             return False
@@ -436,44 +451,46 @@ def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[
     None if the search was skipped because earlier searches used up its limit.
     Markers of transactions belong to the records around them: they count where every record is there again.
     """
-    wanted: dict[int, Content] = {}
-    if lost.left_to_look_at <= 0:
+    contents: dict[int, Content] = {}
+    if lost.records_to_search <= 0:
         return None
     for offset, content in _data_records(copy, start, end):
-        if content.timestamp <= 0 or len(wanted) == MOST_LOST:
+        if content.timestamp <= 0 or len(contents) == MOST_LOST_RECORDS:
             return []
-        wanted[offset] = content
-    key = start, end, hash(tuple(wanted.items()))
+        contents[offset] = content
+    key = start, end, hash(tuple(contents.items()))
     if key not in lost.searched:
-        lost.searched[key] = _again_in(lost, wanted, start, end)
+        lost.searched[key] = _again_in(lost, contents, start, end)
     return lost.searched[key]
 
 
-def _again_in(lost: LostParts, wanted: Mapping[int, Content], start: int, end: int) -> list[tuple[int, int]]:
-    there, looked_at = _held_as_well(lost.present.copy, start, Counter(wanted.values()))
-    lost.left_to_look_at -= max(looked_at, LEAST_LOOKED_AT)
+def _again_in(
+    lost: LostParts, contents: Mapping[int, Content], start: int, end: int
+) -> list[tuple[int, int]]:
+    present_counts, searched = _count_in_present(lost.present.copy, start, Counter(contents.values()))
+    lost.records_to_search -= max(searched, LEAST_SEARCHED)
     again = []
-    for offset, content in wanted.items():
-        if there[content] > 0:
-            there[content] -= 1
+    for offset, content in contents.items():
+        if present_counts[content] > 0:
+            present_counts[content] -= 1
             again.append(offset)
-    if wanted and len(again) == len(wanted):
+    if contents and len(again) == len(contents):
         return [(start, end)]
     return merged_spans([(offset, offset + 1) for offset in again])
 
 
-def _held_as_well(present: Copy, start: int, wanted: Counter[Content]) -> tuple[Counter[Content], int]:
+def _count_in_present(present: Copy, start: int, counts: Counter[Content]) -> tuple[Counter[Content], int]:
     """How often the present log holds each of these records, and how many were looked at."""
-    found: Counter[Content] = Counter()
-    missing, looked_at = wanted.total(), 0
+    present_counts: Counter[Content] = Counter()
+    missing, searched = counts.total(), 0
     for _, content in _data_records(present, start, NO_END):
-        if not missing or looked_at == MOST_LOOKED_AT:
+        if not missing or searched == MOST_SEARCHED:
             break
-        looked_at += 1
-        if found[content] < wanted[content]:
-            found[content] += 1
+        searched += 1
+        if present_counts[content] < counts[content]:
+            present_counts[content] += 1
             missing -= 1
-    return found, looked_at
+    return present_counts, searched
 
 
 def _data_records(copy: Copy, start: int, end: int) -> Iterator[tuple[int, Content]]:

@@ -21,75 +21,80 @@ from kctl.replica.comparison.pairs import Pair
 from kctl.replica.copies.copy import Copy, Moment
 from kctl.replica.copies.moments import Znodes
 from kctl.replica.copies.replica_log import NO_END, HeldCopy, batches_between, first_segment
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 
 
-def other_identity(present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]) -> Finding | None:
+def other_identity(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Znodes]) -> Finding | None:
     """The finding that a copy is of another cluster or topic than the present one, by ids and znodes."""
-    one, other = present.copy.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
-    if one and other and one != other:
-        ids = f"{one} and {other}"
+    first, second = present.copy.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
+    if first and second and first != second:
+        ids = f"{first} and {second}"
         return say.CLUSTERS_MIXED.at(copy.place, partition=copy.partition, ids=ids)
     ids = _other_ids(present, copy, znodes)
     return _other_topic(present, copy, ids) if ids else None
 
 
-class Origin(NamedTuple):
+class TopicOrigin(NamedTuple):
     """Whether a copy is of an earlier topic: what shows it, or that nobody can say."""
 
     finding: Finding | None = None
     is_doubtful: bool = False
 
 
-OF_THIS_TOPIC = Origin()
-NOBODY_KNOWS = Origin(is_doubtful=True)
+OF_THIS_TOPIC = TopicOrigin()
+NOBODY_KNOWS = TopicOrigin(is_doubtful=True)
 
 
 def origin_of(
-    present: Present,
+    present: PresentLeader,
     first: HeldCopy,
-    held: HeldCopy,
+    held_copy: HeldCopy,
     pair: Pair,
     znodes: Mapping[Moment, Znodes],
     made_ms: int | None,
-) -> Origin:
+) -> TopicOrigin:
     """Which topic a copy is of, by its first records. `first` is the present leader's copy."""
-    start = max(first.log.local_log_start_offset, held.log.local_log_start_offset)
+    start = max(first.log.local_log_start_offset, held_copy.log.local_log_start_offset)
     differs = bool(pair.different.spans) and pair.different.spans[0][0] == start
-    is_empty = first.lineage.log_end_offset <= start < held.lineage.log_end_offset
-    if not (differs or is_empty) or _is_of_this_topic(present, held.copy, znodes):
+    is_empty = first.lineage.log_end_offset <= start < held_copy.lineage.log_end_offset
+    if not (differs or is_empty) or _is_of_this_topic(present, held_copy.copy, znodes):
         return OF_THIS_TOPIC
-    written = _written_ms(held.copy, start)
+    written = _written_ms(held_copy.copy, start)
     is_older = bool(made_ms) and written is not None and written < (made_ms or 0)
-    epoch = held.lineage.epoch_at(start)
+    epoch = held_copy.lineage.epoch_at(start)
     if differs and start == 0 and epoch is not None and epoch == first.lineage.epoch_at(start):
         if made_ms and written is not None and not is_older:
             return OF_THIS_TOPIC
-        why = f"{present.copy.who} and {held.copy.who} hold different records of leader epoch {epoch} at offset 0"
-        if is_older or held.copy.moment == present.moment:
-            return Origin(_other_topic(present, held.copy, why))
+        why = f"{present.copy.who} and {held_copy.copy.who} hold different records of leader epoch {epoch} at offset 0"
+        if is_older or held_copy.copy.moment == present.moment:
+            return TopicOrigin(_other_topic(present, held_copy.copy, why))
         why += ", if no power failure took all that there was"
-        return Origin(say.TOPIC_RECREATED.at(held.copy.place, partition=held.copy.partition, ids=why))
-    if written is None and differs and start == 0 and not {held.copy.moment, present.moment} <= znodes.keys():
-        return NOBODY_KNOWS
-    if written is None and differs and start == 0 and _is_no_replica(held.copy, znodes):
-        why = (
-            f"{held.copy.who} holds other records from offset 0 on, and is not a replica of the current topic"
+        return TopicOrigin(
+            say.TOPIC_RECREATED.at(held_copy.copy.place, partition=held_copy.copy.partition, ids=why)
         )
-        return Origin(_other_topic(present, held.copy, why))
+    if (
+        written is None
+        and differs
+        and start == 0
+        and not {held_copy.copy.moment, present.moment} <= znodes.keys()
+    ):
+        return NOBODY_KNOWS
+    if written is None and differs and start == 0 and _is_no_replica(held_copy.copy, znodes):
+        why = f"{held_copy.copy.who} holds other records from offset 0 on, and is not a replica of the current topic"
+        return TopicOrigin(_other_topic(present, held_copy.copy, why))
     if not is_older or written is None or made_ms is None:
         return OF_THIS_TOPIC
     begin = start if differs else first.log.local_log_start_offset
     now = _written_ms(first.copy, begin) if first.lineage.log_end_offset > begin else None
     if (now is None and differs) or (now is not None and now < made_ms):
         return OF_THIS_TOPIC  # times that producers made up say nothing
-    if is_empty and _may_have_lost_all(present, held):
+    if is_empty and _may_have_lost_all(present, held_copy):
         return NOBODY_KNOWS
-    why = f"offset {start} on {held.copy.who} is of {_shown(written)}, and the topic was made at {_shown(made_ms)}"
-    return Origin(_other_topic(present, held.copy, why))
+    why = f"offset {start} on {held_copy.copy.who} is of {_shown(written)}, and the topic was made at {_shown(made_ms)}"
+    return TopicOrigin(_other_topic(present, held_copy.copy, why))
 
 
-def _is_of_this_topic(present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]) -> bool:
+def _is_of_this_topic(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Znodes]) -> bool:
     """Whether ids say so, or an ISR of the topic that has the copy's broker in it."""
     first, second = present.copy.replica.topic_id, copy.replica.topic_id
     if first and second:
@@ -103,7 +108,7 @@ def _is_of_this_topic(present: Present, copy: Copy, znodes: Mapping[Moment, Znod
     return is_same and state is not None and copy.broker_id in state.isr
 
 
-def _may_have_lost_all(present: Present, held: HeldCopy) -> bool:
+def _may_have_lost_all(present: PresentLeader, held_copy: HeldCopy) -> bool:
     """Whether a log without records may be of a leader that came with an empty disk.
 
     A new topic begins at epoch 0 again; who leads after a loss has a higher epoch than those who led before.
@@ -111,11 +116,11 @@ def _may_have_lost_all(present: Present, held: HeldCopy) -> bool:
     current = present.current_epoch
     if current is None and present.state is not None:
         current = present.state.leader_epoch
-    before = held.lineage.last_epoch if held.lineage.epochs else 0
+    before = held_copy.lineage.last_epoch if held_copy.lineage.epochs else 0
     return current is None or current > before
 
 
-def _other_ids(present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]) -> str:
+def _other_ids(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Znodes]) -> str:
     """How ids or znodes show that a copy is of another topic of that name; "" where they do not."""
     first, second = present.copy.replica.topic_id, copy.replica.topic_id
     if first and second and first != second:
@@ -132,14 +137,14 @@ def _other_ids(present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]) ->
     return ""
 
 
-def _is_same_log(one: Copy, other: Copy) -> bool:
+def _is_same_log(first: Copy, second: Copy) -> bool:
     """Whether two logs go back to the same batch, so that only the topic's znodes were made again over them.
 
     The CRC covers the times of magic 1 and 2; records without times may be equal in two topics.
     """
-    start = max(first_segment(one), first_segment(other))
-    first, second = _first_batch(one, start), _first_batch(other, start)
-    return first is not None and first == second
+    start = max(first_segment(first), first_segment(second))
+    first_batch, second_batch = _first_batch(first, start), _first_batch(second, start)
+    return first_batch is not None and first_batch == second_batch
 
 
 def _first_batch(copy: Copy, start: int) -> tuple[int, ...] | None:
@@ -150,7 +155,7 @@ def _first_batch(copy: Copy, start: int) -> tuple[int, ...] | None:
     return None
 
 
-def _other_topic(present: Present, copy: Copy, ids: str) -> Finding:
+def _other_topic(present: PresentLeader, copy: Copy, ids: str) -> Finding:
     place = copy.place
     if copy.moment == present.moment:
         return say.TOPIC_RECREATED.at(place, partition=copy.partition, ids=ids)

@@ -31,9 +31,9 @@ from kctl.replica.loss.commitment import (
     Commitment,
     ExternalOffset,
     commitment_of,
-    gone_by,
+    mark_earlier,
     marks_beyond,
-    of_before,
+    missing_from,
 )
 from kctl.replica.loss.log_claims import Claim, find_claims
 from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts, merged_spans
@@ -59,20 +59,24 @@ class Loss(Struct):
         """The copies that hold all of it; those that hold some of it where none holds all."""
         if self.to_offset is None:
             return []
-        whole = [p for p in self.parts if p.from_offset <= self.from_offset and p.to_offset >= self.to_offset]
-        return [(p.held.copy.moment, p.held.copy.broker_id) for p in whole or self.parts]
+        whole = [
+            part
+            for part in self.parts
+            if part.from_offset <= self.from_offset and part.to_offset >= self.to_offset
+        ]
+        return [(part.held_copy.copy.moment, part.held_copy.copy.broker_id) for part in whole or self.parts]
 
     def extent(self) -> tuple[int | None, int | None, int | None]:
         """How many records a copy still holds of it (None: not told by headers), and their first and last timestamp."""
         if not self.parts or self.to_offset is None:
             return None, None, None
-        best = max(self.parts, key=lambda p: min(p.to_offset, self.to_offset or 0) - p.from_offset)
+        best = max(self.parts, key=lambda part: min(part.to_offset, self.to_offset or 0) - part.from_offset)
         records: int | None = 0
         stamps: list[int] = []
-        for _, batches in batches_between(best.held.copy, self.from_offset, self.to_offset):
+        for _, batches in batches_between(best.held_copy.copy, self.from_offset, self.to_offset):
             inside = (batches.first_offset >= self.from_offset) & (batches.last_offset < self.to_offset)
-            told = bool((batches.records >= 0).all() and inside.all())
-            records = records + int(batches.records.sum()) if told and records is not None else None
+            is_known = bool((batches.records >= 0).all() and inside.all())
+            records = records + int(batches.records.sum()) if is_known and records is not None else None
             stamps += [int(t) for t in (batches.max_timestamp.min(), batches.max_timestamp.max()) if t >= 0]
         return records, min(stamps, default=None), max(stamps, default=None)
 
@@ -86,7 +90,7 @@ class PartitionLosses(Struct):
     facts: PartitionFacts | None = None
 
 
-class _Group(Struct):
+class _DroppedRecords(Struct):
     """Parts and claims that one leadership dropped."""
 
     parts: list[LostPart] = field(default_factory=list)
@@ -112,7 +116,7 @@ def losses_of(
     result = PartitionLosses(partition)
     if is_deleted(partition, order, znodes):
         return result
-    moments = [znodes[m] for m in order if m in znodes]
+    moments = [znodes[moment] for moment in order if moment in znodes]
     leaders = leaders_of(partition, log_notes, moments)
     present = choose_present(partition, by_moment, order, znodes, leaders, given_leader)
     if present is None:
@@ -127,23 +131,23 @@ def losses_of(
         znodes,
         is_compacted=is_compacted,
         made_ms=made or log_notes.began_at(partition) or None,
-        is_tiered=any(one.kind == "remote_segment" for one in external),
+        is_tiered=any(offset.kind == "remote_segment" for offset in external),
         jobs=jobs,
     )
-    for held in lost_parts.held:
-        problems = [*held.log.problems, *filter(None, [held.copy.marks_problem])]
+    for held_copy in lost_parts.held_copies:
+        problems = [*held_copy.log.problems, *filter(None, [held_copy.copy.marks_problem])]
         for problem in dict.fromkeys(problems):
-            place = held.copy.place
+            place = held_copy.copy.place
             result.findings.append(
-                say.COPY_UNREADABLE.at(place, broker_id=held.copy.broker_id, reason=problem)
+                say.COPY_UNREADABLE.at(place, broker_id=held_copy.copy.broker_id, reason=problem)
             )
-    facts = PartitionFacts(partition, present, leaders, log_notes, lost_parts.held, znodes)
+    facts = PartitionFacts(partition, present, leaders, log_notes, lost_parts.held_copies, znodes)
     result.facts = facts
-    claims = list(_without_kept(find_claims(partition, log_notes, leaders, present), lost_parts))
+    claims = list(_without_present(find_claims(partition, log_notes, leaders, present), lost_parts))
     for epoch, group in _groups(facts, lost_parts, claims).items():
         result.losses += _losses_of_group(facts, lost_parts, epoch, group, external)
-    others = [*of_before(external, facts, order), *marks_beyond(facts)]
-    result.losses += _told_by_others(facts, lost_parts, others, result.losses)
+    other_offsets = [*mark_earlier(external, facts, order), *marks_beyond(facts)]
+    result.losses += _losses_from_offsets(facts, lost_parts, other_offsets, result.losses)
     result.findings += lost_parts.findings
     result.findings += costs_unknown(facts, (loss.drop.leader_epoch for loss in result.losses))
     result.losses.sort(key=lambda loss: (loss.from_offset, loss.drop.leader_epoch or -1))
@@ -158,39 +162,41 @@ def is_deleted(partition: TopicPartition, order: Sequence[Moment], znodes: Mappi
 
 def _groups(
     facts: PartitionFacts, lost_parts: LostParts, claims: Sequence[Claim]
-) -> dict[int | None, _Group]:
-    groups: dict[int | None, _Group] = {}
+) -> dict[int | None, _DroppedRecords]:
+    groups: dict[int | None, _DroppedRecords] = {}
     for part in lost_parts.parts:
-        groups.setdefault(dropping_epoch(facts, part, lost_parts.parts), _Group()).parts.append(part)
-    for part in groups.pop(None, _Group()).parts:
+        groups.setdefault(dropping_epoch(facts, part, lost_parts.parts), _DroppedRecords()).parts.append(part)
+    for part in groups.pop(None, _DroppedRecords()).parts:
         # Nothing names the leadership for this copy: the one that dropped the same range of others did.
         same = [e for e, g in groups.items() if e is not None and any(_overlap(part, p) for p in g.parts)]
-        groups.setdefault(min((e for e in same if e is not None), default=None), _Group()).parts.append(part)
+        groups.setdefault(
+            min((e for e in same if e is not None), default=None), _DroppedRecords()
+        ).parts.append(part)
     for claim in claims:
         epoch = claimed_epoch(facts, claim.epoch, claim.from_offset, claim.time_ms)
         if epoch not in groups:
             holding = [e for e, g in groups.items() if _covers(g.parts, claim)]
             epoch = holding[0] if holding else epoch
-        groups.setdefault(epoch, _Group()).claims.append(claim)
+        groups.setdefault(epoch, _DroppedRecords()).claims.append(claim)
     return groups
 
 
 def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
     """The timestamp of the first lost batch, in milliseconds; None where no copy has one."""
     for part in parts:
-        for _, batches in batches_between(part.held.copy, start, start + 1):
+        for _, batches in batches_between(part.held_copy.copy, start, start + 1):
             stamp = int(batches.max_timestamp[0])
             return stamp if stamp >= 0 else None
     return None
 
 
-def _told_by_others(
+def _losses_from_offsets(
     facts: PartitionFacts, lost_parts: LostParts, external: Sequence[ExternalOffset], known: Sequence[Loss]
 ) -> list[Loss]:
     """Committed offsets that the present lineage does not reach, where no copy or line tells of them."""
     losses: list[Loss] = []
     for committed in sorted(external, key=lambda e: -e.offset):
-        start = gone_by(committed, facts)
+        start = missing_from(committed, facts)
         if start is None:
             continue
         for first, last in _uncovered(start, committed.offset, [*known, *losses]):
@@ -206,11 +212,11 @@ def _uncovered(start: int, end: int, known: Sequence[Loss]) -> list[tuple[int, i
     pieces = [OffsetRange(start, end)] if start < end else []
     for loss in known:
         until = end if loss.to_offset is None else loss.to_offset
-        pieces = [piece for one in pieces for piece in _without(one, loss.from_offset, until)]
+        pieces = [rest for piece in pieces for rest in _without(piece, loss.from_offset, until)]
     return [(p.from_offset, p.to_offset) for p in pieces if p.to_offset is not None]
 
 
-def _without_kept(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator[Claim]:
+def _without_present(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator[Claim]:
     """The claims, cut down to what is lost where a copy from before the cut shows what was cut away.
 
     What a leader alone had is often in the present log too: producers that had no answer sent it again.
@@ -218,22 +224,31 @@ def _without_kept(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator[Cl
     for claim in claims:
         until = claim.to_offset
         before = next(
-            (held for held in lost_parts.held if until is not None and _is_before(held, claim, lost_parts)),
+            (
+                held_copy
+                for held_copy in lost_parts.held_copies
+                if until is not None and _is_before(held_copy, claim, lost_parts)
+            ),
             None,
         )
         if before is None or until is None:
             yield claim
             continue
         for part in lost_parts.parts:
-            if part.held is before and part.from_offset < until and claim.from_offset < part.to_offset:
+            if part.held_copy is before and part.from_offset < until and claim.from_offset < part.to_offset:
                 start, end = max(part.from_offset, claim.from_offset), min(part.to_offset, until)
                 yield replace(claim, from_offset=start, to_offset=end)
 
 
-def _is_before(held: HeldCopy, claim: Claim, lost_parts: LostParts) -> bool:
+def _is_before(held_copy: HeldCopy, claim: Claim, lost_parts: LostParts) -> bool:
     """Whether a copy holds all that a broker then cut away; its epochs tell that it was not cut yet."""
-    lineage, is_own = held.lineage, held.copy.broker_id == claim.broker_id
-    if not is_own or held.is_doubtful or held.copy.moment == lost_parts.present.moment or not lineage.epochs:
+    lineage, is_own = held_copy.lineage, held_copy.copy.broker_id == claim.broker_id
+    if (
+        not is_own
+        or held_copy.is_doubtful
+        or held_copy.copy.moment == lost_parts.present.moment
+        or not lineage.epochs
+    ):
         return False
     is_whole = (lineage.local_log_start_offset or 0) <= claim.from_offset
     is_whole = is_whole and lineage.log_end_offset >= (claim.to_offset or 0)
@@ -243,8 +258,8 @@ def _is_before(held: HeldCopy, claim: Claim, lost_parts: LostParts) -> bool:
     return is_whole and now is not None and lineage.last_epoch < now
 
 
-def _overlap(one: LostPart, other: LostPart) -> bool:
-    return one.from_offset < other.to_offset and other.from_offset < one.to_offset
+def _overlap(first: LostPart, second: LostPart) -> bool:
+    return first.from_offset < second.to_offset and second.from_offset < first.to_offset
 
 
 def _covers(parts: Sequence[LostPart], claim: Claim) -> bool:
@@ -256,21 +271,21 @@ def _losses_of_group(
     facts: PartitionFacts,
     lost_parts: LostParts,
     epoch: int | None,
-    group: _Group,
+    group: _DroppedRecords,
     external: Sequence[ExternalOffset],
 ) -> list[Loss]:
     losses = []
     for start, end in _union(group):
         parts = [p for p in group.parts if p.from_offset < (end or p.from_offset + 1) and p.to_offset > start]
         claims = [c for c in group.claims if c.from_offset >= start and (end is None or c.from_offset < end)]
-        holders = [p.held.copy.broker_id for p in parts] + [c.broker_id for c in claims]
+        holders = [p.held_copy.copy.broker_id for p in parts] + [c.broker_id for c in claims]
         written = next((p.epoch for p in parts if p.epoch is not None), None)
         if written is None:
             written = next((c.epoch for c in claims if c.epoch is not None), None)
         written_ms = first_timestamp(parts, start) if written is None else None
         drop = explain_drop(facts, epoch, start, written, holders, written_ms)
         commitment = commitment_of(facts, drop, start, end, parts, claims, external)
-        is_doubtful = bool(parts) and not claims and all(part.held.is_doubtful for part in parts)
+        is_doubtful = bool(parts) and not claims and all(part.held_copy.is_doubtful for part in parts)
         if drop.is_handover and commitment.lower <= start and not is_doubtful:
             drop.cause, commitment.upper = Cause.HANDOVER, start
             lost_parts.findings.append(_handover(facts, drop, start, parts, claims))
@@ -296,7 +311,10 @@ def _handover(
 ) -> Finding:
     """A tail that a leader had over the others when it was told to stop, where its copy or its log shows it."""
     if parts:
-        holder, shown = parts[0].held.copy.broker_id, shown_by({"file": parts[0].held.copy.place.file})
+        holder, shown = (
+            parts[0].held_copy.copy.broker_id,
+            shown_by({"file": parts[0].held_copy.copy.place.file}),
+        )
         seen_in = "its copy"
     else:
         proof = claims[0].notes[0].proof
@@ -314,7 +332,7 @@ def _handover(
     )
 
 
-def _union(group: _Group) -> list[tuple[int, int | None]]:
+def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
     """The ranges that parts and claims cover together; a claim without an end adds one only where no part is."""
     spans: list[tuple[int, int]] = [(p.from_offset, p.to_offset) for p in group.parts]
     spans += [(c.from_offset, c.to_offset) for c in group.claims if c.to_offset is not None]
@@ -328,14 +346,14 @@ def _union(group: _Group) -> list[tuple[int, int | None]]:
 
 def _classes(commitment: Commitment, start: int, end: int | None) -> list[tuple[int, int | None, str]]:
     """The range taken apart: what was committed, what was not, what nobody can say."""
-    found: list[tuple[int, int | None, str]] = []
+    classes: list[tuple[int, int | None, str]] = []
     if commitment.lower > start:
-        found.append((start, commitment.lower, "committed"))
+        classes.append((start, commitment.lower, "committed"))
     rest = max(start, commitment.lower)
     if end is None or rest < end:
         uncommitted = commitment.upper is not None and commitment.upper <= rest
-        found.append((rest, end, "uncommitted" if uncommitted else "unknown"))
-    return found
+        classes.append((rest, end, "uncommitted" if uncommitted else "unknown"))
+    return classes
 
 
 def _proofs(
@@ -343,7 +361,7 @@ def _proofs(
 ) -> list[Proof]:
     proofs = [*drop.proofs, *commitment.proofs]
     for part in parts:
-        copy = part.held.copy
+        copy = part.held_copy.copy
         text = f"{copy.who} holds [{part.from_offset}, {part.to_offset})"
         proofs.append(Proof("copy", "sure", text, copy.broker_id, copy.moment, copy.place.file))
     for claim in claims:
@@ -383,10 +401,10 @@ def _loss(
     )
 
 
-def _without(one: OffsetRange, start: int, end: int) -> list[OffsetRange]:
-    assert one.to_offset is not None
+def _without(offsets: OffsetRange, start: int, end: int) -> list[OffsetRange]:
+    assert offsets.to_offset is not None
     pieces = [
-        OffsetRange(one.from_offset, min(one.to_offset, start)),
-        OffsetRange(max(one.from_offset, end), one.to_offset),
+        OffsetRange(offsets.from_offset, min(offsets.to_offset, start)),
+        OffsetRange(max(offsets.from_offset, end), offsets.to_offset),
     ]
     return [p for p in pieces if p.to_offset is not None and p.from_offset < p.to_offset]

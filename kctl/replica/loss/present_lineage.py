@@ -23,7 +23,7 @@ from kctl.replica.copies.moments import PartitionState, Znodes
 from kctl.replication.epochs import Entries, loaded
 
 
-class Present(Struct):
+class PresentLeader(Struct):
     """The copy that the present lineage is read from, and what its epochs are."""
 
     moment: Moment
@@ -67,7 +67,7 @@ def choose_present(
     znodes: Mapping[Moment, Znodes],
     leaders: Leaders,
     given_leader: int | None = None,
-) -> Present | None:
+) -> PresentLeader | None:
     """The copy of the present leader; None where copies contradict each other and nobody says who leads.
 
     Its lineage is not read yet. Where all copies of the last moment agree, the longest of them will do.
@@ -82,16 +82,18 @@ def choose_present(
     live = frozenset(znode.live) if znode else None
     leader = given_leader if given_leader is not None else state.leader if state else None
     if leader is not None and leader in copies:
-        return Present(moment, copies[leader], leader, state, live)
+        return PresentLeader(moment, copies[leader], leader, state, live)
     chosen = _of_highest_epoch(copies, state) or _last_in_logs(copies, leaders) or _longest(partition, copies)
     if chosen is None:
         return None
-    found = Present(moment, chosen, leader if leader is not None else chosen.broker_id, state, live)
+    present_leader = PresentLeader(
+        moment, chosen, leader if leader is not None else chosen.broker_id, state, live
+    )
     if leader is not None:
-        found.findings.append(
+        present_leader.findings.append(
             say.PREFIX_LOST.at(chosen.place, broker_id=leader, partition=partition, instead=chosen.broker_id)
         )
-    return found
+    return present_leader
 
 
 def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) -> Copy | None:
@@ -108,9 +110,9 @@ def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) 
 def _last_in_logs(copies: Mapping[int, Copy], leaders: Leaders) -> Copy | None:
     """The copy of the leader that brokers' logs name for the time of the newest batch here."""
     newest = max((newest_timestamp(copy.folder) or 0 for copy in copies.values()), default=0)
-    led = [leadership for leadership in leaders.known if leadership.leader_id is not None]
-    in_time = [one for one in led if one.from_ms is None or one.from_ms <= newest]
-    last = (in_time or led)[-1:]
+    terms = [leadership for leadership in leaders.known if leadership.leader_id is not None]
+    in_time = [term for term in terms if term.from_ms is None or term.from_ms <= newest]
+    last = (in_time or terms)[-1:]
     return copies.get(last[0].leader) if last and last[0].leader is not None else None
 
 

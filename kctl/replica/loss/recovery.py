@@ -38,7 +38,7 @@ Segments = Mapping[TopicPartition, Sequence[SegmentMetadata]]
 METADATA_TOPIC = "__remote_log_metadata"
 
 
-def remote_segments(evidence: FoundEvidence, wanted: Container[TopicPartition]) -> Segments:
+def remote_segments(evidence: FoundEvidence, partitions: Container[TopicPartition]) -> Segments:
     """The finished copies of these partitions, as the metadata say, and those that earlier metadata alone name."""
     if not any(replica.topic == METADATA_TOPIC for replica in evidence.replicas):
         return {}
@@ -46,33 +46,33 @@ def remote_segments(evidence: FoundEvidence, wanted: Container[TopicPartition]) 
     from kctl.tier.metadata.forgotten import forgotten_segments
     from kctl.tier.metadata.log import find_metadata
 
-    found: dict[TopicPartition, list[SegmentMetadata]] = {}
+    segments_by_partition: dict[TopicPartition, list[SegmentMetadata]] = {}
     known = folded(find_metadata(evidence).chunks(), lambda finding: None, keep_deleted=True)
     segments = [segment.metadata for segment in known.segments()]
     ids = {segment.remote_log_segment_id for segment in segments}
     for segment in [*segments, *(forgotten for _, forgotten in forgotten_segments(evidence, ids))]:
         where = segment.topic_id_partition
         partition = TopicPartition(where.topic, where.partition)
-        if partition in wanted and segment.state is SegmentState.COPY_SEGMENT_FINISHED:
-            found.setdefault(partition, []).append(segment)
-    return found
+        if partition in partitions and segment.state is SegmentState.COPY_SEGMENT_FINISHED:
+            segments_by_partition.setdefault(partition, []).append(segment)
+    return segments_by_partition
 
 
-def held_in_tier(loss: Loss, segments: Segments) -> Iterator[tuple[str, int, int]]:
+def tier_ranges(loss: Loss, segments: Segments) -> Iterator[tuple[str, int, int]]:
     """Remote segments with records of a loss: the id, and the offsets [from, to) of the epochs that were cut off."""
     if loss.to_offset is None:
         return
-    topic_ids = {part.held.copy.replica.topic_id for part in loss.parts} - {None}
+    topic_ids = {part.held_copy.copy.replica.topic_id for part in loss.parts} - {None}
     for segment in segments.get(loss.partition, ()):
         if topic_ids and segment.topic_id_partition.topic_id not in topic_ids:
             continue
-        held = [
+        ranges = [
             (max(first, loss.from_offset), min(after, loss.to_offset))
             for epoch, first, after in _epochs(segment)
             if first < loss.to_offset and after > loss.from_offset and _was_cut(loss, epoch, first)
         ]
-        if held:
-            yield segment.remote_log_segment_id, held[0][0], held[-1][1]
+        if ranges:
+            yield segment.remote_log_segment_id, ranges[0][0], ranges[-1][1]
 
 
 def _epochs(segment: SegmentMetadata) -> Iterator[tuple[int, int, int]]:
@@ -86,15 +86,19 @@ def _epochs(segment: SegmentMetadata) -> Iterator[tuple[int, int, int]]:
 def _was_cut(loss: Loss, epoch: int, first: int) -> bool:
     """Whether the lost records at an offset were written in this epoch."""
     offset = max(first, loss.from_offset)
-    told = {p.held.lineage.epoch_at(offset) for p in loss.parts if p.from_offset <= offset < p.to_offset}
-    told.discard(None)
-    return epoch in told if told else epoch == loss.drop.written_in_epoch
+    written_epochs = {
+        part.held_copy.lineage.epoch_at(offset)
+        for part in loss.parts
+        if part.from_offset <= offset < part.to_offset
+    }
+    written_epochs.discard(None)
+    return epoch in written_epochs if written_epochs else epoch == loss.drop.written_in_epoch
 
 
 NO_END = 1 << 62
 
 
-class Outcome(enum.StrEnum):
+class TransactionOutcome(enum.StrEnum):
     """Of a transaction."""
 
     COMMITTED = "committed"
@@ -102,37 +106,40 @@ class Outcome(enum.StrEnum):
     OPEN = "open"
 
 
-OUTCOMES: dict[int, Outcome] = {ControlType.ABORT: Outcome.ABORTED, ControlType.COMMIT: Outcome.COMMITTED}
+OUTCOMES: dict[int, TransactionOutcome] = {
+    ControlType.ABORT: TransactionOutcome.ABORTED,
+    ControlType.COMMIT: TransactionOutcome.COMMITTED,
+}
 
 
-def transaction_outcomes(copy: Copy, start: int, end: int) -> dict[int, Outcome]:
+def transaction_outcomes(copy: Copy, start: int, end: int) -> dict[int, TransactionOutcome]:
     """By base offset the outcome of each transactional data batch of [start, end); reads on to the last marker."""
-    found: dict[int, Outcome] = {}
+    outcomes: dict[int, TransactionOutcome] = {}
     waiting: dict[int, list[int]] = {}  # producer id -> base offsets
     for log, batches in batches_between(copy, start, NO_END):
         for row in range(len(batches)):
             if batches.first_offset[row] >= end and not waiting:
-                return found
+                return outcomes
             for entry in entries(log, batches, [row]):
                 if entry.batch is None or not entry.batch.is_transactional:
                     continue
                 producer = entry.batch.producer_id
                 if entry.batch.is_control:
                     outcome = _outcome(entry)
-                    found |= dict.fromkeys(waiting.pop(producer, ()), outcome)
+                    outcomes |= dict.fromkeys(waiting.pop(producer, ()), outcome)
                 elif entry.base_offset < end:
                     waiting.setdefault(producer, []).append(entry.base_offset)
-    found |= {base: Outcome.OPEN for bases in waiting.values() for base in bases}
-    return found
+    outcomes |= {base: TransactionOutcome.OPEN for bases in waiting.values() for base in bases}
+    return outcomes
 
 
-def _outcome(marker: LogEntry) -> Outcome:
+def _outcome(marker: LogEntry) -> TransactionOutcome:
     """The outcome that a marker gives; open where it cannot be read."""
     try:
         kind = read_key(next(iterate_records(marker, limit=LIMIT)).key).type
     except (FormatError, StopIteration):
-        return Outcome.OPEN
-    return OUTCOMES.get(kind, Outcome.OPEN)
+        return TransactionOutcome.OPEN
+    return OUTCOMES.get(kind, TransactionOutcome.OPEN)
 
 
 def check_target(folder: Path, evidence: FoundEvidence) -> None:
@@ -169,7 +176,7 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     return str(segment)
 
 
-Lost = tuple[int, list[Record], Outcome | None]
+Lost = tuple[int, list[Record], TransactionOutcome | None]
 
 
 def _lost_records(loss: Loss) -> Iterator[Lost]:
@@ -190,13 +197,13 @@ def _lost_records(loss: Loss) -> Iterator[Lost]:
 
 
 def _best(parts: list[LostPart], offset: int) -> LostPart | None:
-    holding = [p for p in parts if p.from_offset <= offset < p.to_offset]
-    return max(holding, key=lambda p: p.to_offset, default=None)
+    holding = [part for part in parts if part.from_offset <= offset < part.to_offset]
+    return max(holding, key=lambda part: part.to_offset, default=None)
 
 
 def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
-    outcomes: dict[int, Outcome] | None = None
-    for log, batches in batches_between(part.held.copy, start, end):
+    outcomes: dict[int, TransactionOutcome] | None = None
+    for log, batches in batches_between(part.held_copy.copy, start, end):
         for row in range(len(batches)):
             for entry in entries(log, batches, [row]):
                 if entry.batch is not None and entry.batch.is_control:
@@ -204,19 +211,23 @@ def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
                 outcome = None
                 if entry.batch is not None and entry.batch.is_transactional:
                     if outcomes is None:
-                        outcomes = transaction_outcomes(part.held.copy, start, end)
-                    outcome = outcomes.get(entry.base_offset, Outcome.OPEN)
-                    if outcome is Outcome.ABORTED:
+                        outcomes = transaction_outcomes(part.held_copy.copy, start, end)
+                    outcome = outcomes.get(entry.base_offset, TransactionOutcome.OPEN)
+                    if outcome is TransactionOutcome.ABORTED:
                         continue
                 try:
-                    found = [r for r in iterate_records(entry, limit=LIMIT) if start <= r.offset < end]
+                    records = [
+                        record
+                        for record in iterate_records(entry, limit=LIMIT)
+                        if start <= record.offset < end
+                    ]
                 except FormatError:
                     continue  # the loss says how many records its headers promise
-                if found:
-                    yield int(batches.leader_epoch[row]), found, outcome
+                if records:
+                    yield int(batches.leader_epoch[row]), records, outcome
 
 
-def _line(loss: Loss, record: Record, outcome: Outcome | None) -> str:
+def _line(loss: Loss, record: Record, outcome: TransactionOutcome | None) -> str:
     row: dict[str, object] = {
         "topic": loss.partition.topic,
         "partition": loss.partition.partition,
@@ -226,7 +237,7 @@ def _line(loss: Loss, record: Record, outcome: Outcome | None) -> str:
         **_named("value", record.value),
         "headers": [{**_named("key", key), **_named("value", value)} for key, value in record.headers],
     }
-    if outcome is Outcome.OPEN:
+    if outcome is TransactionOutcome.OPEN:
         row["transaction"] = str(outcome)
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 

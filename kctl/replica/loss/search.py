@@ -23,7 +23,7 @@ from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthe
 from kctl.replica.copies.newest_epochs import epochs_of
 from kctl.replica.loss.commitment import ExternalOffset, external_offsets
 from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of
-from kctl.replica.loss.recovery import Segments, export_loss, held_in_tier, remote_segments
+from kctl.replica.loss.recovery import Segments, export_loss, remote_segments, tier_ranges
 from kctl.rows.replica import LOSS
 from kctl.scan.pool import Jobs, forks, ordered
 
@@ -94,8 +94,8 @@ class LossSearch:
     @cached_property
     def log_notes(self) -> LogNotes:
         """What the logs of the evidence say about these partitions."""
-        wanted = self.partitions
-        return read_log_notes(self.sources, lambda partition: partition in wanted)
+        partitions = self.partitions
+        return read_log_notes(self.sources, lambda partition: partition in partitions)
 
     @cached_property
     def external(self) -> dict[TopicPartition, list[ExternalOffset]]:
@@ -130,7 +130,9 @@ class LossSearch:
         )
         facts = self._facts(partition)
         if len(facts.copies) == 1 and facts.assigned != facts.copies:  # others may hold what is damaged in it
-            result.findings[:] = [found for found in result.findings if found.code != say.DAMAGED_COPY.code]
+            result.findings[:] = [
+                finding for finding in result.findings if finding.code != say.DAMAGED_COPY.code
+            ]
         return result
 
     def judgement(self, result: PartitionLosses) -> Judgement:
@@ -147,12 +149,12 @@ class LossSearch:
 
         Those that were named, and those that a broker's own checkpoints name: its log directory is here without them.
         """
-        told = assigned_in(self.znodes) - self.partitions.keys()
+        without_copies = assigned_in(self.znodes) - self.partitions.keys()
         topics, numbers = self.options.topics, self.options.partitions
-        kept = frozenset() if topics else self._in_checkpoints
-        for partition in sorted(told):
-            is_wanted = partition.topic in topics if topics else partition in kept
-            if is_wanted and (not numbers or partition.partition in numbers):
+        in_checkpoints = frozenset() if topics else self._in_checkpoints
+        for partition in sorted(without_copies):
+            is_selected = partition.topic in topics if topics else partition in in_checkpoints
+            if is_selected and (not numbers or partition.partition in numbers):
                 yield judge_loss(self._facts(partition), ())
 
     @cached_property
@@ -176,17 +178,19 @@ class LossSearch:
         by_moment = self.partitions.get(partition, {})
         return LossFacts(
             partition,
-            copies=frozenset(b for copies in by_moment.values() for b in copies),
+            copies=frozenset(broker_id for copies in by_moment.values() for broker_id in copies),
             assigned=frozenset(
-                b
+                broker_id
                 for replicas in (
-                    *(z.replicas.get(partition, ()) for z in same),
-                    *(led.replicas for led in logged),
+                    *(znodes.replicas.get(partition, ()) for znodes in same),
+                    *(term.replicas for term in logged),
                 )
-                for b in replicas
+                for broker_id in replicas
             ),
             evidence_brokers=self.evidence.replica_brokers(),
-            leaderships=[Leadership(led.leader_epoch, led.leader, led.isr or (), led.how) for led in known],
+            leaderships=[
+                Leadership(term.leader_epoch, term.leader, term.isr or (), term.how) for term in known
+            ],
             has_broker_logs=self.log_notes.history is not None,
             is_deleted=is_deleted(partition, self.order, self.znodes),
             was_there=any(partition.topic in znodes.created for znodes in moments),
@@ -204,8 +208,8 @@ class LossSearch:
         znodes = self.znodes.get(last)
         state = znodes.state(partition) if znodes else None
         copies = self.partitions.get(partition, {}).get(last, {})
-        told = [epoch for _, epoch in epochs_of(copies.values(), znodes)]
-        return max([*told, state.leader_epoch if state else -1])
+        epochs = [epoch for _, epoch in epochs_of(copies.values(), znodes)]
+        return max([*epochs, state.leader_epoch if state else -1])
 
     def results(self, progress: Progress = SILENT, jobs: Jobs = None) -> Iterator[PartitionLosses]:
         """The losses of each partition in order."""
@@ -272,10 +276,12 @@ def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) 
         missing=[list(offsets) for offsets in loss.missing],
         lost_in_epoch=loss.drop.leader_epoch,
         evidence=[proof.row() for proof in loss.evidence],
-        recoverable_from=[{"moment": m, "broker_id": b} for m, b in loss.recoverable_from],
+        recoverable_from=[
+            {"moment": moment, "broker_id": broker_id} for moment, broker_id in loss.recoverable_from
+        ],
         recoverable_from_tier=[
-            {"remote_log_segment_id": id, "from_offset": start, "to_offset": end}
-            for id, start, end in held_in_tier(loss, tier)
+            {"remote_log_segment_id": segment_id, "from_offset": start, "to_offset": end}
+            for segment_id, start, end in tier_ranges(loss, tier)
         ],
         written_by=loss.drop.written_by,
         written_in_epoch=loss.drop.written_in_epoch,

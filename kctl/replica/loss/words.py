@@ -43,14 +43,14 @@ class Amount(Struct, frozen=True):
     partitions: int
     offsets: int  # in the union of the ranges; one for a range whose end nobody knows
     is_at_least: bool  # the end of a range is unknown
-    held: int  # records that copies are known to hold still
-    is_held_whole: bool  # copies hold a record for every offset
+    records_held: int  # records that copies are known to hold still
+    is_complete: bool  # copies hold a record for every offset
     copies: tuple[str, ...]
     in_tier: bool
 
     def words(self, noun: str = "{}") -> str:
         """The amount with its noun. Offsets that no copy holds any more may be fewer records."""
-        unit = "record" if self.is_held_whole else "offset"
+        unit = "record" if self.is_complete else "offset"
         at_least = "at least " if self.is_at_least else ""
         return f"{at_least}{self.offsets:,} {noun.format(unit if self.offsets == 1 else f'{unit}s')}"
 
@@ -64,11 +64,11 @@ def amount_of(losses: Iterable[Mapping[str, Any]]) -> Amount:
         end = row["from_offset"] + 1 if row["to_offset"] is None else row["to_offset"]
         ranges[row["topic"], row["partition"]].append((row["from_offset"], end))
         copies += listed(row["recoverable_from"])
-    offsets = sum(_covered(held) for held in ranges.values())
+    offsets = sum(_covered(spans) for spans in ranges.values())
     is_open = any(row["to_offset"] is None for row in rows)
-    held = sum(row["records"] or 0 for row in rows if listed(row["recoverable_from"]))
+    records_held = sum(row["records"] or 0 for row in rows if listed(row["recoverable_from"]))
     return Amount(
-        len(ranges), offsets, is_open, min(held, offsets), held == offsets and not is_open, tuple(copy_names(copies)),
+        len(ranges), offsets, is_open, min(records_held, offsets), records_held == offsets and not is_open, tuple(copy_names(copies)),
         any(listed(row["recoverable_from_tier"]) for row in rows),
     )  # fmt: skip
 
@@ -83,8 +83,8 @@ def _covered(ranges: Sequence[tuple[int, int]]) -> int:
 
 def listed(value: object) -> list[Any]:
     """A list, or JSON text that holds one, as tables do."""
-    held = bounded_json.loads(value) if isinstance(value, str) else value
-    return list(held) if isinstance(held, (list, tuple)) else []
+    items = bounded_json.loads(value) if isinstance(value, str) else value
+    return list(items) if isinstance(items, (list, tuple)) else []
 
 
 def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
@@ -92,7 +92,7 @@ def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
     kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in KINDS}
     for row in losses:
         kinds[HANDOVER if row["cause"] == HANDOVER else row["class"]].append(row)
-    said = []
+    sentences = []
     for kind, rows in kinds.items():
         if rows:
             amount, (noun, gone) = amount_of(rows), KINDS[kind]
@@ -102,8 +102,8 @@ def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
                 )
                 noun = noun.replace("they were", "it was").replace("were", "was")
             words = amount.words(noun)
-            said.append(f"{words[0].upper()}{words[1:]} {gone}; {_still(amount)}.")
-    return " ".join(said)
+            sentences.append(f"{words[0].upper()}{words[1:]} {gone}; {_still(amount)}.")
+    return " ".join(sentences)
 
 
 def _still(amount: Amount) -> str:
@@ -116,28 +116,28 @@ def _still(amount: Amount) -> str:
         *(["the tier"] if amount.in_tier else []),
     ]
     where = ", ".join(places)
-    if amount.is_held_whole:
+    if amount.is_complete:
         return (
             f"all {amount.offsets:,} are still on {where}"
             if amount.offsets > 1
             else f"it is still on {where}"
         )
     return (
-        f"at least {amount.held:,} of them are still on {where}"
-        if amount.held
+        f"at least {amount.records_held:,} of them are still on {where}"
+        if amount.records_held
         else f"some may still be on {where}"
     )
 
 
 def copy_names(copies: Iterable[Mapping[str, Any]]) -> list[str]:
     """Copies by broker: `broker 1 (copies 'before', 'during')`."""
-    moments: dict[object, dict[object, None]] = {}
+    moments_by_broker: dict[object, dict[object, None]] = {}
     for copy in copies:
-        moments.setdefault(copy["broker_id"], {})[copy["moment"]] = None
+        moments_by_broker.setdefault(copy["broker_id"], {})[copy["moment"]] = None
     names = []
-    for broker_id, held in moments.items():
-        quoted = ", ".join(f"'{moment}'" for moment in held if moment)
-        noun = "copies" if len(held) > 1 else "copy"
+    for broker_id, moments in moments_by_broker.items():
+        quoted = ", ".join(f"'{moment}'" for moment in moments if moment)
+        noun = "copies" if len(moments) > 1 else "copy"
         names.append(f"broker {broker_id} ({noun} {quoted})" if quoted else f"broker {broker_id}")
     return names
 
@@ -151,6 +151,7 @@ def still_on(row: Mapping[str, Any], most: int = 4) -> list[str]:
     """Where records of a loss still are: copies, then remote segments; empty where nothing holds them."""
     copies = copy_names(listed(row["recoverable_from"]))
     tier = [
-        f"remote segment {held['remote_log_segment_id']}" for held in listed(row["recoverable_from_tier"])
+        f"remote segment {segment['remote_log_segment_id']}"
+        for segment in listed(row["recoverable_from_tier"])
     ]
     return copies[:most] + tier[:most]

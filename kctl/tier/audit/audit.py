@@ -29,11 +29,10 @@ from kctl.scan.options import Level
 from kctl.tier.audit.exchanged import Exchanges
 from kctl.tier.audit.index_cache import IndexCache, read_index_cache
 from kctl.tier.audit.inventory import Inventory, SegmentObjects, take_inventory
-from kctl.tier.audit.metadata_checks import Judged, against_local, given_up, place_of, unfinished
+from kctl.tier.audit.metadata_checks import TierExtent, against_local, given_up, place_of, unfinished
 from kctl.tier.audit.replicas import against_replicas, local_files
 from kctl.tier.audit.segment_objects import examine
-from kctl.tier.audit.segment_tasks import Examined, Task, epochs_against_leader, missing_objects
-from kctl.tier.metadata.asking import NOW, AsOf
+from kctl.tier.audit.segment_tasks import ExaminedSegment, SegmentTask, epochs_against_leader, missing_objects
 from kctl.tier.metadata.fold import Fold, fold_findings, folded, metadata_partitions
 from kctl.tier.metadata.forgotten import forgotten_segments
 from kctl.tier.metadata.log import METADATA_TOPIC, find_metadata
@@ -41,6 +40,7 @@ from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
 from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, FINISHED, STARTED
 from kctl.tier.metadata.rows import segment_row
+from kctl.tier.metadata.selection import NOW, AsOf
 from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
 from kctl.tier.stores import LocalStore, Store, bounded_map
 
@@ -59,7 +59,7 @@ class AuditOptions(Struct, frozen=True):
     progress: Progress = SILENT
 
 
-class Audited(Struct):
+class AuditResult(Struct):
     """What an audit came to besides its rows: what can be removed, and the ranges of each partition."""
 
     orphans: list[tuple[str, int, str]] = field(default_factory=list)  # key, bytes, why
@@ -72,13 +72,13 @@ class _Audit:
         self.evidence = evidence
         self.store = store
         self.options = options
-        self.audited = Audited()
-        self.found: list[Finding] = []
+        self.result = AuditResult()
+        self.findings: list[Finding] = []
         self.counts: dict[tuple[str | None, int | None], Counter[str]] = {}
         self.local: LocalLogs = read_local_logs(evidence)
-        self.log = find_metadata(evidence, self.found.append)
+        self.log = find_metadata(evidence, self.findings.append)
         self.log.partitions = self.local.metadata_partitions
-        self.fold: Fold = folded(self.log.chunks(), self.found.append, options.as_of, keep_deleted=True)
+        self.fold: Fold = folded(self.log.chunks(), self.findings.append, options.as_of, keep_deleted=True)
         self.partitions = metadata_partitions(self.fold, self.log)
         self.tiers = partition_tiers(self.fold)
         for where in self.local.tiered():  # of which no metadata record may tell
@@ -100,29 +100,29 @@ class _Audit:
 
     def drain(self) -> Iterator[Row]:
         """The findings since the last time, counted."""
-        for one in self.found:
-            place = one.place
+        for finding in self.findings:
+            place = finding.place
             count = self.counts.setdefault((place.topic, place.partition), Counter())
-            count[str(one.severity)] += 1
-            self.judge.finding(one)
-            self.audited.errors += str(one.severity) == "error"
-            self.audited.warnings += str(one.severity) == "warning"
-            yield one.row()
-        self.found.clear()
+            count[str(finding.severity)] += 1
+            self.judge.finding(finding)
+            self.result.errors += str(finding.severity) == "error"
+            self.result.warnings += str(finding.severity) == "warning"
+            yield finding.row()
+        self.findings.clear()
 
     def run(self) -> Iterator[Row | Judgement]:
-        self.found += fold_findings(self.fold, self.log)
-        self.found += self.cache.left_over
-        self.found += local_files(self.evidence, self.tiers)
+        self.findings += fold_findings(self.fold, self.log)
+        self.findings += self.cache.left_over
+        self.findings += local_files(self.evidence, self.tiers)
         yield from self.drain()
         if self.store is not None:
-            self.inventory = take_inventory(self.store.objects(self.found.append), self.options.layout)
+            self.inventory = take_inventory(self.store.objects(self.findings.append), self.options.layout)
             self.objects = self.inventory.objects
             yield from self.drain()
         for where, tier in self.tiers.items():
             yield from self._partition(where, tier)
         if self.inventory is not None:
-            self.found += self.exchanges.findings()
+            self.findings += self.exchanges.findings()
             self._orphans(self.inventory)
             yield from self.drain()
         yield from self.judge.judgements()
@@ -132,81 +132,89 @@ class _Audit:
 
     def _partition(self, where: TopicIdPartition, tier: PartitionTier) -> Iterator[Row]:
         partition = TopicPartition(where.topic, where.partition)
-        untold = self._untold(where, tier)
-        self.judge.partition(partition, len(tier.segments), untold)
+        unread = self._unread_metadata(where, tier)
+        self.judge.partition(partition, len(tier.segments), unread)
         local = self.local.partitions.get(partition)
         exists = self.local.exists(where.topic, where.topic_id)
         if exists is None and local is not None:
             exists = True
         if exists is False:
             local = None
-        judged = self._metadata(where, tier, local, exists)
-        if untold:  # what was not read may name the segments that seem to be missing
-            self.found = [one for one in self.found if one.code not in (say.GAP.code, say.LOCAL_DELETED.code)]
+        extent = self._metadata(where, tier, local, exists)
+        if unread:  # what was not read may name the segments that seem to be missing
+            self.findings = [
+                finding
+                for finding in self.findings
+                if finding.code not in (say.GAP.code, say.LOCAL_DELETED.code)
+            ]
         yield from self.drain()
         size = 0
         if self.inventory is not None:
             size = self._objects_of(tier)
             yield from self.drain()
-            for examined in self._contents(tier, local, judged):
-                self.found += examined
+            for examined in self._contents(tier, local, extent):
+                self.findings += examined
                 yield from self.drain()
         if self.options.segments:
             for segment in tier.segments:
                 yield segment_row(segment, self.now, tier.deletion)
-        yield self._row(where, tier, judged, size)
+        yield self._row(where, tier, extent, size)
 
     def _metadata(
         self, where: TopicIdPartition, tier: PartitionTier, local: LocalPartition | None, exists: bool | None
-    ) -> Judged | None:
+    ) -> TierExtent | None:
         sizes = self._sizes(tier)
-        self.found += unfinished(tier, self.now, sizes)
+        self.findings += unfinished(tier, self.now, sizes)
         place = Place(topic=where.topic, partition=where.partition)
-        left = sum(segment.metadata.size_in_bytes for segment in tier.live)
+        size = sum(segment.metadata.size_in_bytes for segment in tier.live)
         if tier.deletion is not None and tier.live:
             state, count = tier.deletion.state.name, len(tier.live)
-            self.found.append(say.PARTITION_DELETION.at(place, state=state, count=count, size=f"{left:,}"))
+            self.findings.append(say.PARTITION_DELETION.at(place, state=state, count=count, size=f"{size:,}"))
         if exists is False and tier.live:
-            self.found.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=f"{left:,}"))
-            for one in tier.live:
-                self._remove(self._held(tier, one.metadata.remote_log_segment_id), "of a deleted topic")
+            self.findings.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=f"{size:,}"))
+            for segment in tier.live:
+                self._remove(
+                    self._objects(tier, segment.metadata.remote_log_segment_id), "of a deleted topic"
+                )
         if local is None:
             if exists is None:
-                self.found.append(say.TOPIC_UNKNOWN.at(place))
+                self.findings.append(say.TOPIC_UNKNOWN.at(place))
             return None
-        judged, found = against_local(tier, local, self.local.config(where.topic), self.now)
-        self.found += found
-        return judged
+        extent, findings = against_local(tier, local, self.local.config(where.topic), self.now)
+        self.findings += findings
+        return extent
 
-    def _held(self, tier: PartitionTier, segment_id: str) -> SegmentObjects:
+    def _objects(self, tier: PartitionTier, segment_id: str) -> SegmentObjects:
         return self.inventory.of(tier.where.topic_id, segment_id) if self.inventory else SegmentObjects()
 
     def _sizes(self, tier: PartitionTier) -> dict[str, int]:
         if self.inventory is None:
             return {}
-        return {segment_id: self._held(tier, segment_id).size_in_bytes for segment_id in tier.by_id}
+        return {segment_id: self._objects(tier, segment_id).size_in_bytes for segment_id in tier.by_id}
 
     # --- its objects ----------------------------------------------------------------------------------
 
     def _objects_of(self, tier: PartitionTier) -> int:
         """Objects by name and state; the bytes that belong to the partition."""
         total = 0
-        for one in tier.segments:
-            segment = one.metadata
-            held = self._held(tier, segment.remote_log_segment_id)
-            total += held.size_in_bytes
-            self._names(tier, held, segment.start_offset, segment.remote_log_segment_id)
-            if segment.state is DELETED and held.all():
-                count, size = len(held.all()), f"{held.size_in_bytes:,}"
-                place = replace(place_of(segment), size_in_bytes=held.size_in_bytes)
-                self.found.append(say.OBJECT_LEFT.at(place, count=count, size=size))
-                self._remove(held, "deleted by its metadata")
-            elif segment.state is STARTED and given_up(tier, one):
-                self._remove(held, "of a copy that never finished")
+        for remote_segment in tier.segments:
+            segment = remote_segment.metadata
+            objects = self._objects(tier, segment.remote_log_segment_id)
+            total += objects.size_in_bytes
+            self._names(tier, objects, segment.start_offset, segment.remote_log_segment_id)
+            if segment.state is DELETED and objects.all():
+                count, size = len(objects.all()), f"{objects.size_in_bytes:,}"
+                place = replace(place_of(segment), size_in_bytes=objects.size_in_bytes)
+                self.findings.append(say.OBJECT_LEFT.at(place, count=count, size=size))
+                self._remove(objects, "deleted by its metadata")
+            elif segment.state is STARTED and given_up(tier, remote_segment):
+                self._remove(objects, "of a copy that never finished")
         return total
 
-    def _names(self, tier: PartitionTier, held: SegmentObjects, start_offset: int, segment_id: str) -> None:
-        for name, stored in held.all():
+    def _names(
+        self, tier: PartitionTier, objects: SegmentObjects, start_offset: int, segment_id: str
+    ) -> None:
+        for name, stored in objects.all():
             expected = name._replace(
                 topic=tier.where.topic, partition=tier.where.partition, start_offset=start_offset
             )
@@ -218,21 +226,23 @@ class _Audit:
                 remote_log_segment_id=segment_id,
             )
             if name.kind is None:
-                self.found.append(say.OBJECT_UNKNOWN.at(place, size=f"{stored.size_in_bytes or 0:,}"))
-                self.audited.orphans.append((stored.key, stored.size_in_bytes or 0, "not of the layout"))
+                self.findings.append(say.OBJECT_UNKNOWN.at(place, size=f"{stored.size_in_bytes or 0:,}"))
+                self.result.orphans.append((stored.key, stored.size_in_bytes or 0, "not of the layout"))
             elif expected != name and self.inventory is not None:
                 right = self.inventory.layout.format(expected, name.kind)
-                self.found.append(say.OBJECT_MISNAMED.at(place, expected=right))
-                held.held = {k: v for k, v in held.held.items() if v[1] is not stored}
+                self.findings.append(say.OBJECT_MISNAMED.at(place, expected=right))
+                objects.by_kind = {k: v for k, v in objects.by_kind.items() if v[1] is not stored}
 
     def _contents(
-        self, tier: PartitionTier, local: LocalPartition | None, judged: Judged | None
+        self, tier: PartitionTier, local: LocalPartition | None, extent: TierExtent | None
     ) -> Iterator[list[Finding]]:
         assert self.store is not None and self.inventory is not None
         store, layout = self.store, self.inventory.layout
         tasks = [
-            Task(
-                segment.metadata, self._held(tier, segment.metadata.remote_log_segment_id), self.options.level
+            SegmentTask(
+                segment.metadata,
+                self._objects(tier, segment.metadata.remote_log_segment_id),
+                self.options.level,
             )
             for segment in tier.live
             if segment.metadata.state is FINISHED
@@ -241,22 +251,22 @@ class _Audit:
             for task in tasks:
                 yield missing_objects(task, layout)
             return
-        wanted = store.requests_in_flight
-        for task, examined in bounded_map(lambda t: examine(t, store, layout), tasks, wanted):
-            found = [*examined.findings, *self.cache.against_tier(task.segment, examined)]
+        in_flight = store.requests_in_flight
+        for task, examined in bounded_map(lambda task: examine(task, store, layout), tasks, in_flight):
+            findings = [*examined.findings, *self.cache.against_tier(task.segment, examined)]
             self.exchanges.add(task.segment, examined)
-            if local is not None and judged is not None:
-                found += self._against_leader(task, examined, local, judged)
-            yield found
+            if local is not None and extent is not None:
+                findings += self._against_leader(task, examined, local, extent)
+            yield findings
             self.options.progress.advance(task.segment.size_in_bytes)
 
     def _against_leader(
-        self, task: Task, examined: Examined, local: LocalPartition, judged: Judged
+        self, task: SegmentTask, examined: ExaminedSegment, local: LocalPartition, extent: TierExtent
     ) -> Iterator[Finding]:
         segment, leader = task.segment, local.leader
-        if leader is None or segment.remote_log_segment_id in judged.outside:
+        if leader is None or segment.remote_log_segment_id in extent.outside:
             return
-        why = epochs_against_leader(examined, segment, leader.epochs, judged.log_start_offset)
+        why = epochs_against_leader(examined, segment, leader.epochs, extent.log_start_offset)
         if why:
             yield say.EPOCHS_OBJECT.at(place_of(segment), why=why)
         if examined.base_offsets:
@@ -266,50 +276,52 @@ class _Audit:
     # --- what belongs to nothing ----------------------------------------------------------------------
 
     def _orphans(self, inventory: Inventory) -> None:
-        known = {(w.topic_id, segment_id) for w, tier in self.tiers.items() for segment_id in tier.by_id}
+        known = {
+            (where.topic_id, segment_id) for where, tier in self.tiers.items() for segment_id in tier.by_id
+        }
         forgotten: dict[tuple[str, str], str] = {}
         if not inventory.segments.keys() <= known:
             forgotten = {
                 (segment.topic_id_partition.topic_id, segment.remote_log_segment_id): moment
                 for moment, segment in forgotten_segments(self.evidence, {id for _, id in known})
             }
-        untold: dict[tuple[str, int], list[int]] = {}
-        for key, held in inventory.segments.items():
+        without_metadata: dict[tuple[str, int], list[int]] = {}
+        for key, objects in inventory.segments.items():
             if key in known:
                 continue
-            name, first = held.all()[0]
+            name, first = objects.all()[0]
             is_unread = any(map(self._unread, self._numbers(name.topic_id, name.partition)))
-            is_told = self._is_told(name.topic_id, name.partition, self.partitions)
-            if not is_told or (is_unread and key not in forgotten):
-                sums = untold.setdefault((name.topic, name.partition), [0, 0])
-                sums[0] += len(held.all())
-                sums[1] += held.size_in_bytes
+            has_metadata = self._has_metadata(name.topic_id, name.partition, self.partitions)
+            if not has_metadata or (is_unread and key not in forgotten):
+                sums = without_metadata.setdefault((name.topic, name.partition), [0, 0])
+                sums[0] += len(objects.all())
+                sums[1] += objects.size_in_bytes
                 continue
             place = Place(
                 topic=name.topic,
                 partition=name.partition,
                 file=first.key.rpartition("/")[0] or first.key,
                 base_offset=name.start_offset,
-                size_in_bytes=held.size_in_bytes,
+                size_in_bytes=objects.size_in_bytes,
                 remote_log_segment_id=name.remote_log_segment_id,
             )
-            details: dict[str, Any] = {"count": len(held.all()), "size": f"{held.size_in_bytes:,}"}
+            details: dict[str, Any] = {"count": len(objects.all()), "size": f"{objects.size_in_bytes:,}"}
             if key in forgotten:  # to be kept: not among what can be removed
-                self.found.append(say.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
+                self.findings.append(say.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
                 continue
-            self.found.append(say.OBJECT_ORPHAN.at(place, **details))
-            self._remove(held, "no metadata record names it")
-        for (topic, partition), (count, size) in sorted(untold.items()):
+            self.findings.append(say.OBJECT_ORPHAN.at(place, **details))
+            self._remove(objects, "no metadata record names it")
+        for (topic, partition), (count, size) in sorted(without_metadata.items()):
             place = Place(topic=topic, partition=partition, size_in_bytes=size)
-            self.found.append(say.METADATA_ABSENT.at(place, count=count, size=f"{size:,}"))
+            self.findings.append(say.METADATA_ABSENT.at(place, count=count, size=f"{size:,}"))
         for stored in inventory.unknown:
             size = stored.size_in_bytes or 0
             place = Place(file=stored.key, size_in_bytes=stored.size_in_bytes)
-            self.found.append(say.OBJECT_UNKNOWN.at(place, size=f"{size:,}"))
+            self.findings.append(say.OBJECT_UNKNOWN.at(place, size=f"{size:,}"))
             if stored.size_in_bytes is not None:
-                self.audited.orphans.append((stored.key, size, "not of the layout"))
+                self.result.orphans.append((stored.key, size, "not of the layout"))
 
-    def _is_told(self, topic_id: str, partition: int, partitions: int | None) -> bool:
+    def _has_metadata(self, topic_id: str, partition: int, partitions: int | None) -> bool:
         """Whether the metadata partition that would name an object's segment is in the evidence."""
         if partitions is None:
             return bool(self.log.replicas) and None not in self.log.replicas
@@ -321,7 +333,7 @@ class _Audit:
             return [metadata_partition(topic_id, partition, self.partitions)]
         return [number for number in self.log.replicas if number is not None]
 
-    def _untold(self, where: TopicIdPartition, tier: PartitionTier) -> str | None:
+    def _unread_metadata(self, where: TopicIdPartition, tier: PartitionTier) -> str | None:
         """What of the metadata that name a partition's segments was not read; None: nothing."""
         if None in self.log.replicas:  # a segment that was named alone: of which partition nothing says
             return None
@@ -341,34 +353,34 @@ class _Audit:
         local = self.local.partitions.get(TopicPartition(METADATA_TOPIC, number))
         copies = [log.copy for log in local.replicas.values()] if local else []
         stopped = [copy for copy in copies if copy.replica.log_dir.is_clean]
-        mark = max((copy.checkpoint("high_watermark") or 0 for copy in stopped), default=0)
-        if not extent.holes and mark <= extent.end:
+        high_watermark = max((copy.checkpoint("high_watermark") or 0 for copy in stopped), default=0)
+        if not extent.holes and high_watermark <= extent.end:
             return None
-        first, after = extent.holes[0] if extent.holes else (extent.end, mark)
+        first, after = extent.holes[0] if extent.holes else (extent.end, high_watermark)
         return f"no sound batch holds offsets [{first}, {after}) of {METADATA_TOPIC}-{number}"
 
-    def _remove(self, held: SegmentObjects, why: str) -> None:
-        self.audited.orphans += [(stored.key, stored.size_in_bytes or 0, why) for _, stored in held.all()]
+    def _remove(self, objects: SegmentObjects, why: str) -> None:
+        self.result.orphans += [(stored.key, stored.size_in_bytes or 0, why) for _, stored in objects.all()]
 
     # --- rows -----------------------------------------------------------------------------------------
 
-    def _row(self, where: TopicIdPartition, tier: PartitionTier, judged: Judged | None, size: int) -> Row:
+    def _row(self, where: TopicIdPartition, tier: PartitionTier, extent: TierExtent | None, size: int) -> Row:
         count = self.counts.get((where.topic, where.partition), Counter())
         return TIER_PARTITION(
             topic=where.topic,
             topic_id=where.topic_id,
             partition=where.partition,
             segments=len(tier.live),
-            objects=sum(len(self._held(tier, segment_id).all()) for segment_id in tier.by_id),
+            objects=sum(len(self._objects(tier, segment_id).all()) for segment_id in tier.by_id),
             size_in_bytes=size,
-            log_start_offset=judged.log_start_offset if judged else None,
-            local_log_start_offset=judged.local_log_start_offset if judged else None,
-            log_end_offset=judged.log_end_offset if judged else None,
-            gaps=[list(gap) for gap in judged.gaps] if judged else [],
-            outside_lineage=len(judged.outside) if judged else 0,
-            outside_segments=sorted(judged.outside) if judged else [],
-            broker_id=judged.broker_id if judged else None,
-            leader_epochs=[list(entry) for entry in judged.leader_epochs] if judged else [],
+            log_start_offset=extent.log_start_offset if extent else None,
+            local_log_start_offset=extent.local_log_start_offset if extent else None,
+            log_end_offset=extent.log_end_offset if extent else None,
+            gaps=[list(gap) for gap in extent.gaps] if extent else [],
+            outside_lineage=len(extent.outside) if extent else 0,
+            outside_segments=sorted(extent.outside) if extent else [],
+            broker_id=extent.broker_id if extent else None,
+            leader_epochs=[list(entry) for entry in extent.leader_epochs] if extent else [],
             errors=count["error"],
             warnings=count["warning"],
         )
@@ -379,25 +391,25 @@ class _Audit:
             segments=sum(len(tier.live) for tier in self.tiers.values()),
             objects=self.objects,
             bytes=self.inventory.size_in_bytes if self.inventory else 0,
-            orphan_bytes=sum(size for _, size, _ in self.audited.orphans),
-            errors=self.audited.errors,
-            warnings=self.audited.warnings,
+            orphan_bytes=sum(size for _, size, _ in self.result.orphans),
+            errors=self.result.errors,
+            warnings=self.result.warnings,
         )
 
 
 def audit_tier(
     evidence: FoundEvidence, store: Store | None, options: AuditOptions | None = None
-) -> tuple[Audited, Iterator[Row | Judgement]]:
+) -> tuple[AuditResult, Iterator[Row | Judgement]]:
     """The rows of an audit as they are found, and what is known once all of them were taken."""
-    run = _Audit(evidence, store, options or AuditOptions())
-    return run.audited, run.run()
+    audit = _Audit(evidence, store, options or AuditOptions())
+    return audit.result, audit.run()
 
 
 def stores_in(evidence: FoundEvidence) -> list[Store]:
     """The tiers that lie in the evidence; of several moments those of the newest."""
     newest = evidence.moments[-1] if evidence.moments else None
     chosen = [tier for tier in evidence.tiers if tier.moment in (newest, None)] or list(evidence.tiers)
-    return [LocalStore(one.root.path, os.path.relpath(one.path, one.root.path)) for one in chosen]
+    return [LocalStore(tier.root.path, os.path.relpath(tier.path, tier.root.path)) for tier in chosen]
 
 
 def tier_rows(

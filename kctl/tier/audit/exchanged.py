@@ -16,12 +16,12 @@ from formats.values import Struct, field
 from kctl.findings import Finding
 from kctl.findings import remote as say
 from kctl.tier.audit.metadata_checks import place_of
-from kctl.tier.audit.segment_tasks import Examined
+from kctl.tier.audit.segment_tasks import ExaminedSegment
 
 Likeness = tuple[int, int, int, int]  # start and end offset, size, largest timestamp
 
 
-class _Seen(Struct, frozen=True):
+class _ReadLog(Struct, frozen=True):
     """A segment whose log was read: its largest timestamp, and a hash of its batches."""
 
     segment: SegmentMetadata
@@ -37,42 +37,44 @@ class _Seen(Struct, frozen=True):
 class Exchanges(Struct):
     """Feed it every segment that was read; then ask which hold another one's log."""
 
-    _by_likeness: dict[Likeness, list[_Seen]] = field(default_factory=dict)
-    _foreign: list[_Seen] = field(default_factory=list)
+    _by_likeness: dict[Likeness, list[_ReadLog]] = field(default_factory=dict)
+    _foreign: list[_ReadLog] = field(default_factory=list)
 
-    def add(self, segment: SegmentMetadata, examined: Examined) -> None:
+    def add(self, segment: SegmentMetadata, examined: ExaminedSegment) -> None:
         """A segment whose log is sound and has the offsets and size of its metadata."""
         if examined.max_timestamp is None or min(examined.max_timestamp, segment.max_timestamp) < 0:
             return
         hashed = blake2b(digest_size=16)
         for column in (*examined.base_offsets, *examined.crcs):
             hashed.update(column.tobytes())
-        seen = _Seen(segment, examined.max_timestamp, hashed.digest())
-        self._by_likeness.setdefault(_likeness(segment, segment.max_timestamp), []).append(seen)
-        if not seen.is_own:
-            self._foreign.append(seen)
+        log = _ReadLog(segment, examined.max_timestamp, hashed.digest())
+        self._by_likeness.setdefault(_likeness(segment, segment.max_timestamp), []).append(log)
+        if not log.is_own:
+            self._foreign.append(log)
 
     def findings(self) -> Iterator[Finding]:
         """A finding for each segment with the log of another."""
-        for one in self._foreign:
-            alike = self._by_likeness.get(_likeness(one.segment, one.max_timestamp), ())
-            other = next(self._proven(one, alike), None)
+        for foreign in self._foreign:
+            alike = self._by_likeness.get(_likeness(foreign.segment, foreign.max_timestamp), ())
+            other = next(self._proven(foreign, alike), None)
             if other is not None:
                 where = other.segment.topic_id_partition
                 yield say.LOG_EXCHANGED.at(
-                    place_of(one.segment),
-                    found=one.max_timestamp,
-                    expected=one.segment.max_timestamp,
+                    place_of(foreign.segment),
+                    found=foreign.max_timestamp,
+                    expected=foreign.segment.max_timestamp,
                     other=other.segment.remote_log_segment_id,
                     partition=f"{where.topic}-{where.partition}",
                 )
 
     @staticmethod
-    def _proven(one: _Seen, alike: Iterable[_Seen]) -> Iterator[_Seen]:
+    def _proven(foreign: _ReadLog, alike: Iterable[_ReadLog]) -> Iterator[_ReadLog]:
         """Those whose log it must be. Copies of one range of a partition are rightly the same."""
         for other in alike:
-            is_copy = other.segment.topic_id_partition == one.segment.topic_id_partition
-            if other is not one and (not other.is_own or (other.content == one.content and not is_copy)):
+            is_copy = other.segment.topic_id_partition == foreign.segment.topic_id_partition
+            if other is not foreign and (
+                not other.is_own or (other.content == foreign.content and not is_copy)
+            ):
                 yield other
 
 

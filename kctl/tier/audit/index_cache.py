@@ -17,7 +17,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.files import open_file
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
-from kctl.tier.audit.segment_tasks import NAMES, Examined
+from kctl.tier.audit.segment_tasks import NAMES, ExaminedSegment
 
 KINDS = {
     ".index": ObjectKind.OFFSET_INDEX,
@@ -27,7 +27,7 @@ KINDS = {
 LARGEST = 64 << 20  # bytes of an index that are looked at
 
 
-class Cached(Struct, frozen=True):
+class CachedIndexFile(Struct, frozen=True):
     """A file of a broker's cache."""
 
     path: Path
@@ -38,25 +38,30 @@ class Cached(Struct, frozen=True):
 class IndexCache(Struct, frozen=True):
     """The files of all brokers' caches by segment id, and what should not be there."""
 
-    held: dict[str, list[Cached]]
+    by_segment: dict[str, list[CachedIndexFile]]
     left_over: list[Finding]
 
-    def against_tier(self, segment: SegmentMetadata, examined: Examined) -> Iterator[Finding]:
+    def against_tier(self, segment: SegmentMetadata, examined: ExaminedSegment) -> Iterator[Finding]:
         """Copies whose bytes are not those of the segment's index in the tier."""
-        for cached in self.held.get(segment.remote_log_segment_id, ()):
+        for cached in self.by_segment.get(segment.remote_log_segment_id, ()):
             key, stored = examined.indexes.get(cached.kind, (None, None))
             is_doubted = key is not None and any(finding.place.file == key for finding in examined.findings)
             if stored is None or is_doubted:  # what is wrong with the object itself is said already
                 continue
             try:
                 with open_file(cached.path) as file:
-                    held = file.read(LARGEST)
+                    data = file.read(LARGEST)
             except OSError:
                 continue
-            if held == stored[:LARGEST]:
+            if data == stored[:LARGEST]:
                 continue
             first = next(
-                (n for n, pair in enumerate(zip(held, stored, strict=False)) if pair[0] != pair[1]), None
+                (
+                    position
+                    for position, pair in enumerate(zip(data, stored, strict=False))
+                    if pair[0] != pair[1]
+                ),
+                None,
             )
             where = segment.topic_id_partition
             yield say.CACHED_INDEX_DIFFERS.at(
@@ -68,17 +73,17 @@ class IndexCache(Struct, frozen=True):
                     last_offset=segment.end_offset,
                 ),
                 what=NAMES[cached.kind],
-                held=len(held),
+                held=len(data),
                 stored=len(stored),
-                at=min(len(held), len(stored)) if first is None else first,
+                at=min(len(data), len(stored)) if first is None else first,
             )
 
 
 def read_index_cache(evidence: FoundEvidence) -> IndexCache:
     """The caches below all log directories that were given whole."""
-    held: dict[str, list[Cached]] = {}
+    by_segment: dict[str, list[CachedIndexFile]] = {}
     left_over: list[Finding] = []
-    for log_dir in filter(lambda one: one.is_whole, evidence.log_dirs):
+    for log_dir in filter(lambda log_dir: log_dir.is_whole, evidence.log_dirs):
         folder = log_dir.path / REMOTE_INDEX_CACHE
         try:
             names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
@@ -95,6 +100,6 @@ def read_index_cache(evidence: FoundEvidence) -> IndexCache:
             if cached is None or cached.left_over:
                 left_over.append(say.CACHE_LEFTOVER.at(place))
             else:
-                one = Cached(folder / name, KINDS[cached.suffix], place)
-                held.setdefault(cached.remote_log_segment_id, []).append(one)
-    return IndexCache(held, left_over)
+                cached_file = CachedIndexFile(folder / name, KINDS[cached.suffix], place)
+                by_segment.setdefault(cached.remote_log_segment_id, []).append(cached_file)
+    return IndexCache(by_segment, left_over)

@@ -17,12 +17,12 @@ SAMPLE = 1000
 class SegmentObjects(Struct):
     """The objects under one segment id: their names, and those with an unknown suffix."""
 
-    held: dict[ObjectKind, tuple[ObjectName, StoredObject]] = field(default_factory=dict)
+    by_kind: dict[ObjectKind, tuple[ObjectName, StoredObject]] = field(default_factory=dict)
     others: list[tuple[ObjectName, StoredObject]] = field(default_factory=list)
 
     def all(self) -> list[tuple[ObjectName, StoredObject]]:
         """Every object."""
-        return [*self.held.values(), *self.others]
+        return [*self.by_kind.values(), *self.others]
 
     @property
     def size_in_bytes(self) -> int:
@@ -63,22 +63,22 @@ def take_inventory(objects: Iterable[StoredObject], layout: Layout | None = None
     first: list[StoredObject] = []
     if layout is None:
         first = list(islice(listed, SAMPLE))
-        layout = detect_layout(one.key for one in first)
-    found = Inventory(layout)
+        layout = detect_layout(stored.key for stored in first)
+    inventory = Inventory(layout)
     for stored in chain(first, listed):
-        found.objects += 1
-        found.size_in_bytes += stored.size_in_bytes or 0
+        inventory.objects += 1
+        inventory.size_in_bytes += stored.size_in_bytes or 0
         name = layout.parse(stored.key)
         if name is None or stored.size_in_bytes is None:
-            found.unknown.append(stored)
+            inventory.unknown.append(stored)
             continue
         key = (name.topic_id, name.remote_log_segment_id)
-        held = found.segments.get(key)
-        if held is None:
-            held = found.segments[key] = SegmentObjects()
-            found.ids.setdefault(name.remote_log_segment_id, []).append(key)
-        if name.kind is None or name.kind in held.held:
-            held.others.append((name, stored))
+        segment_objects = inventory.segments.get(key)
+        if segment_objects is None:
+            segment_objects = inventory.segments[key] = SegmentObjects()
+            inventory.ids.setdefault(name.remote_log_segment_id, []).append(key)
+        if name.kind is None or name.kind in segment_objects.by_kind:
+            segment_objects.others.append((name, stored))
         else:
-            held.held[name.kind] = (name, stored)
-    return found
+            segment_objects.by_kind[name.kind] = (name, stored)
+    return inventory

@@ -23,30 +23,30 @@ class ChunkedLog:
         self._chunk_size = manifest.original_chunk_size
         self._sizes: Sequence[int] = manifest.transformed_chunk_sizes
         self._starts = [0, *accumulate(self._sizes)]
-        self._held: tuple[int, bytes] = (-1, b"")
+        self._unpacked: tuple[int, bytes] = (-1, b"")
 
     def _chunk(self, number: int) -> bytes:
-        if self._held[0] != number:
-            wanted = min(self._chunk_size, self.size - number * self._chunk_size)
+        if self._unpacked[0] != number:
+            original_size = min(self._chunk_size, self.size - number * self._chunk_size)
             stored = self._stored.read_at(self._starts[number], self._sizes[number])
             try:
-                data = decompress(Codec.ZSTD, stored, magic=2, limit=wanted)
+                data = decompress(Codec.ZSTD, stored, magic=2, limit=original_size)
             except CompressionError as error:
                 raise OSError(f"chunk {number} cannot be unpacked: {error}") from None
-            self._held = (number, data)
-        return self._held[1]
+            self._unpacked = (number, data)
+        return self._unpacked[1]
 
     def read_at(self, position: int, size: int) -> bytes:
         """Bytes of the original from position on, fewer where it ends."""
-        out = bytearray()
+        data = bytearray()
         end = min(self.size, position + size)
-        while position + len(out) < end:
-            number, within = divmod(position + len(out), self._chunk_size)
-            piece = self._chunk(number)[within : within + end - position - len(out)]
+        while position + len(data) < end:
+            number, within = divmod(position + len(data), self._chunk_size)
+            piece = self._chunk(number)[within : within + end - position - len(data)]
             if not piece:
                 break
-            out += piece
-        return bytes(out)
+            data += piece
+        return bytes(data)
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""

@@ -17,13 +17,13 @@ from kctl.tier.metadata.remote_segments import RemoteSegment
 from kctl.tier.rules.copy_task import highest_copied_offset, log_start_offset_on_leader
 from kctl.tier.rules.lineage import outside_lineage
 from kctl.tier.rules.local_logs import LocalLog, LocalPartition
-from kctl.tier.rules.retention import LeaderLog, Why, expire
+from kctl.tier.rules.retention import DeletionRule, LeaderLog, expire
 
 # Copies and deletions are retried at intervals of seconds; what lies longer has been given up.
 GIVEN_UP_MS = 10 * 60 * 1000
 
 
-class Judged(Struct, frozen=True):
+class TierExtent(Struct, frozen=True):
     """What of a partition's tier the findings and the picture rest on."""
 
     log_start_offset: int
@@ -59,21 +59,23 @@ def time_text(ms: int) -> str:
 
 def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterator[Finding]:
     """Copies and deletions without an end. `objects` are the bytes of each segment's objects, where known."""
-    for one in tier.live:
-        segment = one.metadata
+    for remote_segment in tier.live:
+        segment = remote_segment.metadata
         if segment.state not in (STARTED, DELETING):
             continue
-        held = objects.get(segment.remote_log_segment_id)
-        left = "its objects were not looked for" if held is None else f"{held:,} bytes of it lie in the tier"
-        old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, one)
-        details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": left}
+        size = objects.get(segment.remote_log_segment_id)
+        remaining = (
+            "its objects were not looked for" if size is None else f"{size:,} bytes of it lie in the tier"
+        )
+        is_old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, remote_segment)
+        details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": remaining}
         place = place_of(segment, broker_id=segment.broker_id)
         if segment.state is DELETING:
-            yield (say.DELETION_INTERRUPTED if old else say.DELETION_UNFINISHED).at(place, **details)
+            yield (say.DELETION_INTERRUPTED if is_old else say.DELETION_UNFINISHED).at(place, **details)
             continue
-        again = _retried(tier, one)
+        again = _retried(tier, remote_segment)
         retried = ", and the same offsets were copied again" if again else ""
-        type_ = say.COPY_FAILED if old or again else say.COPY_UNFINISHED
+        type_ = say.COPY_FAILED if is_old or again else say.COPY_UNFINISHED
         yield type_.at(place, retried=retried, **details)
 
 
@@ -115,22 +117,22 @@ def effective_log_start(tier: PartitionTier, log: LocalLog) -> int:
 
 def against_local(
     tier: PartitionTier, local: LocalPartition, config: Mapping[str, str], now: int
-) -> tuple[Judged | None, list[Finding]]:
+) -> tuple[TierExtent | None, list[Finding]]:
     """What the leader's log says of the tier."""
     log = local.leader
     if log is None:
         return None, []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     where = Place(topic=tier.where.topic, partition=tier.where.partition, broker_id=log.broker_id)
     if local.leader_is_absent:
-        found.append(say.LEADER_ABSENT.at(where, leader=local.told_leader, broker=log.broker_id))
+        findings.append(say.LEADER_ABSENT.at(where, leader=local.named_leader, broker=log.broker_id))
     start = effective_log_start(tier, log)
-    outside = _outside(tier, log, is_sure=not local.leader_is_absent, found=found)
-    gaps = _gaps(tier, log, start, where, found) if tier.live else ()
-    _log_start(tier, log, start, where, found)
-    _hidden(tier, log, outside, start, found)
-    found += _expiring(tier, log, start, config, now)
-    judged = Judged(
+    outside = _outside(tier, log, is_sure=not local.leader_is_absent, findings=findings)
+    gaps = _gaps(tier, log, start, where, findings) if tier.live else ()
+    _log_start(tier, log, start, where, findings)
+    _hidden(tier, log, outside, start, findings)
+    findings += _expiring(tier, log, start, config, now)
+    extent = TierExtent(
         start,
         max(start, log.first_base_offset),
         log.log_end_offset,
@@ -139,18 +141,18 @@ def against_local(
         log.broker_id,
         log.epochs,
     )
-    return judged, found
+    return extent, findings
 
 
-def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, found: list[Finding]) -> dict[str, str]:
+def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, findings: list[Finding]) -> dict[str, str]:
     outside: dict[str, str] = {}
     first = log.epochs[0][0] if log.epochs else 0
-    for one in tier.live:
-        segment = one.metadata
+    for remote_segment in tier.live:
+        segment = remote_segment.metadata
         if segment.state is not FINISHED or not log.epochs:
             continue
         if segment.segment_leader_epochs[-1][0] < first:
-            found.append(say.UNREFERENCED.at(place_of(segment), size=f"{segment.size_in_bytes:,}"))
+            findings.append(say.UNREFERENCED.at(place_of(segment), size=f"{segment.size_in_bytes:,}"))
             continue
         why = outside_lineage(segment, log.epochs, log.log_end_offset)
         ahead = segment.segment_leader_epochs[-1][0] >= log.epochs[-1][0]
@@ -158,12 +160,12 @@ def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, found: list[Find
             continue
         outside[segment.remote_log_segment_id] = why
         size = f"{segment.size_in_bytes:,}"
-        found.append(say.OUTSIDE_LINEAGE.at(place_of(segment), why=why, size=size, goes=""))
+        findings.append(say.OUTSIDE_LINEAGE.at(place_of(segment), why=why, size=size, goes=""))
     return outside
 
 
 def _gaps(
-    tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]
+    tier: PartitionTier, log: LocalLog, start: int, where: Place, findings: list[Finding]
 ) -> tuple[tuple[int, int], ...]:
     from formats.values import replace
 
@@ -175,13 +177,13 @@ def _gaps(
         place = replace(where, base_offset=first, last_offset=after - 1)
         details: dict[str, Any] = {"from_offset": first, "to_offset": after}
         if first > highest:
-            found.append(say.LOCAL_DELETED.at(place, local_start=local_start, highest=highest, **details))
+            findings.append(say.LOCAL_DELETED.at(place, local_start=local_start, highest=highest, **details))
         else:
-            found.append(say.GAP.at(place, epoch="no known" if epoch is None else epoch, **details))
+            findings.append(say.GAP.at(place, epoch="no known" if epoch is None else epoch, **details))
     return tuple(gaps)
 
 
-def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]) -> None:
+def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, findings: list[Finding]) -> None:
     from formats.values import replace
 
     written = log.checkpointed_log_start
@@ -189,53 +191,57 @@ def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, fou
         return
     # The offsets between are accounted for where segments that held them were deleted.
     reached = written
-    for one in sorted(tier.segments, key=lambda s: s.metadata.start_offset):
-        segment = one.metadata
+    for remote_segment in sorted(tier.segments, key=lambda segment: segment.metadata.start_offset):
+        segment = remote_segment.metadata
         if segment.state in (DELETED, DELETING) and segment.start_offset <= reached:
             reached = max(reached, segment.end_offset + 1)
     if reached >= start:
-        found.append(say.LOG_START_STALE.at(where, written=written, remote=start))
+        findings.append(say.LOG_START_STALE.at(where, written=written, remote=start))
     else:
         place = replace(where, base_offset=reached, last_offset=start - 1)
         epoch = next((e for e, first in reversed(log.epochs) if first <= reached), None)
         known = "no known" if epoch is None else epoch
-        found.append(say.GAP.at(place, from_offset=reached, to_offset=start, epoch=known))
+        findings.append(say.GAP.at(place, from_offset=reached, to_offset=start, epoch=known))
 
 
 def _hidden(
-    tier: PartitionTier, log: LocalLog, outside: dict[str, str], start: int, found: list[Finding]
+    tier: PartitionTier, log: LocalLog, outside: dict[str, str], start: int, findings: list[Finding]
 ) -> None:
     """Finished segments that lookups do not reach, wholly or in part; and those that merely overlap."""
-    displaced = {one.remote_log_segment_id for one in tier.cache.displaced()}
-    bounds = dict(zip((e for e, _ in log.epochs), [s for _, s in log.epochs[1:]], strict=False))
+    displaced = {remote_segment.remote_log_segment_id for remote_segment in tier.cache.displaced()}
+    bounds = dict(
+        zip((e for e, _ in log.epochs), [following for _, following in log.epochs[1:]], strict=False)
+    )
     starts = dict(log.epochs)
-    for one in tier.live:
-        segment = one.metadata
+    for remote_segment in tier.live:
+        segment = remote_segment.metadata
         segment_id = segment.remote_log_segment_id
         if segment.state is not FINISHED or segment_id in outside:
             continue
-        other: list[tuple[int, int]] = []
-        nobody: list[tuple[int, int]] = []
+        overlapped: list[tuple[int, int]] = []
+        unserved_ranges: list[tuple[int, int]] = []
         for (epoch, first), after in zip(
             segment.segment_leader_epochs,
-            [s for _, s in segment.segment_leader_epochs[1:]] + [segment.end_offset + 1],
+            [following for _, following in segment.segment_leader_epochs[1:]] + [segment.end_offset + 1],
             strict=True,
         ):
             if epoch not in starts:
                 continue
             low = max(first, starts[epoch], start)
             high = min(after, bounds.get(epoch, after))
-            _serving(tier, segment_id, epoch, low, high, other, nobody)
+            _serving(tier, segment_id, epoch, low, high, overlapped, unserved_ranges)
         invisible = ", and retention does not see it" if segment_id in displaced else ""
-        if nobody or invisible:
+        if unserved_ranges or invisible:
             low, high = (
-                (nobody[0][0], nobody[-1][1]) if nobody else (segment.start_offset, segment.end_offset + 1)
+                (unserved_ranges[0][0], unserved_ranges[-1][1])
+                if unserved_ranges
+                else (segment.start_offset, segment.end_offset + 1)
             )
             details: dict[str, Any] = {"from_offset": low, "to_offset": high, "invisible": invisible}
-            found.append(say.SEGMENT_HIDDEN.at(place_of(segment), **details))
-        elif other:
-            details = {"from_offset": other[0][0], "to_offset": other[-1][1]}
-            found.append(say.SEGMENTS_OVERLAP.at(place_of(segment), **details))
+            findings.append(say.SEGMENT_HIDDEN.at(place_of(segment), **details))
+        elif overlapped:
+            details = {"from_offset": overlapped[0][0], "to_offset": overlapped[-1][1]}
+            findings.append(say.SEGMENTS_OVERLAP.at(place_of(segment), **details))
 
 
 def _serving(
@@ -244,24 +250,24 @@ def _serving(
     epoch: int,
     low: int,
     high: int,
-    other: list[tuple[int, int]],
-    nobody: list[tuple[int, int]],
+    overlapped: list[tuple[int, int]],
+    unserved_ranges: list[tuple[int, int]],
 ) -> None:
     """Ranges of [low, high) of an epoch that another segment serves, and that none does."""
     state = tier.cache.epochs.get(epoch)
     if low >= high:
         return
-    cuts = sorted({low, *(s for s in (state.starts if state else ()) if low < s < high)})
+    cuts = sorted({low, *(start for start in (state.starts if state else ()) if low < start < high)})
     for first, after in zip(cuts, [*cuts[1:], high], strict=True):
-        serves = tier.cache.segment_for(epoch, first)
-        if serves is None:
-            nobody.append((first, after))
+        serving = tier.cache.segment_for(epoch, first)
+        if serving is None:
+            unserved_ranges.append((first, after))
             continue
-        if serves.remote_log_segment_id != segment_id:
-            other.append((first, after))
+        if serving.remote_log_segment_id != segment_id:
+            overlapped.append((first, after))
         last = tier.cache.segment_for(epoch, after - 1)
         if last is None:
-            nobody.append((epoch_end(serves, epoch) + 1, after))
+            unserved_ranges.append((epoch_end(serving, epoch) + 1, after))
 
 
 def limits(config: Mapping[str, str], *names: str) -> int | None:
@@ -291,18 +297,18 @@ def _expiring(
     tier: PartitionTier, log: LocalLog, start: int, config: Mapping[str, str], now: int
 ) -> Iterator[Finding]:
     run = expire(tier.cache, leader_log(tier, log, start, config), now)
-    for segment, why in run.deletions:
-        if segment.state is not FINISHED or why is Why.UNREFERENCED_EPOCH:
+    for segment, rule in run.deletions:
+        if segment.state is not FINISHED or rule is DeletionRule.UNREFERENCED_EPOCH:
             continue
         size = f"{segment.size_in_bytes:,}"
-        if why is Why.LOG_START_OFFSET:
+        if rule is DeletionRule.LOG_START_OFFSET:
             yield say.LOG_START_BEHIND.at(place_of(segment), start=start, size=size)
             continue
         retention = limits(config, "retention.ms") or 0
         since = segment.event_timestamp
-        if why is Why.RETENTION_TIME:
+        if rule is DeletionRule.RETENTION_TIME:
             since = max(since, segment.max_timestamp + retention)
-        name = "retention.ms" if why is Why.RETENTION_TIME else "retention.bytes"
+        name = "retention.ms" if rule is DeletionRule.RETENTION_TIME else "retention.bytes"
         if now - since >= GIVEN_UP_MS:
             minutes = f"{(now - since) // 60_000:,} minutes"
             yield say.RETENTION_OVERDUE.at(place_of(segment), why=name, overdue=minutes, size=size)

@@ -12,7 +12,7 @@ from kctl.evidence.discover import discover
 from kctl.evidence.model import FoundEvidence
 from kctl.judging.judgement import Judgement, Question, judgement_rows
 from kctl.rows.remote import TIER_SUMMARY
-from kctl.tier.audit.audit import Audited, AuditOptions, audit_tier, stores_in
+from kctl.tier.audit.audit import AuditOptions, AuditResult, audit_tier, stores_in
 from kctl.tier.stores import Store, open_store
 
 Row = dict[str, object]
@@ -25,7 +25,7 @@ class OpenedAudit(Struct):
     stores: list[Store]
     options: AuditOptions
     failures: list[KctlError] = field(default_factory=list)
-    audited: list[tuple[str, Audited]] = field(default_factory=list)
+    audited: list[tuple[str, AuditResult]] = field(default_factory=list)
 
     def rows(self, plan_cleanup: str | None = None) -> Iterator[Row]:
         """The rows; at their end the plan is written."""

@@ -42,14 +42,14 @@ def against_replicas(
 
 
 def _against_log(segment: SegmentMetadata, bases: Ints, crcs: Ints, log: LocalLog) -> Iterator[Finding]:
-    held_bases, held_crcs = local_batches(log, segment.start_offset, segment.end_offset)
+    local_bases, local_crcs = local_batches(log, segment.start_offset, segment.end_offset)
     inside = (bases >= log.first_base_offset) & (bases <= segment.end_offset)
     bases, crcs = bases[inside], crcs[inside]
     low = max(segment.start_offset, log.first_base_offset)
-    mine = {*zip(bases.tolist(), crcs.tolist(), strict=True)}
-    theirs = {*zip(held_bases.tolist(), held_crcs.tolist(), strict=True)}
-    differing = sorted(base for base, _ in mine ^ theirs if base >= low)
-    if differing and len(held_bases):
+    remote_batches = {*zip(bases.tolist(), crcs.tolist(), strict=True)}
+    local_batches_ = {*zip(local_bases.tolist(), local_crcs.tolist(), strict=True)}
+    differing = sorted(base for base, _ in remote_batches ^ local_batches_ if base >= low)
+    if differing and len(local_bases):
         details = {"count": len(set(differing)), "first": differing[0], "last": differing[-1]}
         yield say.LOCAL_DIFFERS.at(place_of(segment), severity=None, broker=log.broker_id, **details)
 
@@ -68,11 +68,11 @@ def local_batches(log: LocalLog, first: int, last: int) -> tuple[Ints, Ints]:
             with opened_source(segment.log.path) as source:
                 for chunk in scan_segment(source, options):
                     headers = chunk.headers
-                    wanted = (
+                    selected = (
                         headers.crc_valid & (headers.base_offset >= first) & (headers.base_offset <= last)
                     )
-                    bases.append(headers.base_offset[wanted])
-                    crcs.append(headers.crc[wanted].astype(np.int64))
+                    bases.append(headers.base_offset[selected])
+                    crcs.append(headers.crc[selected].astype(np.int64))
         except OSError:
             continue
     if not bases:
@@ -84,10 +84,10 @@ def _seeded(log: LocalLog, producers: int) -> Iterator[Finding]:
     """A replica whose first segment begins where a remote one ends was built from the tier, or deleted up to it."""
     name = f"{log.first_base_offset:020d}.snapshot"
     try:
-        held = read_snapshot(read_whole(log.copy.folder / name))
+        producer_entries = read_snapshot(read_whole(log.copy.folder / name))
     except (OSError, FormatError):
         return
-    if not held:
+    if not producer_entries:
         where = replace(log.copy.place, file=f"{log.copy.place.file}/{name}")
         yield say.SEEDED_SNAPSHOT.at(where, offset=log.first_base_offset, count=producers)
 
@@ -116,7 +116,7 @@ def _snapshot(
     evidence: FoundEvidence, replica: Replica, tiers: Mapping[TopicIdPartition, PartitionTier]
 ) -> Iterator[Finding]:
     path = replica.folder / SNAPSHOT_FILE
-    where = replace(
+    place = replace(
         evidence.place_of(path, replica.log_dir.root),
         broker_id=replica.broker_id,
         topic=replica.topic,
@@ -126,20 +126,20 @@ def _snapshot(
     try:
         snapshot = read_remote_log_snapshot(read_whole(path))
     except (OSError, FormatError) as error:
-        yield say.LOCAL_SNAPSHOT_BAD.at(where, reason=str(error))
+        yield say.LOCAL_SNAPSHOT_BAD.at(place, reason=str(error))
         return
-    held = {
+    known_ids = {
         segment_id
-        for tip, tier in tiers.items()
-        if (tip.topic, tip.partition) == (replica.topic, replica.partition)
+        for where, tier in tiers.items()
+        if (where.topic, where.partition) == (replica.topic, replica.partition)
         for segment_id in tier.by_id
     }
     for entry in {} if snapshot is None else {s.remote_log_segment_id: s for s in snapshot.segments}.values():
-        if entry.remote_log_segment_id not in held and snapshot is not None:
-            place: Place = replace(
-                where,
+        if entry.remote_log_segment_id not in known_ids and snapshot is not None:
+            segment_place: Place = replace(
+                place,
                 remote_log_segment_id=entry.remote_log_segment_id,
                 base_offset=entry.start_offset,
                 last_offset=entry.end_offset,
             )
-            yield say.LOCAL_SNAPSHOT_DIFFERS.at(place, offset=snapshot.metadata_partition_offset)
+            yield say.LOCAL_SNAPSHOT_DIFFERS.at(segment_place, offset=snapshot.metadata_partition_offset)

@@ -34,8 +34,8 @@ from kctl.tier.audit.segment_side_files import (
     check_producer_snapshot,
     check_transactions,
 )
-from kctl.tier.audit.segment_tasks import NAMES, Examined, Task, missing_objects, segment_place
-from kctl.tier.audit.transactions import Transactions
+from kctl.tier.audit.segment_tasks import NAMES, ExaminedSegment, SegmentTask, missing_objects, segment_place
+from kctl.tier.audit.transactions import SegmentTransactions
 from kctl.tier.stores import Store
 
 LARGEST_SIDE_FILE = 256 << 20
@@ -45,24 +45,24 @@ MOST_FINDINGS = 100
 class _Examination:
     """One run over the objects of a segment."""
 
-    def __init__(self, task: Task, store: Store, layout: Layout) -> None:
+    def __init__(self, task: SegmentTask, store: Store, layout: Layout) -> None:
         self.task = task
         self.store = store
         self.layout = layout
         self.segment = task.segment
-        self.result = Examined()
+        self.result = ExaminedSegment()
         self.manifest: Manifest | None = None
-        self.transactions = Transactions()
+        self.transactions = SegmentTransactions()
         self.log_is_whole = False  # as the metadata say, so that the rest can be held against it
 
     def say(self, type_: FindingType, kind: ObjectKind | None = None, **details: str | int) -> None:
         self.result.findings.append(type_.at(self.place(kind), severity=None, **details))
 
     def place(self, kind: ObjectKind | None) -> Place:
-        held = self.task.objects.held.get(kind) if kind else None
-        return segment_place(self.segment, held[1].key if held else None)
+        stored = self.task.objects.by_kind.get(kind) if kind else None
+        return segment_place(self.segment, stored[1].key if stored else None)
 
-    def run(self) -> Examined:
+    def run(self) -> ExaminedSegment:
         self.result.findings += missing_objects(self.task, self.layout)
         if ObjectKind.MANIFEST in self.layout.required and not self._read_manifest():
             return self.result
@@ -125,11 +125,11 @@ class _Examination:
         return data
 
     def _open(self, kind: ObjectKind) -> Source | None:
-        held = self.task.objects.held.get(kind)
-        if held is None:
+        stored = self.task.objects.by_kind.get(kind)
+        if stored is None:
             return None
         try:
-            return self.store.open(held[1].key)
+            return self.store.open(stored[1].key)
         except FileNotFoundError:
             self.say(say.OBJECT_VANISHED, kind)
         except OSError as error:
@@ -241,27 +241,27 @@ class _Examination:
                 last_offset=int(headers.last_offset[at]),
             )
             details = {"offset": int(headers.base_offset[at]), "expected": int(epochs[row[at]])}
-            found = int(headers.partition_leader_epoch[at])
-            self.result.findings.append(say.LOG_EPOCHS.at(place, severity=None, found=found, **details))
+            epoch = int(headers.partition_leader_epoch[at])
+            self.result.findings.append(say.LOG_EPOCHS.at(place, severity=None, found=epoch, **details))
 
     def _check_offsets(self, first: int | None, after: int | None, batches: int) -> bool:
         segment = self.segment
         if batches and (first, after) == (segment.start_offset, segment.end_offset + 1):
             return True
         details = {"from_offset": segment.start_offset, "to_offset": segment.end_offset + 1}
-        found = "no records" if first is None or after is None else f"offsets [{first}, {after})"
-        self.say(say.LOG_OFFSETS, ObjectKind.LOG, found=found, **details)
+        range_text = "no records" if first is None or after is None else f"offsets [{first}, {after})"
+        self.say(say.LOG_OFFSETS, ObjectKind.LOG, found=range_text, **details)
         return False
 
-    def _check_timestamp(self, found: int) -> None:
+    def _check_timestamp(self, timestamp: int) -> None:
         expected = self.segment.max_timestamp
-        if min(found, expected) < 0 or found == expected:
+        if min(timestamp, expected) < 0 or timestamp == expected:
             return
         # A broker that has not loaded a segment's largest timestamp takes the time of its file, which is later.
-        severity = Severity.INFO if expected > found else None
+        severity = Severity.INFO if expected > timestamp else None
         place = self.place(ObjectKind.LOG)
         self.result.findings.append(
-            say.LOG_TIMESTAMP.at(place, severity=severity, found=found, expected=expected)
+            say.LOG_TIMESTAMP.at(place, severity=severity, found=timestamp, expected=expected)
         )
 
     # --- the files next to it --------------------------------------------------------------------------
@@ -286,8 +286,8 @@ class _Examination:
         if data is not None or not (is_there or self.transactions.surely_aborted):
             self._keep(ObjectKind.TRANSACTION_INDEX, data or b"")
         if data is None and not is_there and self.transactions.surely_aborted:
-            lacks = "it is missing, and the log holds aborted transactions"
-            self.say(say.TRANSACTIONS_OBJECT, why=lacks)
+            lacking = "it is missing, and the log holds aborted transactions"
+            self.say(say.TRANSACTIONS_OBJECT, why=lacking)
         elif data is not None:
             for why in check_transactions(data, self.segment, self.transactions):
                 self.say(say.TRANSACTIONS_OBJECT, ObjectKind.TRANSACTION_INDEX, why=why)
@@ -297,6 +297,6 @@ def _reason(error: OSError) -> str:
     return " ".join(reason_of(error).split())
 
 
-def examine(task: Task, store: Store, layout: Layout) -> Examined:
+def examine(task: SegmentTask, store: Store, layout: Layout) -> ExaminedSegment:
     """Everything that is wrong with a segment's objects."""
     return _Examination(task, store, layout).run()

@@ -10,7 +10,7 @@ from formats.log_dir.index_files import ABORTED_SIZE, read_transaction_index
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.messages.remote_log_metadata import SegmentMetadata
 from kctl.replication.epochs import Entries, entries_in_range
-from kctl.tier.audit.transactions import Transactions
+from kctl.tier.audit.transactions import SegmentTransactions
 
 
 def _shown(entries: Entries) -> str:
@@ -24,10 +24,10 @@ def check_leader_epochs(data: bytes, segment: SegmentMetadata) -> tuple[Entries 
     """
     try:
         entries = parse_leader_epochs(data.decode("utf-8", "replace"))
-        kept = assigned_epochs(entries)
+        assigned = assigned_epochs(entries)
     except (FormatError, ValueError) as error:
         return None, str(error)
-    if kept != entries:
+    if assigned != entries:
         return None, "they do not rise"
     stored = tuple((entry.epoch, entry.start_offset) for entry in entries)
     if stored and stored[-1][1] > segment.end_offset:
@@ -60,9 +60,11 @@ def check_producer_snapshot(
             )
         elif last_offsets is None or producer.last_offset < 0:
             continue
-        elif producer.last_offset != (found := last_offsets.get(producer.producer_id, producer.last_offset)):
+        elif producer.last_offset != (
+            last_offset := last_offsets.get(producer.producer_id, producer.last_offset)
+        ):
             wrong.append(
-                f"producer {producer.producer_id} ends at offset {producer.last_offset}, in the log at {found}"
+                f"producer {producer.producer_id} ends at offset {producer.last_offset}, in the log at {last_offset}"
             )
         elif producer.last_offset >= segment.start_offset and producer.producer_id not in last_offsets:
             wrong.append(
@@ -71,7 +73,7 @@ def check_producer_snapshot(
     return len(producers), wrong[:8]
 
 
-def check_transactions(data: bytes, segment: SegmentMetadata, seen: Transactions) -> list[str]:
+def check_transactions(data: bytes, segment: SegmentMetadata, transactions: SegmentTransactions) -> list[str]:
     """What is wrong with an index of aborted transactions."""
     wrong = []
     if len(data) % ABORTED_SIZE:
@@ -82,19 +84,19 @@ def check_transactions(data: bytes, segment: SegmentMetadata, seen: Transactions
             wrong.append(f"entry {number} has version {entry.version}")
         elif not segment.start_offset <= entry.last_offset <= segment.end_offset:
             wrong.append(f"entry {number} ends at offset {entry.last_offset}, not in the segment")
-        elif seen.aborts.get(entry.last_offset) != entry.producer_id:
+        elif transactions.aborts.get(entry.last_offset) != entry.producer_id:
             wrong.append(
                 f"entry {number} is of producer {entry.producer_id} up to offset {entry.last_offset}, where no marker"
                 " aborts it"
             )
-        elif seen.begun.get(entry.last_offset, entry.first_offset) != entry.first_offset:
+        elif transactions.begun.get(entry.last_offset, entry.first_offset) != entry.first_offset:
             wrong.append(
-                f"entry {number} begins at {entry.first_offset}, its transaction at {seen.begun[entry.last_offset]}"
+                f"entry {number} begins at {entry.first_offset}, its transaction at {transactions.begun[entry.last_offset]}"
             )
-    held = {entry.last_offset for entry in entries}
+    listed = {entry.last_offset for entry in entries}
     wrong += [
         f"the transaction aborted at offset {offset} has no entry"
-        for offset in seen.begun
-        if offset not in held
+        for offset in transactions.begun
+        if offset not in listed
     ]
     return wrong[:8]

@@ -28,7 +28,7 @@ NAMES = {
 Ints = NDArray[np.int64]
 
 
-class Task(Struct, frozen=True):
+class SegmentTask(Struct, frozen=True):
     """A segment to examine, and where its objects are."""
 
     segment: SegmentMetadata
@@ -36,7 +36,7 @@ class Task(Struct, frozen=True):
     level: Level = Level.RECORDS
 
 
-class Examined(Struct):
+class ExaminedSegment(Struct):
     """What was found in a segment's objects."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -49,9 +49,9 @@ class Examined(Struct):
     indexes: dict[ObjectKind, tuple[str | None, bytes]] = field(default_factory=dict)
 
 
-def missing_objects(task: Task, layout: Layout) -> list[Finding]:
+def missing_objects(task: SegmentTask, layout: Layout) -> list[Finding]:
     """One finding that names every object a whole segment has and this one has not."""
-    lacking = [kind for kind in NAMES if kind in layout.required and kind not in task.objects.held]
+    lacking = [kind for kind in NAMES if kind in layout.required and kind not in task.objects.by_kind]
     if not lacking:
         return []
     everything = len(lacking) == len(layout.required)
@@ -77,7 +77,7 @@ def segment_place(segment: SegmentMetadata, key: str | None = None) -> Place:
 
 
 def epochs_against_leader(
-    examined: Examined, segment: SegmentMetadata, leader: Entries, log_start_offset: int
+    examined: ExaminedSegment, segment: SegmentMetadata, leader: Entries, log_start_offset: int
 ) -> str | None:
     """Where the epochs stored with a segment of the present lineage are not the leader's; None: nowhere."""
     stored = examined.epochs
@@ -88,7 +88,7 @@ def epochs_against_leader(
     for point in sorted(points):
         if point > segment.end_offset:
             break
-        one, other = epoch_for_offset(stored, point), epoch_for_offset(leader, point)
-        if one is not None and other is not None and one != other:
-            return f"at offset {point} they say epoch {one}, the leader says {other}"
+        stored_epoch, leader_epoch = epoch_for_offset(stored, point), epoch_for_offset(leader, point)
+        if stored_epoch is not None and leader_epoch is not None and stored_epoch != leader_epoch:
+            return f"at offset {point} they say epoch {stored_epoch}, the leader says {leader_epoch}"
     return None

@@ -12,7 +12,7 @@ from formats.values import Struct, field
 from kctl.scan.source import Source
 
 
-class Transactions(Struct):
+class SegmentTransactions(Struct):
     """The transactions of one segment. It does not show where a transaction began before the segment."""
 
     aborts: dict[int, int] = field(default_factory=dict)  # offset of an ABORT marker -> producer id
@@ -28,9 +28,9 @@ class Transactions(Struct):
             return
         control = (headers.attributes[with_id] & CONTROL) != 0
         data = with_id[~control]
-        held = data[headers.base_sequence[data] >= 0]
+        numbered = data[headers.base_sequence[data] >= 0]
         # Of several batches of a producer the last one wins.
-        ids, offsets = headers.producer_id[held].tolist(), headers.last_offset[held].tolist()
+        ids, offsets = headers.producer_id[numbered].tolist(), headers.last_offset[numbered].tolist()
         self.last_offsets.update(zip(ids, offsets, strict=True))
         if not control.any() and not (headers.attributes[data] & TRANSACTIONAL).any():
             return

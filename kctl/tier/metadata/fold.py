@@ -33,7 +33,6 @@ from formats.tier.metadata_partitions import PartitionCodes
 from formats.values import Struct, field
 from kctl.findings import Finding, Place, Severity
 from kctl.findings import remote as say
-from kctl.tier.metadata.asking import NOW, AsOf
 from kctl.tier.metadata.events import Column, Events
 from kctl.tier.metadata.log import METADATA_TOPIC, MetadataLog, Say, ValueChunk, bad_record
 from kctl.tier.metadata.partitioner import (
@@ -43,7 +42,8 @@ from kctl.tier.metadata.partitioner import (
     placing_hash,
 )
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, DELETING, FINISHED, may_follow
-from kctl.tier.metadata.remote_segments import RemoteSegment, Rows, Segments, in_order, segments_of
+from kctl.tier.metadata.remote_segments import RemoteSegment, SegmentRows, SegmentTable, in_order, segments_of
+from kctl.tier.metadata.selection import NOW, AsOf
 
 TOGETHER = 1 << 14  # records whose columns fit the processor's cache
 MOST_PARTITIONS = 1024  # tried where the evidence does not say how many the metadata topic has
@@ -68,7 +68,7 @@ def _is_plain(before: int, step: int) -> bool:
 _PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for step in range(STEPS)])
 
 
-class _Groups(Struct):
+class _SegmentEvents(Struct):
     """The events of a chunk, grouped by segment: one item for each segment, except in `order`."""
 
     order: Column  # the events, those of a segment together, oldest first
@@ -81,14 +81,14 @@ class _Groups(Struct):
     @property
     def base(self) -> Column:
         """The first event of each."""
-        found: Column = self.order[self.starts]
-        return found
+        events: Column = self.order[self.starts]
+        return events
 
     @property
     def final(self) -> Column:
         """The last event of each."""
-        found: Column = self.order[self.ends - 1]
-        return found
+        events: Column = self.order[self.ends - 1]
+        return events
 
     def before(self, column: Column, of_known: Column, of_others: int) -> Column:
         """The value that precedes each event in a column of events in this order."""
@@ -102,7 +102,7 @@ class Folding(Struct):
     """Applies events chunk by chunk, and reports what is wrong in them."""
 
     say: Say
-    segments: Segments
+    segments: SegmentTable
     partitions: Sequence[TopicIdPartition]
     keep_deleted: bool
     _has_custom: bool = False
@@ -124,7 +124,7 @@ class Folding(Struct):
         for number in numbers[np.argsort(events.row[groups.base[numbers]])].tolist():
             self._replay(events, groups, number)
 
-    def _groups(self, events: Events, order: Column, first: Column) -> _Groups:
+    def _groups(self, events: Events, order: Column, first: Column) -> _SegmentEvents:
         self.segments.make_room(len(order))
         starts = np.flatnonzero(first)
         base = order[starts]
@@ -132,9 +132,9 @@ class Folding(Struct):
         known = rows >= 0
         if not self.keep_deleted:
             known &= self.segments.table["state"][rows] != DELETED
-        return _Groups(order, starts, np.append(starts[1:], len(order)), rows, places, known)
+        return _SegmentEvents(order, starts, np.append(starts[1:], len(order)), rows, places, known)
 
-    def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
+    def _plain(self, events: Events, groups: _SegmentEvents, fine: Column) -> None:
         """The segments whose steps are all legal."""
         final = groups.final
         if self.keep_deleted:
@@ -144,11 +144,15 @@ class Folding(Struct):
             stays = fine & ~gone
             self.segments.table["state"][groups.rows[fine & gone & groups.known]] = DELETED
         rows = np.where(stays, groups.rows, -1)
-        made = np.flatnonzero(stays & ~groups.known)
-        made = made[np.argsort(groups.base[made])]  # read in the order in which they lie
-        rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made], groups.places[made])
-        there = np.flatnonzero(stays)
-        self.segments.replace(events, final[there], rows[there])
+        new_segments = np.flatnonzero(stays & ~groups.known)
+        new_segments = new_segments[
+            np.argsort(groups.base[new_segments])
+        ]  # read in the order in which they lie
+        rows[new_segments] = self.segments.begin(
+            events, groups.base[new_segments], groups.rows[new_segments], groups.places[new_segments]
+        )
+        staying = np.flatnonzero(stays)
+        self.segments.replace(events, final[staying], rows[staying])
         self._mark(events, groups.order, groups.starts, rows)
 
     def _mark(self, events: Events, which: Column, starts: Column, rows: Column) -> None:
@@ -156,11 +160,11 @@ class Folding(Struct):
         states, offsets = events.step[which] & 3, events.offset(which)
         for name, state in MARKS.items():
             marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)
-            there = np.flatnonzero((marks >= 0) & (rows >= 0))
+            marked = np.flatnonzero((marks >= 0) & (rows >= 0))
             column = self.segments.table[name]
-            column[rows[there]] = np.maximum(column[rows[there]], marks[there])
+            column[rows[marked]] = np.maximum(column[rows[marked]], marks[marked])
 
-    def _say_wiped(self, events: Events, groups: _Groups, fine: Column, is_there: Column) -> None:
+    def _say_wiped(self, events: Events, groups: _SegmentEvents, fine: Column, is_there: Column) -> None:
         """Report custom metadata that a later record dropped, for segments whose steps are legal."""
         self._has_custom |= bool((events.custom_length > 0).any())
         if not self._has_custom:
@@ -176,7 +180,7 @@ class Folding(Struct):
         if before > 0 and events.custom_length[index] < 0 and events.has_custom[index]:
             self.say(say.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
 
-    def _replay(self, events: Events, groups: _Groups, number: int) -> None:
+    def _replay(self, events: Events, groups: _SegmentEvents, number: int) -> None:
         """Replay a segment with an illegal step record by record, as a broker's cache does."""
         indexes = groups.order[groups.starts[number] : groups.ends[number]]
         row, is_there = int(groups.rows[number]), bool(groups.known[number])
@@ -237,7 +241,7 @@ class Fold(Struct, dict=True):
     keep_deleted: bool = False
     deletions: dict[TopicIdPartition, PartitionDelete] = field(default_factory=dict)
     # (partition, metadata partition) -> records.
-    found_in: dict[tuple[int, int | None], int] = field(default_factory=dict)
+    records_in: dict[tuple[int, int | None], int] = field(default_factory=dict)
     records: int = 0
     slow: int = 0  # rows that the plain reader had to read
     layouts: dict[RecordLayout, int] = field(default_factory=lambda: dict.fromkeys(RecordLayout, 0))
@@ -247,7 +251,7 @@ class Fold(Struct, dict=True):
     _codes: PartitionCodes = field(default_factory=PartitionCodes)
 
     def __post_init__(self) -> None:
-        self._segments = Segments(keep_deleted=self.keep_deleted)
+        self._segments = SegmentTable(keep_deleted=self.keep_deleted)
         self._folding = Folding(self.say, self._segments, self.partitions, self.keep_deleted)
 
     @property
@@ -265,8 +269,8 @@ class Fold(Struct, dict=True):
             self._folding.follow(events, chosen)
 
     def _events(self, chunk: ValueChunk) -> Events:
-        told, odd = self._codes.told(read_metadata_columns(chunk.data, chunk.starts, chunk.sizes))
-        parts = [*told, *self._read_singly(chunk, odd.tolist())] if len(odd) else told
+        columns, odd = self._codes.coded(read_metadata_columns(chunk.data, chunk.starts, chunk.sizes))
+        parts = [*columns, *self._read_singly(chunk, odd.tolist())] if len(odd) else columns
         return Events(parts, chunk.offsets, chunk.metadata_partition)
 
     def _chosen(self, events: Events) -> Column | None:
@@ -292,7 +296,7 @@ class Fold(Struct, dict=True):
         counts = np.bincount(codes)
         for code in np.flatnonzero(counts).tolist():
             where = (code, events.metadata_partition)
-            self.found_in[where] = self.found_in.get(where, 0) + int(counts[code])
+            self.records_in[where] = self.records_in.get(where, 0) + int(counts[code])
 
     # --- records for the plain reader -----------------------------------------------------------------
 
@@ -332,9 +336,9 @@ class Fold(Struct, dict=True):
         """Bytes held for the segments known."""
         return self._segments.rows().nbytes
 
-    def runs(self, wanted: Column | None = None) -> Iterator[Rows]:
+    def runs(self, selected: Column | None = None) -> Iterator[SegmentRows]:
         """Rows of segments, some thousand at a time, in the order of `segments`; of wanted partitions only."""
-        return in_order(self._segments.rows(), self.partitions, wanted)
+        return in_order(self._segments.rows(), self.partitions, selected)
 
     def segments(self) -> Iterator[RemoteSegment]:
         """Every segment by topic, partition, start offset and the offset of its first record."""
@@ -367,9 +371,11 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
     ids: dict[str, set[str]] = {}
     for partition in fold.partitions:
         ids.setdefault(partition.topic, set()).add(partition.topic_id)
-    for topic, held in sorted(ids.items()):
-        if len(held) > 1:
-            yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(held), ids=", ".join(sorted(held)))
+    for topic, topic_ids in sorted(ids.items()):
+        if len(topic_ids) > 1:
+            yield say.TOPIC_IDS_DIFFER.at(
+                Place(topic=topic), count=len(topic_ids), ids=", ".join(sorted(topic_ids))
+            )
 
 
 def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
@@ -381,7 +387,7 @@ def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
 
 
 def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
-    for code, number in sorted(fold.found_in, key=str):
+    for code, number in sorted(fold.records_in, key=str):
         where = fold.partitions[code]
         expected = metadata_partition(where.topic_id, where.partition, partitions)
         if number is None or number == expected:
@@ -403,16 +409,18 @@ def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
     It tries the number of folders, then Kafka's default, then every other number, and last 1, which fits all records of
     partition 0.
     """
-    held = [(code, number, count) for (code, number), count in fold.found_in.items() if number is not None]
-    if not held:
+    counted = [
+        (code, number, count) for (code, number), count in fold.records_in.items() if number is not None
+    ]
+    if not counted:
         return None
     hashes = {
         code: placing_hash(fold.partitions[code].topic_id, fold.partitions[code].partition)
-        for code, _, _ in held
+        for code, _, _ in counted
     }
-    hashed = np.array([hashes[code] for code, _, _ in held])
-    numbers = np.array([number for _, number, _ in held])
-    counts = np.array([count for _, _, count in held])
+    hashed = np.array([hashes[code] for code, _, _ in counted])
+    numbers = np.array([number for _, number, _ in counted])
+    counts = np.array([count for _, _, count in counted])
     first = folders if folders > 1 else DEFAULT_PARTITIONS
     tried: dict[int, None] = dict.fromkeys((first, DEFAULT_PARTITIONS, *range(2, MOST_PARTITIONS), 1))
     for partitions in tried:

@@ -18,14 +18,16 @@ def forgotten_segments(
     evidence: FoundEvidence, known: Container[str]
 ) -> Iterator[tuple[str, SegmentMetadata]]:
     """The finished copies of earlier moments whose ids are not known, each with the newest moment that names it."""
-    have = {replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC}
-    seen: set[str] = set()
-    for moment in reversed([moment for moment in evidence.moments if moment in have][:-1]):
+    moments_with_metadata = {
+        replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC
+    }
+    newer_ids: set[str] = set()
+    for moment in reversed([moment for moment in evidence.moments if moment in moments_with_metadata][:-1]):
         metadata = find_metadata(evidence, moment=moment)
         for segment in folded(metadata.chunks(), lambda finding: None).segments():
             segment_id = segment.metadata.remote_log_segment_id
-            if segment.metadata.state is not SegmentState.COPY_SEGMENT_FINISHED or segment_id in seen:
+            if segment.metadata.state is not SegmentState.COPY_SEGMENT_FINISHED or segment_id in newer_ids:
                 continue
-            seen.add(segment_id)
+            newer_ids.add(segment_id)
             if segment_id not in known:
                 yield moment, segment.metadata

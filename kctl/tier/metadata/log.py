@@ -168,9 +168,13 @@ def find_metadata(
     evidence: FoundEvidence, say_: Say = lambda finding: None, *, moment: str | None = None
 ) -> MetadataLog:
     """The metadata partitions in evidence; of several moments the one asked for, or the newest that has them."""
-    found = MetadataLog(say=say_)
-    have = {r.moment for r in evidence.replicas if r.topic == METADATA_TOPIC}
-    wanted = moment or next((m for m in reversed(evidence.moments) if m in have), None)
+    log = MetadataLog(say=say_)
+    moments_with_metadata = {
+        replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC
+    }
+    chosen_moment = moment or next(
+        (earlier for earlier in reversed(evidence.moments) if earlier in moments_with_metadata), None
+    )
 
     def add(
         number: int | None, root: Root, files: tuple[Path, ...], broker_id: int | None = None,
@@ -182,11 +186,15 @@ def find_metadata(
             where = evidence.place_of(path, root)
             return replace(where, broker_id=broker_id, topic=topic, partition=number, moment=moment)
 
-        one = MetadataReplica(number, files, place_of, broker_id, arriving)
-        found.replicas.setdefault(number, []).append(one)
+        added = MetadataReplica(number, files, place_of, broker_id, arriving)
+        log.replicas.setdefault(number, []).append(added)
 
     for replica in evidence.replicas:
-        if replica.topic == METADATA_TOPIC and replica.kind is FolderKind.LIVE and replica.moment == wanted:
+        if (
+            replica.topic == METADATA_TOPIC
+            and replica.kind is FolderKind.LIVE
+            and replica.moment == chosen_moment
+        ):
             root = replica.log_dir.root
             files = segments_in(replica.folder, say_, root, evidence)
             add(replica.partition, root, files, replica.broker_id, replica.moment, replica.arriving)
@@ -196,7 +204,7 @@ def find_metadata(
     for path, log_dir in evidence.loose_folders:
         files = segments_in(path, say_, log_dir.root, evidence)
         add(None, log_dir.root, files, log_dir.broker_id, log_dir.moment)
-    return found
+    return log
 
 
 def segments_in(folder: Path, say_: Say, root: Root, evidence: FoundEvidence) -> tuple[Path, ...]:
@@ -211,7 +219,9 @@ def segments_in(folder: Path, say_: Say, root: Root, evidence: FoundEvidence) ->
 def live_segments(folder: Path) -> tuple[Path, ...]:
     """The same; `OSError` where the folder cannot be read."""
     parsed = [(parse_segment_file(path.name), path) for path in folder.iterdir()]
-    live = [(one.base_offset, path) for one, path in parsed if one and one.suffix == ".log" and not one.state]
+    live = [
+        (name.base_offset, path) for name, path in parsed if name and name.suffix == ".log" and not name.state
+    ]
     return tuple(path for _, path in sorted(live))
 
 
@@ -220,8 +230,8 @@ def live_segments(folder: Path) -> tuple[Path, ...]:
 
 def _begins_at(replica: MetadataReplica) -> int:
     """The base offset of a replica's first segment, by its name."""
-    named = parse_segment_file(replica.files[0].name) if replica.files else None
-    return named.base_offset if named else 0
+    segment_name = parse_segment_file(replica.files[0].name) if replica.files else None
+    return segment_name.base_offset if segment_name else 0
 
 
 def values_of(replica: MetadataReplica, say_: Say, extent: Extent | None = None) -> Iterator[ValueChunk]:
@@ -231,9 +241,9 @@ def values_of(replica: MetadataReplica, say_: Say, extent: Extent | None = None)
             if extent:
                 sound = chunk.headers[chunk.headers.crc_valid]
                 extent.take(sound.base_offset, sound.last_offset)
-            found = _values(replica, chunk)
-            if found is not None:
-                yield found
+            values = _values(replica, chunk)
+            if values is not None:
+                yield values
 
 
 def _scan(
@@ -318,40 +328,41 @@ def united(replicas: list[MetadataReplica], say_: Say, extent: Extent) -> Iterat
     for other in others:
         _compare(chosen, other, say_)
         lacking += _lacking(chosen, other)
-    lacking.sort(key=lambda one: one[0])
-    bases = np.concatenate((chosen.base, np.array([one[0] for one in lacking], np.int64)))
-    lasts = np.concatenate((chosen.last, np.array([one[1] for one in lacking], np.int64)))
+    lacking.sort(key=lambda batch: batch[0])
+    bases = np.concatenate((chosen.base, np.array([batch[0] for batch in lacking], np.int64)))
+    lasts = np.concatenate((chosen.last, np.array([batch[1] for batch in lacking], np.int64)))
     order = np.argsort(bases, kind="stable")
     extent.take(bases[order], lasts[order])
     extra = _read_extra(lacking)
-    waiting = next(extra, None)
+    missing = next(extra, None)
     for path in chosen.replica.files:
         for scanned in _scan(chosen.replica, path, say_, Level.RECORDS, silent=True):
             chunk = _values(chosen.replica, scanned)
-            while chunk is not None and waiting is not None and waiting.offsets[0] <= chunk.offsets[-1]:
-                cut = int(np.searchsorted(chunk.offsets, waiting.offsets[0]))
+            while chunk is not None and missing is not None and missing.offsets[0] <= chunk.offsets[-1]:
+                cut = int(np.searchsorted(chunk.offsets, missing.offsets[0]))
                 if cut:
                     yield chunk[slice(0, cut)]
-                yield waiting
-                chunk, waiting = chunk[slice(cut, None)], next(extra, None)
+                yield missing
+                chunk, missing = chunk[slice(cut, None)], next(extra, None)
             if chunk is not None and len(chunk.offsets):
                 yield chunk
-    while waiting is not None:
-        yield waiting
-        waiting = next(extra, None)
+    while missing is not None:
+        yield missing
+        missing = next(extra, None)
 
 
 def _compare(chosen: _Outline, other: _Outline, say_: Say) -> None:
-    _, mine, theirs = np.intersect1d(chosen.base, other.base, return_indices=True)
+    _, chosen_rows, other_rows = np.intersect1d(chosen.base, other.base, return_indices=True)
     differs = np.flatnonzero(
-        (chosen.crc[mine] != other.crc[theirs]) | (chosen.last[mine] != other.last[theirs])
+        (chosen.crc[chosen_rows] != other.crc[other_rows])
+        | (chosen.last[chosen_rows] != other.last[other_rows])
     )
     # A batch that begins inside one of the other's is cut otherwise, and so is its content.
     inside = _inside(chosen, other)
     if not len(differs) and not len(inside):
         return
-    bases = np.concatenate((other.base[theirs[differs]], other.base[inside]))
-    lasts = np.concatenate((other.last[theirs[differs]], other.last[inside]))
+    bases = np.concatenate((other.base[other_rows[differs]], other.base[inside]))
+    lasts = np.concatenate((other.last[other_rows[differs]], other.last[inside]))
     replica = other.replica
     place = Place(
         broker_id=replica.broker_id,

@@ -53,17 +53,17 @@ class PartitionTier(Struct, dict=True):
         if self.deletion and self.deletion.state is PartitionDeleteState.DELETE_PARTITION_FINISHED:
             return cache
         steps: list[tuple[int, int, RemoteSegment]] = []
-        for one in self.segments:
-            steps.append((one.first_offset, STARTED, one))
-            if one.finished_offset >= 0 or one.metadata.state is FINISHED:
-                steps.append((max(one.finished_offset, one.first_offset), FINISHED, one))
-            if one.deleting_offset >= 0 or one.metadata.state is DELETING:
-                steps.append((max(one.deleting_offset, one.first_offset), DELETING, one))
-            if one.metadata.state is DELETED:
-                steps.append((one.last_offset, DELETED, one))
-        for _, state, one in sorted(steps, key=lambda step: step[:2]):
+        for segment in self.segments:
+            steps.append((segment.first_offset, STARTED, segment))
+            if segment.finished_offset >= 0 or segment.metadata.state is FINISHED:
+                steps.append((max(segment.finished_offset, segment.first_offset), FINISHED, segment))
+            if segment.deleting_offset >= 0 or segment.metadata.state is DELETING:
+                steps.append((max(segment.deleting_offset, segment.first_offset), DELETING, segment))
+            if segment.metadata.state is DELETED:
+                steps.append((segment.last_offset, DELETED, segment))
+        for _, state, segment in sorted(steps, key=lambda step: step[:2]):
             # A broker leaves out what it does not allow as well.
-            _apply(cache, one.metadata, SegmentState(state))
+            _apply(cache, segment.metadata, SegmentState(state))
         return cache
 
 
@@ -76,13 +76,13 @@ def _apply(cache: MetadataCache, segment: SegmentMetadata, state: SegmentState) 
 
 def partition_tiers(fold: Fold) -> dict[TopicIdPartition, PartitionTier]:
     """Every partition that the metadata name, by topic and number. The fold must keep deleted segments."""
-    found: dict[TopicIdPartition, PartitionTier] = {}
+    tiers: dict[TopicIdPartition, PartitionTier] = {}
     for segment in fold.segments():
         where = segment.metadata.topic_id_partition
-        found.setdefault(where, PartitionTier(where)).segments.append(segment)
+        tiers.setdefault(where, PartitionTier(where)).segments.append(segment)
     for where, deletion in fold.deletions.items():
-        found.setdefault(where, PartitionTier(where)).deletion = deletion
-    return dict(sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition, item[0].topic_id)))
+        tiers.setdefault(where, PartitionTier(where)).deletion = deletion
+    return dict(sorted(tiers.items(), key=lambda item: (item[0].topic, item[0].partition, item[0].topic_id)))
 
 
 def unserved(

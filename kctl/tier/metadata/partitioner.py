@@ -61,8 +61,8 @@ def metadata_partition_row(text: str, partitions: int) -> dict[str, object]:
     topic, dash, number = rest.rpartition("-")
     try:
         uuid_bytes(topic_id)
-        named = bool(topic) == bool(dash)
-        partition = int(number) if named and number.isdecimal() and len(number) < 11 else -1
+        is_well_formed = bool(topic) == bool(dash)
+        partition = int(number) if is_well_formed and number.isdecimal() and len(number) < 11 else -1
     except FormatError:
         partition = -1
     if not 0 <= partition < 1 << 31:

@@ -165,8 +165,8 @@ class MetadataCache:
         index = bisect_right(state.starts, offset) if state else 0
         if not state or not index:
             return None
-        found = self.segments[state.by_start[state.starts[index - 1]]]
-        return found if offset <= epoch_end(found, epoch) else None
+        segment = self.segments[state.by_start[state.starts[index - 1]]]
+        return segment if offset <= epoch_end(segment, epoch) else None
 
     def highest_offset(self, epoch: int) -> int | None:
         """The highest offset of an epoch that was ever copied, perhaps in a segment that is gone by now."""
@@ -195,5 +195,7 @@ class MetadataCache:
 
     def displaced(self) -> Iterable[SegmentMetadata]:
         """Segments that no epoch lists, so that retention never removes them."""
-        seen = {s.remote_log_segment_id for epoch in self.epochs for s in self.listed(epoch)}
-        return [s for s in self.all_listed() if s.remote_log_segment_id not in seen]
+        listed_ids = {
+            segment.remote_log_segment_id for epoch in self.epochs for segment in self.listed(epoch)
+        }
+        return [segment for segment in self.all_listed() if segment.remote_log_segment_id not in listed_ids]

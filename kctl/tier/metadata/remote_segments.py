@@ -50,7 +50,7 @@ FEWEST_POOLED = 1 << 20  # bytes of a pool that is worth tidying
 AT_ONCE = 1 << 13  # rows whose bytes are gathered together
 
 
-class Rows(Struct):
+class SegmentRows(Struct):
     """Rows of segments (dtype `ROW`); each says where in the pool its epochs and its custom metadata are."""
 
     table: Column
@@ -68,8 +68,8 @@ class Rows(Struct):
 def ranges(starts: Column, counts: Column) -> Column:
     """Every index of the ranges that begin at `starts`, range after range."""
     first = np.repeat(starts, counts)
-    found: Column = first + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found
+    indexes: Column = first + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return indexes
 
 
 def gathered(data: Column, starts: Column, sizes: Column) -> Column:
@@ -83,12 +83,12 @@ def gathered(data: Column, starts: Column, sizes: Column) -> Column:
     return np.concatenate(parts)
 
 
-def taken(rows: Rows, which: Column) -> Rows:
+def rows_at(rows: SegmentRows, which: Column) -> SegmentRows:
     """Some rows, over the same pool."""
-    return Rows(rows.table.view(RAW).take(which).view(ROW), rows.pool)
+    return SegmentRows(rows.table.view(RAW).take(which).view(ROW), rows.pool)
 
 
-class Segments:
+class SegmentTable:
     """The rows of all segments known; those that were deleted stay until there is need for room."""
 
     def __init__(self, *, keep_deleted: bool) -> None:
@@ -104,9 +104,9 @@ class Segments:
         """All rows, and room for more."""
         return self._raw.view(ROW)
 
-    def rows(self) -> Rows:
+    def rows(self) -> SegmentRows:
         """Those there are; valid until the next change."""
-        return Rows(self._raw[: self._size].view(ROW), self._pool[: self._pooled])
+        return SegmentRows(self._raw[: self._size].view(ROW), self._pool[: self._pooled])
 
     def find(self, high: Column, low: Column) -> tuple[Column, Column]:
         """The row of each id, -1 for none, and what `begin` wants to know of its place."""
@@ -170,20 +170,20 @@ class Segments:
         if unknown.any():
             rows = rows.copy()
             rows[unknown] = np.arange(self._size, self._size + int(unknown.sum()))
-        made = np.zeros(len(which), ROW)
-        made["id_high"], made["id_low"] = events.id_high[which], events.id_low[which]
-        made["partition"] = events.partition[which]
-        made["first_offset"] = events.offset(which)
-        made["finished_offset"] = made["deleting_offset"] = made["custom_length"] = -1
+        table = np.zeros(len(which), ROW)
+        table["id_high"], table["id_low"] = events.id_high[which], events.id_low[which]
+        table["partition"] = events.partition[which]
+        table["first_offset"] = events.offset(which)
+        table["finished_offset"] = table["deleting_offset"] = table["custom_length"] = -1
         for columns, at, inside in events.parts(which):
             counts = columns.epochs_count[at]
             epochs = epoch_bytes(columns.data, columns.epochs_position[at], counts)
-            made["epochs_at"][inside] = self._hold(epochs, counts * EPOCH_SIZE)
-            made["epochs_count"][inside] = counts
-            made["size_in_bytes"][inside] = columns.size_in_bytes[at]
+            table["epochs_at"][inside] = self._hold(epochs, counts * EPOCH_SIZE)
+            table["epochs_count"][inside] = counts
+            table["size_in_bytes"][inside] = columns.size_in_bytes[at]
             for name in ("start_offset", "end_offset", "max_timestamp"):
-                made[name][inside] = columns.column(name)[at]
-        self._raw[rows] = made.view(RAW)
+                table[name][inside] = columns.column(name)[at]
+        self._raw[rows] = table.view(RAW)
         self._size += int(unknown.sum())
         self._ids.add(places[unknown], rows[unknown])
         return rows
@@ -227,21 +227,21 @@ class RemoteSegment(NamedTuple):
 
 
 def in_order(
-    rows: Rows, partitions: Sequence[TopicIdPartition], wanted: Column | None = None
-) -> Iterator[Rows]:
+    rows: SegmentRows, partitions: Sequence[TopicIdPartition], selected: Column | None = None
+) -> Iterator[SegmentRows]:
     """The rows in order, some thousand at a time; `wanted` is a mask over the partitions."""
     table = rows.table
-    names = [(p.topic, p.topic_id, p.partition) for p in partitions]
+    names = [(partition.topic, partition.topic_id, partition.partition) for partition in partitions]
     rank = np.empty(len(names) + 1, np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     order = np.lexsort((table["first_offset"], table["start_offset"], rank[table["partition"]]))
-    if wanted is not None:
-        order = order[wanted[table["partition"][order]]]
+    if selected is not None:
+        order = order[selected[table["partition"][order]]]
     for first in range(0, len(order), ROWS_AT_ONCE):
-        yield taken(rows, order[first : first + ROWS_AT_ONCE])
+        yield rows_at(rows, order[first : first + ROWS_AT_ONCE])
 
 
-def ids_of(rows: Rows) -> list[str]:
+def ids_of(rows: SegmentRows) -> list[str]:
     """The segments' ids as texts."""
     padded = np.zeros((len(rows), 9), ">u2")
     for column, name in ((0, "id_high"), (4, "id_low")):
@@ -251,7 +251,7 @@ def ids_of(rows: Rows) -> list[str]:
     return [text[at : at + _ID_CHARACTERS] for at in range(0, len(text), _PADDED)]
 
 
-def epochs_of(rows: Rows) -> list[list[list[int]]]:
+def epochs_of(rows: SegmentRows) -> list[list[list[int]]]:
     """The leader epochs of each row: epoch and first offset."""
     counts = rows.table["epochs_count"].astype(np.int64)
     epochs, offsets = read_epochs(rows.pool, rows.table["epochs_at"], counts)
@@ -260,14 +260,14 @@ def epochs_of(rows: Rows) -> list[list[list[int]]]:
     return [pairs[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
 
 
-def custom_of(rows: Rows) -> list[bytes | None]:
+def custom_of(rows: SegmentRows) -> list[bytes | None]:
     """The custom metadata of each row."""
     starts, sizes, pool = rows.table["custom_at"].tolist(), rows.table["custom_length"].tolist(), rows.pool
     pairs = zip(starts, sizes, strict=True)
     return [pool[start : start + size].tobytes() if size >= 0 else None for start, size in pairs]
 
 
-def segments_of(rows: Rows, partitions: Sequence[TopicIdPartition]) -> Iterator[RemoteSegment]:
+def segments_of(rows: SegmentRows, partitions: Sequence[TopicIdPartition]) -> Iterator[RemoteSegment]:
     """Rows as values; columns become lists first, which is several times faster than single items."""
     columns: dict[str, list[Any]] = {name: rows.table[name].tolist() for name in rows.table.dtype.names or ()}
     ids, custom = ids_of(rows), custom_of(rows)

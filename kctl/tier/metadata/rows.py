@@ -21,7 +21,7 @@ from formats.tier.metadata_columns import read_metadata_columns
 from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
 from kctl.tier.metadata.fold import Fold
 from kctl.tier.metadata.log import Say, ValueChunk
-from kctl.tier.metadata.remote_segments import RemoteSegment, Rows, custom_of, epochs_of, ids_of
+from kctl.tier.metadata.remote_segments import RemoteSegment, SegmentRows, custom_of, epochs_of, ids_of
 
 Row = dict[str, object]
 _STATES = {
@@ -34,29 +34,29 @@ STATE_NAMES = [state.name for state in SegmentState]
 AS_IT_IS = ("start_offset", "end_offset", "size_in_bytes", "max_timestamp", "event_timestamp", "broker_id")
 
 
-def custom_metadata(held: bytes | None) -> Row:
+def custom_metadata(data: bytes | None) -> Row:
     """The two keys of custom metadata: text where it is UTF-8, else base64."""
-    if held is None:
+    if data is None:
         return {}
     try:
-        return {"custom_metadata": held.decode()}
+        return {"custom_metadata": data.decode()}
     except UnicodeDecodeError:
-        return {"custom_metadata_base64": base64.b64encode(held).decode()}
+        return {"custom_metadata_base64": base64.b64encode(data).decode()}
 
 
 def segment_row(
     segment: RemoteSegment, newest: int | None = None, deletion: PartitionDelete | None = None
 ) -> Row:
     """The row of a segment; ages are counted from `newest` (ms)."""
-    one = segment.metadata
+    metadata = segment.metadata
     return REMOTE_SEGMENT(
-        **one.topic_id_partition._asdict(),
-        remote_log_segment_id=one.remote_log_segment_id,
-        state=one.state.name,
-        segment_leader_epochs=[list(entry) for entry in one.segment_leader_epochs],
-        **{name: getattr(one, name) for name in AS_IT_IS},
-        **custom_metadata(one.custom_metadata),
-        age_ms=None if newest is None else newest - one.event_timestamp,
+        **metadata.topic_id_partition._asdict(),
+        remote_log_segment_id=metadata.remote_log_segment_id,
+        state=metadata.state.name,
+        segment_leader_epochs=[list(entry) for entry in metadata.segment_leader_epochs],
+        **{name: getattr(metadata, name) for name in AS_IT_IS},
+        **custom_metadata(metadata.custom_metadata),
+        age_ms=None if newest is None else newest - metadata.event_timestamp,
         deletion_state=deletion.state.name if deletion else None,
         metadata_partition=segment.metadata_partition,
         metadata_offset=segment.last_offset if segment.last_offset >= 0 else None,
@@ -64,7 +64,7 @@ def segment_row(
 
 
 def segment_rows(
-    fold: Fold, totals: Totals, topic: str | None = None, partition: int | None = None
+    fold: Fold, totals: SegmentTotals, topic: str | None = None, partition: int | None = None
 ) -> Iterator[Row]:
     """The rows of all segments, or of those of a topic or partition number, counted in `totals`."""
     for columns in _columns(fold, totals, topic, partition):
@@ -73,7 +73,7 @@ def segment_rows(
 
 def segment_lines(
     fold: Fold,
-    totals: Totals,
+    totals: SegmentTotals,
     encode: Callable[[Any], bytes],
     topic: str | None = None,
     partition: int | None = None,
@@ -84,23 +84,24 @@ def segment_lines(
 
 
 def _columns(
-    fold: Fold, totals: Totals, topic: str | None, partition: int | None
+    fold: Fold, totals: SegmentTotals, topic: str | None, partition: int | None
 ) -> Iterator[dict[str, Sequence[object]]]:
     """The columns of rows, some thousand at a time."""
-    wanted = np.array(
-        [topic in (None, p.topic) and partition in (None, p.partition) for p in fold.partitions], np.bool_
+    selected = np.array(
+        [topic in (None, place.topic) and partition in (None, place.partition) for place in fold.partitions],
+        np.bool_,
     )
-    deletions = [fold.deletions.get(where) for where in fold.partitions]
+    deletions = [fold.deletions.get(places) for places in fold.partitions]
     deletion_states = [deletion and deletion.state.name for deletion in deletions]
-    for rows in fold.runs(wanted):
+    for rows in fold.runs(selected):
         table = rows.table
         totals.add(rows, fold.partitions)
         codes = table["partition"].tolist()
-        where = [fold.partitions[code] for code in codes]
+        places = [fold.partitions[code] for code in codes]
         yield {
-            "topic_id": [one.topic_id for one in where],
-            "topic": [one.topic for one in where],
-            "partition": [one.partition for one in where],
+            "topic_id": [place.topic_id for place in places],
+            "topic": [place.topic for place in places],
+            "partition": [place.partition for place in places],
             "remote_log_segment_id": ids_of(rows),
             "state": [STATE_NAMES[state] for state in table["state"].tolist()],
             "segment_leader_epochs": epochs_of(rows),
@@ -113,13 +114,13 @@ def _columns(
         }
 
 
-def _spelt(rows: Rows) -> dict[str, list[object]]:
+def _spelt(rows: SegmentRows) -> dict[str, list[object]]:
     """The two columns of custom metadata; none where no row has any."""
     if (rows.table["custom_length"] < 0).all():
         return {}
-    spelt = [custom_metadata(held) for held in custom_of(rows)]
+    spelt = [custom_metadata(data) for data in custom_of(rows)]
     names = ("custom_metadata", "custom_metadata_base64")
-    return {name: [one.get(name) for one in spelt] for name in names}
+    return {name: [keys.get(name) for keys in spelt] for name in names}
 
 
 def _known(column: NDArray[Any]) -> list[int | None]:
@@ -135,7 +136,7 @@ def _known(column: NDArray[Any]) -> list[int | None]:
 def record_row(metadata_partition: int | None, offset: int, record: RemoteLogMetadata) -> Row:
     """The row of a metadata record."""
     fields = record._asdict()
-    where, held = fields.pop("topic_id_partition", None), fields.pop("custom_metadata", None)
+    where, custom = fields.pop("topic_id_partition", None), fields.pop("custom_metadata", None)
     epochs = fields.pop("segment_leader_epochs", None)
     return METADATA_RECORD(
         metadata_partition=metadata_partition,
@@ -143,7 +144,7 @@ def record_row(metadata_partition: int | None, offset: int, record: RemoteLogMet
         type=TYPE_NAMES[type(record)],
         **(where._asdict() if where else {}),
         **{**fields, "state": record.state.name, "layout": str(record.layout)},
-        **custom_metadata(held),
+        **custom_metadata(custom),
         **({} if epochs is None else {"segment_leader_epochs": [list(entry) for entry in epochs]}),
     )
 
@@ -163,30 +164,30 @@ def lines_of_chunk(chunk: ValueChunk, say: Say) -> Iterator[bytes]:
         yield printed.lines(read, part.metadata_partition, part.offsets, partial(part.records, say))
 
 
-class Totals:
+class SegmentTotals:
     """Sums a topic id and of all, segment by segment."""
 
     def __init__(self) -> None:
         self._sums: dict[TopicIdPartition, dict[SegmentState, list[int]]] = {}
 
-    def add(self, rows: Rows, partitions: Sequence[TopicIdPartition]) -> None:
+    def add(self, rows: SegmentRows, partitions: Sequence[TopicIdPartition]) -> None:
         """Count all segments of rows."""
         table = rows.table
         pairs = table["partition"] * len(SegmentState) + table["state"]
         counts, sizes = np.bincount(pairs), np.bincount(pairs, table["size_in_bytes"].astype(np.float64))
         for pair in np.flatnonzero(counts).tolist():
             code, state = divmod(pair, len(SegmentState))
-            held = self._sums.setdefault(partitions[code], {}).setdefault(SegmentState(state), [0, 0])
-            held[0] += int(counts[pair])
-            held[1] += int(sizes[pair])
+            sums = self._sums.setdefault(partitions[code], {}).setdefault(SegmentState(state), [0, 0])
+            sums[0] += int(counts[pair])
+            sums[1] += int(sizes[pair])
 
     def rows(self) -> Iterator[Row]:
         """A row a topic id, then one of all."""
         topics: dict[tuple[str, str], list[dict[SegmentState, list[int]]]] = {}
         for where, sums in self._sums.items():
             topics.setdefault((where.topic, where.topic_id), []).append(sums)
-        for (topic, topic_id), held in sorted(topics.items()):
-            yield _total(topic, topic_id, held)
+        for (topic, topic_id), partitions in sorted(topics.items()):
+            yield _total(topic, topic_id, partitions)
         yield _total(None, None, list(self._sums.values()))
 
 

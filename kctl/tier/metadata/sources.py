@@ -46,7 +46,7 @@ LINE = b"partition: "
 POLL_SECONDS = 0.5
 
 
-class Opened(Struct):
+class OpenedMetadata(Struct):
     """A metadata log, and the paths that could not be opened."""
 
     log: MetadataLog
@@ -65,18 +65,18 @@ def open_sources(
     say: Say,
     standard_input: Callable[[], bytes] = bytes,
     arriving: Mapping[Path, Arriving] | None = None,
-) -> Opened:
+) -> OpenedMetadata:
     """The metadata log below the paths, of which `-` stands for standard input.
 
     `arriving` gives the segments of folders of a running cluster.
     """
     from kctl.evidence.discover import discover
 
-    opened = Opened(MetadataLog(say=say))
+    opened = OpenedMetadata(MetadataLog(say=say))
     folders = [path for path in paths if path != "-"]
     if folders:
         evidence = discover(folders).with_arriving(arriving or {})
-        opened = Opened(find_metadata(evidence, say), list(evidence.failures))
+        opened = OpenedMetadata(find_metadata(evidence, say), list(evidence.failures))
         if not opened.log.replicas and not opened.failures:
             what = f"no segment of {METADATA_TOPIC} below {', '.join(map(str, folders))}"
             opened.failures.append(KctlError(what, "name a log directory, a partition folder or a segment"))
@@ -100,7 +100,7 @@ def chunks_of_stream(data: bytes, say_: Say) -> Iterator[ValueChunk]:
 
 def _lines(data: bytes, say_: Say) -> Iterator[ValueChunk]:
     """Formatter's lines; what is no event is a finding and the rest goes on."""
-    held: dict[int | None, list[tuple[int, bytes | None]]] = {}
+    rows_by_partition: dict[int | None, list[tuple[int, bytes | None]]] = {}
     for number, line in enumerate(data.decode("utf-8", "surrogateescape").splitlines(), 1):
         if not line.strip():
             continue
@@ -110,8 +110,8 @@ def _lines(data: bytes, say_: Say) -> Iterator[ValueChunk]:
             say_(say.METADATA_RECORD_BAD.at(Place(position=number), reason=f"line {number}: {error.what}"))
             continue
         value = write_remote_log_metadata(record)
-        held.setdefault(partition, []).append((-1 if offset is None else offset, value))
-    for partition, rows in held.items():
+        rows_by_partition.setdefault(partition, []).append((-1 if offset is None else offset, value))
+    for partition, rows in rows_by_partition.items():
         yield chunk_of(partition, rows)
 
 
@@ -174,7 +174,7 @@ def followed(log: MetadataLog, until_idle: float | None = None) -> Iterator[Valu
     """
     tails = [
         _Tail(number, replicas[0])
-        for number, replicas in sorted(log.replicas.items(), key=lambda i: i[0] or 0)
+        for number, replicas in sorted(log.replicas.items(), key=lambda item: item[0] or 0)
     ]
     quiet_since = time.monotonic()
     while True:

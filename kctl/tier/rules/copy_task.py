@@ -19,7 +19,7 @@ class HighestCopied(NamedTuple):
     leader_epoch: int | None
 
 
-class Copy(NamedTuple):
+class SegmentCopy(NamedTuple):
     """A local segment to copy: its offsets, and the epochs that metadata and object would carry."""
 
     start_offset: int
@@ -33,7 +33,7 @@ class CopyPlan(NamedTuple):
 
     highest_copied: HighestCopied
     from_offset: int
-    copies: tuple[Copy, ...]
+    copies: tuple[SegmentCopy, ...]
 
 
 def highest_copied_offset(
@@ -79,7 +79,9 @@ def copy_plan(
     if last_stable_offset <= 0 or highest.offset >= last_stable_offset:
         return CopyPlan(highest, from_offset, ())
     copies = tuple(
-        Copy(start, end, entries_in_range(entries, start, end + 1), entries_in_range(entries, -1, end + 1))
+        SegmentCopy(
+            start, end, entries_in_range(entries, start, end + 1), entries_in_range(entries, -1, end + 1)
+        )
         for start, end in copy_candidates(base_offsets, from_offset, last_stable_offset)
     )
     return CopyPlan(highest, from_offset, copies)

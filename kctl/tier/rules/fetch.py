@@ -18,7 +18,7 @@ class Sender(enum.StrEnum):
     FOLLOWER = "follower"
 
 
-class Answer(enum.StrEnum):
+class FetchAnswer(enum.StrEnum):
     """How the leader serves a fetch offset."""
 
     READ_LOCAL = "read_local"
@@ -36,7 +36,7 @@ class RemoteRead(NamedTuple):
     @property
     def error(self) -> str | None:
         """What the consumer gets where no segment serves the offset."""
-        return None if self.segment else str(Answer.OUT_OF_RANGE)
+        return None if self.segment else str(FetchAnswer.OUT_OF_RANGE)
 
 
 def offset_answer(
@@ -46,13 +46,13 @@ def offset_answer(
     local_log_start_offset: int,
     sender: Sender,
     log_end_offset: int | None = None,
-) -> Answer:
+) -> FetchAnswer:
     """What a leader does with a fetch from this offset."""
     if fetch_offset < log_start_offset or (log_end_offset is not None and fetch_offset > log_end_offset):
-        return Answer.OUT_OF_RANGE
+        return FetchAnswer.OUT_OF_RANGE
     if fetch_offset >= local_log_start_offset:
-        return Answer.READ_LOCAL
-    return Answer.REMOTE_READ if sender is Sender.CONSUMER else Answer.MOVED_TO_TIERED_STORAGE
+        return FetchAnswer.READ_LOCAL
+    return FetchAnswer.REMOTE_READ if sender is Sender.CONSUMER else FetchAnswer.MOVED_TO_TIERED_STORAGE
 
 
 def remote_read(cache: MetadataCache, leader_epochs: Entries, offset: int) -> RemoteRead:

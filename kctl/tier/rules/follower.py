@@ -14,7 +14,7 @@ from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.values import Struct
 from kctl.replication.epochs import Entries, EpochEnd, end_offset_for, epoch_for_offset, truncate_from_end
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
-from kctl.tier.rules.fetch import Answer, Sender, offset_answer
+from kctl.tier.rules.fetch import FetchAnswer, Sender, offset_answer
 from kctl.tier.rules.lineage import outside_lineage
 
 
@@ -53,7 +53,7 @@ class FollowerPlan(Struct, frozen=True):
 
     truncate_to: int | None  # None: nothing is cut
     fetch_offset: int
-    answer: Answer
+    answer: FetchAnswer
     built: BuiltState | None
     scenarios: tuple[int, ...]  # of KIP-405; 3 and 4 differ only by whether the election was unclean
 
@@ -65,10 +65,10 @@ def target_epoch(leader: ReplicaView) -> TargetEpoch:
     if epoch == 0:
         return TargetEpoch(local, 0, None, None, 0, local - 1)
     answer = end_offset_for(leader.entries, leader.log_end_offset, epoch - 1)
-    wanted = (
+    leader_epoch = (
         answer.leader_epoch if answer.end_offset > local - 1 and answer.leader_epoch is not None else epoch
     )
-    return TargetEpoch(local, epoch, epoch - 1, answer, wanted, local - 1)
+    return TargetEpoch(local, epoch, epoch - 1, answer, leader_epoch, local - 1)
 
 
 def build_state(
@@ -113,12 +113,14 @@ def follow(
     end = common_end(leader, follower.entries, follower.log_end_offset)
     offset = end
     answer = _ask(leader, offset)
-    if answer is Answer.OUT_OF_RANGE:
+    if answer is FetchAnswer.OUT_OF_RANGE:
         # Below the leader's start it begins anew there; above its end it is cut to the end.
         offset = leader.log_start_offset if offset < leader.log_start_offset else leader.log_end_offset
         answer = _ask(leader, offset)
     built = (
-        build_state(leader, cache, leader_epoch_index) if answer is Answer.MOVED_TO_TIERED_STORAGE else None
+        build_state(leader, cache, leader_epoch_index)
+        if answer is FetchAnswer.MOVED_TO_TIERED_STORAGE
+        else None
     )
     return FollowerPlan(
         end if end < follower.log_end_offset else None,
@@ -129,7 +131,7 @@ def follow(
     )
 
 
-def _ask(leader: ReplicaView, offset: int) -> Answer:
+def _ask(leader: ReplicaView, offset: int) -> FetchAnswer:
     return offset_answer(
         offset,
         log_start_offset=leader.log_start_offset,
@@ -144,8 +146,16 @@ def _scenarios(
 ) -> tuple[int, ...]:
     known = {epoch for epoch, _ in leader.entries}
     first = min(known, default=0)
-    outside = [s for s in cache.all_listed() if outside_lineage(s, leader.entries, leader.log_end_offset)]
-    if any(epoch >= first and epoch not in known for s in outside for epoch, _ in s.segment_leader_epochs):
+    outside = [
+        segment
+        for segment in cache.all_listed()
+        if outside_lineage(segment, leader.entries, leader.log_end_offset)
+    ]
+    if any(
+        epoch >= first and epoch not in known
+        for segment in outside
+        for epoch, _ in segment.segment_leader_epochs
+    ):
         return (5,)
     if end < follower.log_end_offset:
         return (3, 4)

@@ -13,35 +13,35 @@ from kctl.replication.epochs import Entries, entries_in_range
 from kctl.rows.remote import FOLLOWER
 from kctl.tier.audit.inventory import take_inventory
 from kctl.tier.audit.metadata_checks import effective_log_start
-from kctl.tier.rules.fetch import Answer
+from kctl.tier.rules.fetch import FetchAnswer
 from kctl.tier.rules.follower import FollowerPlan, ReplicaView, follow
 from kctl.tier.rules.leader_tasks import copies
 from kctl.tier.rules.lookup import object_keys
-from kctl.tier.rules.partition_facts import Subject
+from kctl.tier.rules.partition_facts import TieredPartition
 from kctl.tier.stores import Store
 
 Row = dict[str, object]
 EpochIndex = Callable[[SegmentMetadata], Entries | None]
 NOTHING = ReplicaView((), 0, 0, 0)
 WORDS = {
-    Answer.READ_LOCAL: "the leader has the offset locally: it fetches as always",
-    Answer.OUT_OF_RANGE: "the leader has not the offset at all",
+    FetchAnswer.READ_LOCAL: "the leader has the offset locally: it fetches as always",
+    FetchAnswer.OUT_OF_RANGE: "the leader has not the offset at all",
 }
 
 
-def epoch_index(subject: Subject, store: Store | None, layout: Layout | None) -> EpochIndex:
+def epoch_index(partition: TieredPartition, store: Store | None, layout: Layout | None) -> EpochIndex:
     """How to read the leader epochs stored with a segment: from the tier, else as the leader's history implies."""
-    log = subject.local.leader if subject.local else None
+    log = partition.local.leader if partition.local else None
     inventory = take_inventory(store.objects(lambda finding: None), layout) if store else None
 
     def read(segment: SegmentMetadata) -> Entries | None:
         if store is None or inventory is None:
             return entries_in_range(log.epochs, -1, segment.end_offset + 1) if log else None
-        held = inventory.of(segment.topic_id_partition.topic_id, segment.remote_log_segment_id)
-        if ObjectKind.LEADER_EPOCHS not in held.held:
+        objects = inventory.of(segment.topic_id_partition.topic_id, segment.remote_log_segment_id)
+        if ObjectKind.LEADER_EPOCHS not in objects.by_kind:
             return None
         try:
-            source = store.open(held.held[ObjectKind.LEADER_EPOCHS][1].key)
+            source = store.open(objects.by_kind[ObjectKind.LEADER_EPOCHS][1].key)
             try:
                 text = source.read_at(0, source.size).decode("utf-8", "replace")
             finally:
@@ -53,20 +53,20 @@ def epoch_index(subject: Subject, store: Store | None, layout: Layout | None) ->
     return read
 
 
-def _view(subject: Subject, broker: int) -> ReplicaView | None:
-    replicas = subject.local.replicas if subject.local else {}
+def _view(partition: TieredPartition, broker: int) -> ReplicaView | None:
+    replicas = partition.local.replicas if partition.local else {}
     return replicas[broker].view() if broker in replicas else None
 
 
-def as_leader_row(subject: Subject, broker: int) -> Row:
+def as_leader_row(partition: TieredPartition, broker: int) -> Row:
     """What the replica does when it becomes leader: where the log starts, and what it copies first."""
-    log = subject.local.replicas.get(broker) if subject.local else None
+    log = partition.local.replicas.get(broker) if partition.local else None
     if log is None:
         raise KctlError(
-            f"broker {broker} has no replica of {_name(subject)} in the evidence", "it cannot lead"
+            f"broker {broker} has no replica of {_name(partition)} in the evidence", "it cannot lead"
         )
-    start = effective_log_start(subject.tier, log)
-    plan = copies(subject, log, start)
+    start = effective_log_start(partition.tier, log)
+    plan = copies(partition, log, start)
     first = plan.copies[0] if plan.copies else None
     what = (
         f"it copies its segment [{first.start_offset}, {first.end_offset + 1}) first"
@@ -75,7 +75,7 @@ def as_leader_row(subject: Subject, broker: int) -> Row:
     )
     clamped = plan.highest_copied.offset
     return _row(
-        subject,
+        partition,
         broker,
         role="leader",
         log_end_offset=log.log_end_offset,
@@ -87,26 +87,26 @@ def as_leader_row(subject: Subject, broker: int) -> Row:
     )
 
 
-def follower_row(subject: Subject, broker: int, index: EpochIndex, layout: Layout | None) -> Row:
+def follower_row(partition: TieredPartition, broker: int, index: EpochIndex, layout: Layout | None) -> Row:
     """What the replica does under the present leader; a broker without a replica starts from nothing."""
-    leader = subject.local.leader if subject.local else None
+    leader = partition.local.leader if partition.local else None
     if leader is None:
         raise KctlError(
-            f"no log of {_name(subject)} is in the evidence", "name the leader's log directory too"
+            f"no log of {_name(partition)} is in the evidence", "name the leader's log directory too"
         )
     if leader.broker_id == broker:
-        return as_leader_row(subject, broker)
-    own = _view(subject, broker) or NOTHING
-    start = effective_log_start(subject.tier, leader)
+        return as_leader_row(partition, broker)
+    own = _view(partition, broker) or NOTHING
+    start = effective_log_start(partition.tier, leader)
     view = ReplicaView(leader.epochs, start, max(start, leader.first_base_offset), leader.log_end_offset)
-    plan = follow(view, own, subject.tier.cache, index)
+    plan = follow(view, own, partition.tier.cache, index)
     built = plan.built
     segment = built.segment if built else None
     snapshot = ObjectKind.PRODUCER_SNAPSHOT
     chosen = layout or LOCAL_TIERED_STORAGE
     keys = dict(zip(chosen.suffixes.values(), object_keys(segment, chosen), strict=True)) if segment else {}
     return _row(
-        subject,
+        partition,
         broker,
         role="follower",
         leader=leader.broker_id,
@@ -142,12 +142,12 @@ def _reason(plan: FollowerPlan) -> str:
     return f"{cut}the leader has only newer offsets locally: state from the segment with {target}, then local from {built.start_offset}"
 
 
-def _name(subject: Subject) -> str:
-    return f"{subject.tier.where.topic}-{subject.tier.where.partition}"
+def _name(partition: TieredPartition) -> str:
+    return f"{partition.tier.where.topic}-{partition.tier.where.partition}"
 
 
-def _row(subject: Subject, broker: int, **values: object) -> Row:
-    where = subject.tier.where
+def _row(partition: TieredPartition, broker: int, **values: object) -> Row:
+    where = partition.tier.where
     return FOLLOWER(
         **{"scenarios": [], **values}, topic=where.topic, partition=where.partition, broker_id=broker
     )

@@ -15,16 +15,16 @@ from kctl.scan.options import Level
 from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limits
 from kctl.tier.rules.copy_task import CopyPlan, copy_plan
 from kctl.tier.rules.local_logs import LocalLog, totals_of
-from kctl.tier.rules.partition_facts import Subject
-from kctl.tier.rules.retention import Expiration, Why, expire
+from kctl.tier.rules.partition_facts import TieredPartition
+from kctl.tier.rules.retention import DeletionRule, Expiration, expire
 
 Row = dict[str, object]
 AS_RETENTION = -2  # local.retention.*: the same as retention.*
 REASONS = {
-    Why.LOG_START_OFFSET: "it ends before the log start offset",
-    Why.RETENTION_TIME: "its newest record is older than retention.ms",
-    Why.RETENTION_SIZE: "the log is larger than retention.bytes",
-    Why.UNREFERENCED_EPOCH: "all its epochs are older than the leader's first",
+    DeletionRule.LOG_START_OFFSET: "it ends before the log start offset",
+    DeletionRule.RETENTION_TIME: "its newest record is older than retention.ms",
+    DeletionRule.RETENTION_SIZE: "the log is larger than retention.bytes",
+    DeletionRule.UNREFERENCED_EPOCH: "all its epochs are older than the leader's first",
 }
 
 
@@ -37,11 +37,13 @@ class LocalDeletion(Struct, frozen=True):
     reason: str
 
 
-def copies(subject: Subject, log: LocalLog, start: int) -> CopyPlan:
+def copies(partition: TieredPartition, log: LocalLog, start: int) -> CopyPlan:
     """What this log's leader copies next; nothing where the topic's copying is disabled."""
     bases = [segment.base_offset for segment in log.segments]
-    stable = 0 if subject.config.get("remote.log.copy.disable") == "true" else log.last_stable_offset
-    return copy_plan(log.epochs, log.log_end_offset, subject.tier.cache.highest_offset, bases, stable, start)
+    stable = 0 if partition.config.get("remote.log.copy.disable") == "true" else log.last_stable_offset
+    return copy_plan(
+        log.epochs, log.log_end_offset, partition.tier.cache.highest_offset, bases, stable, start
+    )
 
 
 def local_limit(config: Mapping[str, str], what: str) -> int | None:
@@ -80,22 +82,22 @@ def newest_timestamp(segment: Segment) -> int:
     return -1 if totals is None else totals.max_timestamp
 
 
-def plan_rows(subject: Subject, now: int | None) -> Iterator[Row]:
+def plan_rows(partition: TieredPartition, now: int | None) -> Iterator[Row]:
     """A row about the partition, then a row a step."""
-    log = subject.local.leader if subject.local else None
-    if log is None or subject.local is None:
+    log = partition.local.leader if partition.local else None
+    if log is None or partition.local is None:
         return
-    tier, where, config = subject.tier, subject.tier.where, subject.config
-    at = subject.newest if now is None else now
+    tier, where, config = partition.tier, partition.tier.where, partition.config
+    at = partition.newest if now is None else now
     start = effective_log_start(tier, log)
-    plan = copies(subject, log, start)
+    plan = copies(partition, log, start)
     run = expire(tier.cache, leader_log(tier, log, start, config), at)
     yield PLAN_PARTITION(
         topic=where.topic,
         topic_id=where.topic_id,
         partition=where.partition,
         broker_id=log.broker_id,
-        how=subject.local.how,
+        how=partition.local.how,
         log_start_offset=start,
         local_log_start_offset=max(start, log.first_base_offset),
         log_end_offset=log.log_end_offset,
@@ -107,13 +109,13 @@ def plan_rows(subject: Subject, now: int | None) -> Iterator[Row]:
         local_retention_ms=local_limit(config, "ms"),
         local_retention_bytes=local_limit(config, "bytes"),
     )
-    yield from _steps(subject, log, plan, run, max(start, run.log_start_offset or 0), at)
+    yield from _steps(partition, log, plan, run, max(start, run.log_start_offset or 0), at)
 
 
 def _steps(
-    subject: Subject, log: LocalLog, plan: CopyPlan, run: Expiration, start: int, now: int
+    partition: TieredPartition, log: LocalLog, plan: CopyPlan, run: Expiration, start: int, now: int
 ) -> Iterator[Row]:
-    where = subject.tier.where
+    where = partition.tier.where
     sizes = {segment.base_offset: segment.log.size_in_bytes for segment in log.segments if segment.log}
     same = {"topic": where.topic, "partition": where.partition, "broker_id": log.broker_id}
     for copy in plan.copies:
@@ -127,7 +129,7 @@ def _steps(
             reason=f"it is rolled, ends below the last stable offset {log.last_stable_offset} and holds offsets"
             f" above {plan.highest_copied.offset}",
         )
-    for segment, why in run.deletions:
+    for segment, rule in run.deletions:
         yield PLAN_STEP(
             **same,
             action="delete_remote",
@@ -136,9 +138,9 @@ def _steps(
             size_in_bytes=segment.size_in_bytes,
             remote_log_segment_id=segment.remote_log_segment_id,
             segment_leader_epochs=[list(entry) for entry in segment.segment_leader_epochs],
-            reason=REASONS[why],
+            reason=REASONS[rule],
         )
-    for deletion in local_deletions(log, plan.highest_copied.offset, start, subject.config, now):
+    for deletion in local_deletions(log, plan.highest_copied.offset, start, partition.config, now):
         yield PLAN_STEP(
             **same,
             action="delete_local",

@@ -107,7 +107,7 @@ class LocalLog(Struct, dict=True):
         end = self.log_end_offset if high is None else min(high, self.log_end_offset)
         try:
             data = read_whole(self.copy.folder / f"{self.log_end_offset:020d}.snapshot")
-            open_since = [p.current_txn_first_offset for p in read_snapshot(data)]
+            open_since = [producer.current_txn_first_offset for producer in read_snapshot(data)]
         except (OSError, FormatError):
             return end
         return min([end, *(offset for offset in open_since if offset >= 0)])
@@ -124,14 +124,14 @@ class LocalPartition(Struct, dict=True):
 
     topic_partition: TopicPartition
     replicas: dict[int, LocalLog]
-    told_leader: int | None = None  # by the cluster's metadata; -1: none
-    told_by: str = "znodes"
+    named_leader: int | None = None  # by the cluster's metadata; -1: none
+    named_by: str = "znodes"
 
     @cached_property
     def leader(self) -> LocalLog | None:
         """The leader's log, or the one that stands for it."""
-        if self.told_leader in self.replicas:
-            return self.replicas[self.told_leader]
+        if self.named_leader in self.replicas:
+            return self.replicas[self.named_leader]
         return max(
             self.replicas.values(),
             key=lambda log: (log.epochs[-1][0] if log.epochs else -1, log.log_end_offset),
@@ -142,13 +142,15 @@ class LocalPartition(Struct, dict=True):
     def leader_is_absent(self) -> bool:
         """Whether the evidence names a leader whose log it does not hold."""
         return (
-            self.told_leader is not None and self.told_leader >= 0 and self.told_leader not in self.replicas
+            self.named_leader is not None
+            and self.named_leader >= 0
+            and self.named_leader not in self.replicas
         )
 
     @property
     def how(self) -> str:
         """Where the leader was read: in the cluster's metadata, or from the logs themselves."""
-        return self.told_by if self.told_leader in self.replicas else "logs"
+        return self.named_by if self.named_leader in self.replicas else "logs"
 
 
 class LocalLogs(Struct):
@@ -196,25 +198,27 @@ class LocalLogs(Struct):
 def read_local_logs(evidence: FoundEvidence) -> LocalLogs:
     """The local logs of the newest moment in the evidence."""
     moment = evidence.moments[-1] if evidence.moments else None
-    found = LocalLogs()
+    local_logs = LocalLogs()
     for where, by_moment in copies_of(evidence).items():
         copies = by_moment.get(moment, {}) if moment is not None else next(iter(by_moment.values()), {})
         if copies:
-            found.partitions[where] = LocalPartition(where, {b: LocalLog(c) for b, c in copies.items()})
+            local_logs.partitions[where] = LocalPartition(
+                where, {broker_id: LocalLog(copy) for broker_id, copy in copies.items()}
+            )
             ids = (copy.replica.topic_id for copy in copies.values())
-            topic_id = next((known for known in ids if known), None)
+            topic_id = next((topic_id for topic_id in ids if topic_id), None)
             if topic_id:
-                found.topic_ids.setdefault(where.topic, topic_id)
+                local_logs.topic_ids.setdefault(where.topic, topic_id)
     # What cannot be read is said by the commands that are about it.
     clusters = clusters_of(evidence, lambda error: None)
-    found.metadata = clusters.get(moment, clusters.get(None))
-    if found.metadata is None:
-        return found
-    if found.metadata.is_zookeeper and found.metadata.created:
-        found.topic_ids.clear()
-    found.topic_ids |= found.metadata.topic_ids
-    for where, partition in found.partitions.items():
-        if where in found.metadata.states:
-            partition.told_leader = found.metadata.states[where].leader
-            partition.told_by = "znodes" if found.metadata.is_zookeeper else "metadata"
-    return found
+    local_logs.metadata = clusters.get(moment, clusters.get(None))
+    if local_logs.metadata is None:
+        return local_logs
+    if local_logs.metadata.is_zookeeper and local_logs.metadata.created:
+        local_logs.topic_ids.clear()
+    local_logs.topic_ids |= local_logs.metadata.topic_ids
+    for where, partition in local_logs.partitions.items():
+        if where in local_logs.metadata.states:
+            partition.named_leader = local_logs.metadata.states[where].leader
+            partition.named_by = "znodes" if local_logs.metadata.is_zookeeper else "metadata"
+    return local_logs

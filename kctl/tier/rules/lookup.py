@@ -9,7 +9,7 @@ from kctl.rows.remote import LOOKUP
 from kctl.tier.audit.metadata_checks import effective_log_start
 from kctl.tier.metadata.partition_tier import PartitionTier
 from kctl.tier.metadata.remote_log_metadata_cache import FINISHED, epoch_end
-from kctl.tier.rules.partition_facts import Subject
+from kctl.tier.rules.partition_facts import TieredPartition
 
 Row = dict[str, object]
 
@@ -30,27 +30,27 @@ def object_keys(segment: SegmentMetadata, layout: Layout, prefix: str = "") -> l
     return [layout.format(name, kind) for kind in layout.suffixes.values()]
 
 
-def lookup(subject: Subject, offset: int, epoch: int | None, layout: Layout) -> Row:
+def lookup(partition: TieredPartition, offset: int, epoch: int | None, layout: Layout) -> Row:
     """The row that says what a consumer at this offset gets. Without an epoch the leader's history gives it."""
-    tier, log = subject.tier, subject.local.leader if subject.local else None
+    tier, log = partition.tier, partition.local.leader if partition.local else None
     entries: Entries = log.epochs if log else ()
     owner = epoch if epoch is not None else epoch_for_offset(entries, offset)
     if owner is None and not entries:
         owner = _only_epoch(tier, offset)
-    found = None if owner is None else tier.cache.segment_for(owner, offset)
-    served, reason = "remote" if found else "none", ""
-    if found is not None:
+    segment = None if owner is None else tier.cache.segment_for(owner, offset)
+    served, reason = "remote" if segment else "none", ""
+    if segment is not None:
         reason = f"of epoch {owner}'s segments it has the greatest start at or below the offset"
     if log is not None and epoch is None:
         start = effective_log_start(tier, log)
         if offset < start:
-            served, found, reason = "none", None, f"the log starts at {start}"
+            served, segment, reason = "none", None, f"the log starts at {start}"
         elif offset >= log.log_end_offset:
-            served, found, reason = "none", None, f"the log ends at {log.log_end_offset}"
+            served, segment, reason = "none", None, f"the log ends at {log.log_end_offset}"
         elif offset >= log.first_base_offset:
             served = "local"
             reason = f"the leader's local log (broker {log.broker_id}) begins at {log.first_base_offset}"
-            reason += ", and the tier has it too" if found else ""
+            reason += ", and the tier has it too" if segment else ""
     if not reason:
         reason = _why_none(tier, owner, offset)
     return LOOKUP(
@@ -60,11 +60,11 @@ def lookup(subject: Subject, offset: int, epoch: int | None, layout: Layout) -> 
         offset=offset,
         leader_epoch=owner,
         served_from=served,
-        remote_log_segment_id=found.remote_log_segment_id if found else None,
-        start_offset=found.start_offset if found else None,
-        end_offset=found.end_offset if found else None,
-        size_in_bytes=found.size_in_bytes if found else None,
-        objects=object_keys(found, layout) if found else [],
+        remote_log_segment_id=segment.remote_log_segment_id if segment else None,
+        start_offset=segment.start_offset if segment else None,
+        end_offset=segment.end_offset if segment else None,
+        size_in_bytes=segment.size_in_bytes if segment else None,
+        objects=object_keys(segment, layout) if segment else [],
         reason=reason,
     )
 
@@ -88,7 +88,7 @@ def _why_none(tier: PartitionTier, epoch: int | None, offset: int) -> str:
             for e, start in segment.metadata.segment_leader_epochs
         )
     ]
-    finished = [one for one in holding if one.state is FINISHED]
+    finished = [segment for segment in holding if segment.state is FINISHED]
     if finished:
         hidden = finished[0].remote_log_segment_id
         return (
@@ -103,6 +103,8 @@ def _why_none(tier: PartitionTier, epoch: int | None, offset: int) -> str:
         if segment.metadata.start_offset <= offset <= segment.metadata.end_offset
     ]
     if elsewhere:
-        others = sorted({e for one in elsewhere for e, _ in one.segment_leader_epochs})
-        return f"no segment of epoch {epoch} holds it; segments of epochs {', '.join(map(str, others))} do"
+        other_epochs = sorted({e for segment in elsewhere for e, _ in segment.segment_leader_epochs})
+        return (
+            f"no segment of epoch {epoch} holds it; segments of epochs {', '.join(map(str, other_epochs))} do"
+        )
     return f"no segment of epoch {epoch} holds it"

@@ -8,14 +8,14 @@ from formats.values import Struct
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
 from kctl.model import TopicPartition
-from kctl.tier.metadata.asking import NOW, AsOf
 from kctl.tier.metadata.fold import folded
 from kctl.tier.metadata.log import Say, find_metadata
 from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
+from kctl.tier.metadata.selection import NOW, AsOf
 from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
 
 
-class Subject(Struct, frozen=True):
+class TieredPartition(Struct, frozen=True):
     """A partition: the tier of the topic that exists now (else of the newest id), and its local logs."""
 
     tier: PartitionTier
@@ -24,7 +24,7 @@ class Subject(Struct, frozen=True):
     newest: int  # ms, of the evidence
 
 
-def subjects(evidence: FoundEvidence, say: Say, as_of: AsOf = NOW) -> Iterator[Subject]:
+def tiered_partitions(evidence: FoundEvidence, say: Say, as_of: AsOf = NOW) -> Iterator[TieredPartition]:
     """Every tiered partition, by topic and number."""
     fold = folded(find_metadata(evidence, say).chunks(), say, as_of, keep_deleted=True)
     local = read_local_logs(evidence)
@@ -34,29 +34,31 @@ def subjects(evidence: FoundEvidence, say: Say, as_of: AsOf = NOW) -> Iterator[S
     newest = as_of.time if as_of.time is not None else max(fold.newest, local.newest)
     for name, tiers in by_name.items():
         chosen = _current(tiers, local)
-        here = (
+        local_partition = (
             local.partitions.get(name)
             if local.topic_ids.get(name.topic) in (None, chosen.where.topic_id)
             else None
         )
-        yield Subject(chosen, here, local.config(name.topic), newest)
+        yield TieredPartition(chosen, local_partition, local.config(name.topic), newest)
 
 
 def _current(tiers: list[PartitionTier], local: LocalLogs) -> PartitionTier:
     known = local.topic_ids.get(tiers[0].where.topic)
-    found = [tier for tier in tiers if tier.where.topic_id == known]
+    existing = [tier for tier in tiers if tier.where.topic_id == known]
     newest = max(
         tiers,
         key=lambda tier: max((segment.metadata.event_timestamp for segment in tier.segments), default=-1),
     )
-    return found[0] if found else newest
+    return existing[0] if existing else newest
 
 
-def subject_of(evidence: FoundEvidence, say: Say, topic: str, partition: int, as_of: AsOf = NOW) -> Subject:
+def tiered_partition(
+    evidence: FoundEvidence, say: Say, topic: str, partition: int, as_of: AsOf = NOW
+) -> TieredPartition:
     """One partition; `KctlError` where no metadata record names it."""
-    for subject in subjects(evidence, say, as_of):
-        if (subject.tier.where.topic, subject.tier.where.partition) == (topic, partition):
-            return subject
+    for candidate in tiered_partitions(evidence, say, as_of):
+        if (candidate.tier.where.topic, candidate.tier.where.partition) == (topic, partition):
+            return candidate
     raise KctlError(
         f"no metadata record names {topic}-{partition}",
         "is it tiered, and is the partition of __remote_log_metadata that holds it in the evidence?",

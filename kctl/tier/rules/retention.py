@@ -21,7 +21,7 @@ from kctl.tier.rules.lineage import outside_lineage, without_empty_epochs
 COUNTED = (SegmentState.COPY_SEGMENT_FINISHED, SegmentState.DELETE_SEGMENT_STARTED)
 
 
-class Why(enum.StrEnum):
+class DeletionRule(enum.StrEnum):
     """The rule that deletes a segment."""
 
     LOG_START_OFFSET = "log_start_offset"
@@ -30,11 +30,11 @@ class Why(enum.StrEnum):
     UNREFERENCED_EPOCH = "leader_epoch_cache_truncation"
 
 
-class Deletion(NamedTuple):
+class RemoteDeletion(NamedTuple):
     """A segment to delete."""
 
     segment: SegmentMetadata
-    why: Why
+    rule: DeletionRule
 
 
 class LeaderLog(Struct, frozen=True):
@@ -51,13 +51,13 @@ class LeaderLog(Struct, frozen=True):
 class Expiration(Struct):
     """What one run of the task does."""
 
-    deletions: list[Deletion] = field(default_factory=list)
+    deletions: list[RemoteDeletion] = field(default_factory=list)
     log_start_offset: int | None = None  # moved to; None: stays
     breach: int = 0  # bytes above retention.bytes that stay
 
-    def _delete(self, segment: SegmentMetadata, why: Why) -> None:
-        self.deletions.append(Deletion(segment, why))
-        if why in (Why.RETENTION_TIME, Why.RETENTION_SIZE):
+    def _delete(self, segment: SegmentMetadata, rule: DeletionRule) -> None:
+        self.deletions.append(RemoteDeletion(segment, rule))
+        if rule in (DeletionRule.RETENTION_TIME, DeletionRule.RETENTION_SIZE):
             self.log_start_offset = max(self.log_start_offset or 0, segment.end_offset + 1)
 
 
@@ -68,13 +68,13 @@ def expire(cache: MetadataCache, log: LeaderLog, now: int) -> Expiration:
     if log.retention_bytes is not None and log.retention_bytes >= 0:
         run.breach = max(0, _size(cache, log, entries) + log.only_local_bytes - log.retention_bytes)
     chosen: set[str] = set()
-    for segment in (one for epoch, _ in entries for one in cache.listed(epoch)):
+    for segment in (segment for epoch, _ in entries for segment in cache.listed(epoch)):
         if segment.remote_log_segment_id in chosen:
             continue
-        why, goes_on = _judge(segment, log, entries, run, now)
-        if why:
+        rule, goes_on = _judge(segment, log, entries, run, now)
+        if rule:
             chosen.add(segment.remote_log_segment_id)
-            run._delete(segment, why)
+            run._delete(segment, rule)
         if not goes_on:
             break
     if log.entries:
@@ -84,16 +84,16 @@ def expire(cache: MetadataCache, log: LeaderLog, now: int) -> Expiration:
                 segment.remote_log_segment_id not in chosen
                 and segment.segment_leader_epochs[-1][0] < earliest
             ):
-                run._delete(segment, Why.UNREFERENCED_EPOCH)
+                run._delete(segment, DeletionRule.UNREFERENCED_EPOCH)
     return run
 
 
 def _judge(
     segment: SegmentMetadata, log: LeaderLog, entries: Entries, run: Expiration, now: int
-) -> tuple[Why | None, bool]:
+) -> tuple[DeletionRule | None, bool]:
     """The rule that deletes this segment, and whether the scan goes on behind it."""
     if segment.segment_leader_epochs[-1][0] <= entries[0][0] and segment.end_offset < log.log_start_offset:
-        return Why.LOG_START_OFFSET, True
+        return DeletionRule.LOG_START_OFFSET, True
     if outside_lineage(segment, log.entries, log.log_end_offset):
         return None, True
     if (
@@ -101,18 +101,20 @@ def _judge(
         and log.retention_ms >= 0
         and segment.max_timestamp <= now - log.retention_ms
     ):
-        return Why.RETENTION_TIME, True
+        return DeletionRule.RETENTION_TIME, True
     if 0 < run.breach >= segment.size_in_bytes:
         run.breach -= segment.size_in_bytes
-        return Why.RETENTION_SIZE, True
+        return DeletionRule.RETENTION_SIZE, True
     return None, False
 
 
 def _size(cache: MetadataCache, log: LeaderLog, entries: Entries) -> int:
     """Bytes of the remote segments that count against retention.bytes."""
-    listed = {one.remote_log_segment_id: one for epoch, _ in entries for one in cache.listed(epoch)}
+    listed = {
+        segment.remote_log_segment_id: segment for epoch, _ in entries for segment in cache.listed(epoch)
+    }
     return sum(
-        one.size_in_bytes
-        for one in listed.values()
-        if one.state in COUNTED and outside_lineage(one, log.entries, log.log_end_offset) is None
+        segment.size_in_bytes
+        for segment in listed.values()
+        if segment.state in COUNTED and outside_lineage(segment, log.entries, log.log_end_offset) is None
     )

@@ -21,12 +21,12 @@ from formats.messages.remote_log_metadata import (
 )
 from kctl.findings import Finding
 from kctl.tier.metadata import remote_segments
-from kctl.tier.metadata.asking import AsOf
 from kctl.tier.metadata.fold import Fold, fold_findings, folded
 from kctl.tier.metadata.log import chunk_of
 from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
-from kctl.tier.metadata.rows import Totals, segment_lines, segment_row, segment_rows
+from kctl.tier.metadata.rows import SegmentTotals, segment_lines, segment_row, segment_rows
+from kctl.tier.metadata.selection import AsOf
 from tests.kctl.remote.strategies import metadata_records
 
 TIP = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", "orders", 0)
@@ -240,7 +240,7 @@ def test_two_ids_of_one_name_are_told() -> None:
 
 
 def test_totals_by_topic_id_and_state() -> None:
-    totals = Totals()
+    totals = SegmentTotals()
     fold, _ = fold_of(add(), add(B), update(FINISHED, B), add(C), update(DELETING, C))
     assert len(list(segment_rows(fold, totals))) == 3
     of_topic, of_all = totals.rows()
@@ -270,7 +270,7 @@ def test_memory_is_small_and_does_not_grow_with_history() -> None:
 @given(records=st.lists(metadata_records(), max_size=40))
 def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteLogMetadata]) -> None:
     fold, _ = fold_of(*records, keep_deleted=True)
-    totals = Totals()
+    totals = SegmentTotals()
     rows = list(segment_rows(fold, totals))
     single = [
         segment_row(one, fold.newest, fold.deletions.get(one.metadata.topic_id_partition))
@@ -283,7 +283,7 @@ def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteL
         len(rows),
         sum(row["size_in_bytes"] for row in rows),
     )
-    lines = b"".join(segment_lines(fold, Totals(), msgspec.json.encode))
+    lines = b"".join(segment_lines(fold, SegmentTotals(), msgspec.json.encode))
     assert lines == b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     some = [one for one in single if one["topic"] == "orders" and one["partition"] == 3]
-    assert list(segment_rows(fold, Totals(), "orders", 3)) == some
+    assert list(segment_rows(fold, SegmentTotals(), "orders", 3)) == some

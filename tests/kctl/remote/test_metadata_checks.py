@@ -14,7 +14,7 @@ from formats.messages.remote_log_metadata import (
 from kctl.findings import Finding
 from kctl.model import TopicPartition
 from kctl.replication.epochs import Entries
-from kctl.tier.audit.metadata_checks import GIVEN_UP_MS, Judged, against_local, unfinished
+from kctl.tier.audit.metadata_checks import GIVEN_UP_MS, TierExtent, against_local, unfinished
 from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers, unserved
 from kctl.tier.rules.local_logs import LocalLog, LocalPartition
 from tests.kctl.remote.test_fold import TIP, fold_of
@@ -66,7 +66,7 @@ def held(
     config: dict[str, str] | None = None,
     told: int | None = None,
     now: int = NOW,
-) -> tuple[Judged, list[Finding]]:
+) -> tuple[TierExtent, list[Finding]]:
     local = LocalPartition(TopicPartition("orders", 0), {log.broker_id: cast("LocalLog", log)}, told)
     judged, found = against_local(tier, local, config or {}, now)
     assert judged is not None

@@ -7,8 +7,8 @@ import pytest
 
 from kctl.model import OffsetRange
 from kctl.replica.comparison.best_source import best_source, rejoin_table
-from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, Kind, batch_differences
-from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, DifferenceKind, batch_differences
+from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.lineage import Lineage, compare_lineages
 from kctl.replica.loss.causes import is_unclean
 from kctl.replication.epochs import entries_of
@@ -55,7 +55,11 @@ def check_batches(have: dict[str, Any], want: dict[str, Any]) -> None:
         assert difference.same_payload == expected.get("same_payload", difference.same_payload)
     diverged = [d.offset for d in found if d.kind in DIVERGED]
     verdict = (
-        "diverged" if diverged else "damaged" if any(d.kind is Kind.HOLE for d in found) else "consistent"
+        "diverged"
+        if diverged
+        else "damaged"
+        if any(d.kind is DifferenceKind.HOLE for d in found)
+        else "consistent"
     )
     assert verdict == want["verdict"]
     assert min(diverged, default=None) == want["first_divergent_offset"]
@@ -76,7 +80,7 @@ def check_branch_points(have: dict[str, Any], want: dict[str, Any]) -> None:
 
 def check_election(before: dict[str, Any], after: dict[str, Any], want: dict[str, Any]) -> None:
     known = [
-        Led(one["leader_epoch"], one["leader"], tuple(one["isr"]), tuple(one["isr"]), is_isr_last=True)
+        LeaderTerm(one["leader_epoch"], one["leader"], tuple(one["isr"]), tuple(one["isr"]), is_isr_last=True)
         for one in (before, after)
     ]
     leaders = Leaders(tuple(known), {led.leader_epoch: led for led in known})

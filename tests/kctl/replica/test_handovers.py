@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.lineage import Lineage
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import Cause, Drop, PartitionFacts, explain_drop
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 
 ORDERS = TopicPartition("orders", 0)
 
 
-def leaders(*known: Led) -> Leaders:
+def leaders(*known: LeaderTerm) -> Leaders:
     return Leaders(known, {led.leader_epoch: led for led in known})
 
 
 def explained(how: str, *isr: int, is_last: bool = True, notes: tuple[Note, ...] = (), **starts: int) -> Drop:
     """The drop of records that broker 1 wrote in epoch 4, by broker 2, which led from second 100 on."""
     known = leaders(
-        Led(4, 1, isr, isr, from_ms=50_000, is_isr_last=is_last),
-        Led(5, 2, (2,), (2,), from_ms=100_000, how=how),
+        LeaderTerm(4, 1, isr, isr, from_ms=50_000, is_isr_last=is_last),
+        LeaderTerm(5, 2, (2,), (2,), from_ms=100_000, how=how),
     )
     said = LogNotes(notes={ORDERS: [*notes]}, starts={1: [*starts.values()]})
-    present = Present(None, None, 2, None, None, 50, Lineage(0, 50))  # type: ignore[arg-type]
+    present = PresentLeader(None, None, 2, None, None, 50, Lineage(0, 50))  # type: ignore[arg-type]
     return explain_drop(PartitionFacts(ORDERS, present, known, said, []), 5, 10, 4, [1])
 
 

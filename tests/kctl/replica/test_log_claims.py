@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.lineage import Lineage
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.log_claims import find_claims
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -25,8 +25,8 @@ def claimed(
 ) -> list[tuple[int, int | None]]:
     """The claims of broker 1, which led in epoch `led`, from these lines, one a second."""
     notes = [one._replace(time_ms=1000 * second) for second, one in enumerate(said, start=1)]
-    known = () if led is None else (Led(led, 1, from_ms=0),)
-    present = Present(None, None, 2, None, None, 500, Lineage(0, 500, recorded=recorded))  # type: ignore[arg-type]
+    known = () if led is None else (LeaderTerm(led, 1, from_ms=0),)
+    present = PresentLeader(None, None, 2, None, None, 500, Lineage(0, 500, recorded=recorded))  # type: ignore[arg-type]
     claims = find_claims(ORDERS, LogNotes(notes={ORDERS: notes}), Leaders(known), present)
     return [(claim.from_offset, claim.to_offset) for claim in claims]
 

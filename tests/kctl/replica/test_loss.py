@@ -1191,10 +1191,10 @@ def test_the_search_for_what_was_sent_again_ends(tmp_path: Path, monkeypatch: py
     again = lost_parts.sent_again
 
     def watched(parts: LostParts, copy: Copy, start: int, end: int) -> object:
-        first, budget = again(parts, copy, start, end), parts.left_to_look_at
+        first, budget = again(parts, copy, start, end), parts.records_to_search
         assert again(parts, copy, start, end) == first
-        assert parts.left_to_look_at == budget < lost_parts.MOST_OF_A_PARTITION  # looked for once
-        parts.left_to_look_at = 0
+        assert parts.records_to_search == budget < lost_parts.MOST_SEARCHED_OF_A_PARTITION  # looked for once
+        parts.records_to_search = 0
         asked.append(again(parts, copy, start, end))
         return first
 

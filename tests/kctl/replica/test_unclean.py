@@ -8,21 +8,21 @@ import pytest
 
 from formats.values import replace
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.lineage import Lineage
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import PartitionFacts, costs_unknown, explain_drop, is_unclean
-from kctl.replica.loss.present_lineage import Present
+from kctl.replica.loss.present_lineage import PresentLeader
 
 ORDERS = TopicPartition("orders", 0)
 
 
-def leaders(*known: Led) -> Leaders:
+def leaders(*known: LeaderTerm) -> Leaders:
     return Leaders(known, {led.leader_epoch: led for led in known})
 
 
-def led(epoch: int, leader: int, *isr: int, how: str = "unknown", is_last: bool = False) -> Led:
-    return Led(epoch, leader, isr, isr, how=how, is_isr_last=is_last)
+def led(epoch: int, leader: int, *isr: int, how: str = "unknown", is_last: bool = False) -> LeaderTerm:
+    return LeaderTerm(epoch, leader, isr, isr, how=how, is_isr_last=is_last)
 
 
 @pytest.mark.parametrize(
@@ -38,20 +38,22 @@ def led(epoch: int, leader: int, *isr: int, how: str = "unknown", is_last: bool 
         ([led(4, 1, 1, 2, is_last=True)], "unclean", True),
         ([led(4, 1, 1, 2, is_last=True)], "unknown", False),
         # Before 1.1 the controller warns whoever comes back where nobody was left in the ISR.
-        ([led(3, 2, 2), Led(4, -1, ())], "unclean", False),
-        ([led(3, 1, 1), Led(4, -1, ())], "unclean", True),
-        ([led(3, 1, 1), Led(4, -1, ())], "unknown", True),
+        ([led(3, 2, 2), LeaderTerm(4, -1, ())], "unclean", False),
+        ([led(3, 1, 1), LeaderTerm(4, -1, ())], "unclean", True),
+        ([led(3, 1, 1), LeaderTerm(4, -1, ())], "unknown", True),
         ([], "unclean", True),
         ([], "unknown", False),
     ],
 )
-def test_what_the_controller_names_unclean_stays_so(before: list[Led], how: str, expected: bool) -> None:
+def test_what_the_controller_names_unclean_stays_so(
+    before: list[LeaderTerm], how: str, expected: bool
+) -> None:
     elected = led(5, 2, 2, how=how)
     assert is_unclean(leaders(*before, elected), elected) is expected
 
 
 def test_an_eligible_leader_replica_leads_cleanly() -> None:
-    before = Led(4, -1, (), (), is_isr_last=True, eligible=(2,))
+    before = LeaderTerm(4, -1, (), (), is_isr_last=True, eligible=(2,))
     elected = led(5, 2, 2)
     assert not is_unclean(leaders(led(3, 1, 1), before, elected), elected)
 
@@ -65,11 +67,11 @@ def test_the_leader_before_wrote_the_records_also_where_its_id_is_0(writer: int)
 def facts_of(*notes: Note, before: int = 1, recorded: tuple[tuple[int, int], ...] = ((4, 0), (5, 42))) -> Any:
     """Broker 2 leads in epoch 5 at second 10, `before` in epoch 4 at second 1; nothing is held by any copy."""
     known = Leaders(
-        (Led(4, before, (1, 2), (1, 2), 1_000), Led(5, 2, (2,), (2,), 10_000)),
-        {4: Led(4, before, (1, 2), (1, 2), 1_000), 5: Led(5, 2, (2,), (2,), 10_000)},
+        (LeaderTerm(4, before, (1, 2), (1, 2), 1_000), LeaderTerm(5, 2, (2,), (2,), 10_000)),
+        {4: LeaderTerm(4, before, (1, 2), (1, 2), 1_000), 5: LeaderTerm(5, 2, (2,), (2,), 10_000)},
     )
     lineage = Lineage(0, 500, recorded=recorded)
-    present = Present(None, None, 2, None, None, 500, lineage)  # type: ignore[arg-type]
+    present = PresentLeader(None, None, 2, None, None, 500, lineage)  # type: ignore[arg-type]
     log_notes = LogNotes(notes={ORDERS: list(notes)}, starts={2: [500, 8_000]})
     return PartitionFacts(ORDERS, present, known, log_notes, [])
 
@@ -130,8 +132,8 @@ def test_a_disk_is_lost_where_a_log_is_created_anew(notes: list[Note], before: i
 )
 def test_a_log_created_anew_is_no_witness(notes: list[Note], is_said: bool) -> None:
     facts = facts_of(*[one._replace(broker_id=1) for one in notes])
-    elected = Led(5, 2, (2,), (2,), 10_000, how="unclean")
-    before = Led(4, 1, (1,), (1,), 1_000, is_isr_last=True)
+    elected = LeaderTerm(5, 2, (2,), (2,), 10_000, how="unclean")
+    before = LeaderTerm(4, 1, (1,), (1,), 1_000, is_isr_last=True)
     known = Leaders((before, elected), {4: before, 5: elected})
     found = list(costs_unknown(replace(facts, leaders=known), ()))
     assert [finding.code for finding in found] == (["replica-unclean-cost-unknown"] if is_said else [])

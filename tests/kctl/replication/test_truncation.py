@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kctl.replication.epochs import EpochEnd, assign, entries_of, epoch_for_offset
 from kctl.replication.truncation import (
     Algorithm,
-    ReplicaLog,
-    Round,
+    ReplicaState,
+    TruncationRound,
     decide,
     fetch_epoch_check,
     out_of_range,
@@ -19,8 +19,8 @@ from kctl.replication.truncation import (
 from tests.conftest import vectors
 
 
-def log(value: dict[str, Any]) -> ReplicaLog:
-    return ReplicaLog(
+def log(value: dict[str, Any]) -> ReplicaState:
+    return ReplicaState(
         entries_of(value["epochs"]), value["leo"], value.get("hw", 0), value.get("log_start", 0)
     )
 
@@ -33,7 +33,7 @@ def shown(answer: EpochEnd | str, *, fetching: bool) -> Any:
     return {k: v for k, v in answer._asdict().items() if v is not None}
 
 
-def as_vector(round_: Round) -> dict[str, Any]:
+def as_vector(round_: TruncationRound) -> dict[str, Any]:
     if round_.fetch_offset is None:
         return {
             "request_epoch": round_.request_epoch,
@@ -62,7 +62,7 @@ RUNS = list(vectors("epoch_truncation")["cases"]) + [
 
 # First, for a cut that does not cut makes the runs below endless.
 def test_a_cut_takes_the_high_watermark_along() -> None:
-    replica = ReplicaLog(((0, 0),), 10, 8)
+    replica = ReplicaState(((0, 0),), 10, 8)
     cut = [replica.cut_to(offset) for offset in (5, 9, 12)]
     assert [(one.log_end_offset, one.high_watermark) for one in cut] == [(5, 5), (9, 8), (10, 8)]
 
@@ -99,7 +99,7 @@ def test_vectors(case: dict[str, Any]) -> None:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[ReplicaLog, ReplicaLog]:
+def histories(draw: st.DrawFn) -> tuple[ReplicaState, ReplicaState]:
     """A leader and a follower whose histories share a front and then part, no epoch given out twice."""
     shared: tuple[tuple[int, int], ...] = ()
     offset, epoch = 0, 0
@@ -115,14 +115,14 @@ def histories(draw: st.DrawFn) -> tuple[ReplicaLog, ReplicaLog]:
             end, own = end + draw(st.integers(1, 5)), own + 2
         if parity == 0:  # the leader's election wrote an entry, before any record of its epoch
             entries = assign(entries, 99, end)
-        sides.append(ReplicaLog(entries, end, draw(st.integers(0, end))))
+        sides.append(ReplicaState(entries, end, draw(st.integers(0, end))))
     return sides[0], sides[1]
 
 
 @settings(max_examples=300)
 @given(histories(), st.sampled_from([Algorithm.KIP_279, Algorithm.FETCH]))
 def test_what_is_left_after_truncation_is_a_prefix_of_the_leader(
-    pair: tuple[ReplicaLog, ReplicaLog], algorithm: Algorithm
+    pair: tuple[ReplicaState, ReplicaState], algorithm: Algorithm
 ) -> None:
     leader, follower = pair
     left = truncate(follower, leader, algorithm).follower
@@ -135,16 +135,16 @@ def test_what_is_left_after_truncation_is_a_prefix_of_the_leader(
 
 
 def test_nobody_truncates_above_its_own_end() -> None:
-    replica = ReplicaLog(((0, 0),), 10, 12)
+    replica = ReplicaState(((0, 0),), 10, 12)
     for answer in (EpochEnd(None, 20), EpochEnd(-1, 20)):
         assert decide(replica, answer, 0) == (10, True, "leader_epoch_undefined")
-    for own, cut in ((replica, 10), (ReplicaLog(((0, 0),), 10, 8), 8)):
+    for own, cut in ((replica, 10), (ReplicaState(((0, 0),), 10, 8), 8)):
         (round_,) = truncate(own, replica, Algorithm.HIGH_WATERMARK).rounds
         assert round_.truncate_to == cut
 
 
 def test_a_fetch_at_the_end_is_in_range() -> None:
-    leader = ReplicaLog((), 10, 8, 3)
+    leader = ReplicaState((), 10, 8, 3)
     answers = [fetch_epoch_check(leader, offset, None) for offset in (2, 3, 10, 11)]
     assert answers == ["OFFSET_OUT_OF_RANGE", "data", "data", "OFFSET_OUT_OF_RANGE"]
 

@@ -16,7 +16,7 @@ from commands.replica.loss_text import loss_text
 from kctl.audit.tables import Tables, table_writer, write_summary
 from kctl.findings import all_findings
 from kctl.replica.loss.words import amount_of
-from kctl.report.answer import Answer, answer_of, markdown
+from kctl.report.answer import AuditAnswer, answer_of, markdown
 from kctl.report.incidents import CONSEQUENCES, incidents
 from kctl.report.page import render
 from kctl.rows.audit import AUDIT
@@ -77,7 +77,7 @@ def test_commands_repeat_what_was_said_about_folders(tmp_path: Path) -> None:
     ]
 
 
-def answer(folder: Path, **rows: Any) -> Answer:
+def answer(folder: Path, **rows: Any) -> AuditAnswer:
     made = tables(folder, **rows)
     return answer_of(made, incidents(made))
 
@@ -190,7 +190,7 @@ def test_what_is_said_of_a_loss_claims_no_more_than_its_row(
 def test_offsets_that_two_losses_name_count_once() -> None:
     amount = amount_of([loss(), loss(from_offset=50, to_offset=70)])
     assert (amount.offsets, amount.partitions) == (30, 1)
-    assert not amount.is_held_whole
+    assert not amount.is_complete
 
 
 def test_elections_far_apart_are_two_incidents(tmp_path: Path) -> None:

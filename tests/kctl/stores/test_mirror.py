@@ -16,10 +16,10 @@ from pyarrow import fs
 
 from kctl.log.folder import read_folder
 from kctl.stores import file_systems
-from kctl.stores.asked import ASKED
 from kctl.stores.file_systems import is_url, timed
 from kctl.stores.mirror import MIRRORS
 from kctl.stores.objects import RANGE, ObjectSource, Replaced, failure
+from kctl.stores.request_counts import REQUESTS
 from tests.conftest import Ran, kctl, recording, rows
 
 URL = "s3://bucket/evidence"
@@ -173,7 +173,7 @@ def test_an_audit_says_how_much_it_asked_of_a_store(
 ) -> None:
     """An opening, a range and a last look a log at least; of a folder nothing."""
     for key in ("requests", "bytes"):
-        monkeypatch.setattr(ASKED, key, 0)
+        monkeypatch.setattr(REQUESTS, key, 0)
     (told,) = rows("audit", "run", URL, "--out", tmp_path / "none", "--dry-run").rows
     assert not store.read or all(not path.endswith(".log") for path in store.read), "a dry run reads logs"
     (row,) = rows("audit", "run", URL, "--out", tmp_path / "remote", "--jobs", 1).of("audit")

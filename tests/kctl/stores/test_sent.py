@@ -10,9 +10,9 @@ import pytest
 
 from kctl.errors import BadValue
 from kctl.files import open_file
-from kctl.stores import sent as sending
+from kctl.stores import sent_mirrors as sending
 from kctl.stores.mirror import MIRRORS, given_name, local_path, mirror
-from kctl.stores.sent import SentStore, laid, place_of, placed, reached, sent, stores
+from kctl.stores.sent_mirrors import SentStore, mirrors_for, mirrors_laid, place_of, placed, reached, stores
 from tests.kctl.stores.test_mirror import LOG, URL, Handler, forgotten, store
 
 __all__ = ["forgotten", "store"]  # fixtures
@@ -21,14 +21,14 @@ __all__ = ["forgotten", "store"]  # fixtures
 def test_a_folder_goes_with_its_files_and_is_laid_with_their_sizes_and_times(store: Handler) -> None:
     here = Path(local_path(URL))
     folder = here / "broker-1" / "data" / "stock-0"
-    (part,) = sent([str(folder)])
+    (part,) = mirrors_for([str(folder)])
     assert part.root == str(here)
     assert {key for key, _, _ in part.files} == {
         f"broker-1/data/stock-0/{name}" for name in os.listdir(folder)
     }
     root, key = place_of(str(folder)) or ("", "")
     before = os.environ[MIRRORS]
-    with laid([part]):
+    with mirrors_laid([part]):
         there = placed(root, key)
         assert there != folder and place_of(str(there)) == (root, key)
         for name in os.listdir(folder):
@@ -43,28 +43,31 @@ def test_a_folder_goes_with_its_files_and_is_laid_with_their_sizes_and_times(sto
 
 def test_a_file_goes_with_those_of_its_segment(store: Handler) -> None:
     log = Path(local_path(URL)) / "broker-1" / "data" / "stock-0" / LOG
-    (part,) = sent([str(log)])
+    (part,) = mirrors_for([str(log)])
     names = {os.path.basename(key) for key, _, _ in part.files}
     assert LOG in names and {name.partition(".")[0] for name in names} == {LOG.partition(".")[0]}
-    assert sent(["/etc/passwd", str(log.parents[4])]) == []
+    assert mirrors_for(["/etc/passwd", str(log.parents[4])]) == []
 
 
 def test_work_that_fails_leaves_nothing(store: Handler) -> None:
-    parts = sent([local_path(URL)])
-    with pytest.raises(RuntimeError), laid(parts):
+    parts = mirrors_for([local_path(URL)])
+    with pytest.raises(RuntimeError), mirrors_laid(parts):
         there = placed(parts[0].root, ".")
         raise RuntimeError
-    assert not there.exists() and not sending._here
+    assert not there.exists() and not sending._local_roots
 
 
 def test_a_file_that_cannot_be_laid_is_an_error(store: Handler) -> None:
     """Without it the work would be done on less than was listed."""
-    (part,) = sent([local_path(URL)])
+    (part,) = mirrors_for([local_path(URL)])
     key, size, modified = part.files[0]
     for files in ([(key, -1, modified)], [(key, size, modified)] * 2):
-        with pytest.raises(OSError, match=re.escape(f"{URL}/{key}")), laid([part._replace(files=files)]):
+        with (
+            pytest.raises(OSError, match=re.escape(f"{URL}/{key}")),
+            mirrors_laid([part._replace(files=files)]),
+        ):
             pytest.fail("the work began")
-        assert not sending._here
+        assert not sending._local_roots
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is asked of stores: requests and bytes, of this process and of those that work for it.
+"""Requests to stores and bytes read from them, by this process and by those that work for it.
 
 Requests that a store's client repeats by itself are not among them: it does not say.
 """
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Asked(Struct):
+class RequestCounts(Struct):
     """Sums since this process began."""
 
     requests: int = 0
@@ -27,11 +27,11 @@ class Asked(Struct):
         self.bytes += size
 
 
-ASKED = Asked()
+REQUESTS = RequestCounts()
 """Of this process."""
 
 
-class AskedFiles:
+class CountingFiles:
     """A file system of `pyarrow.fs` whose requests for what objects are and hold count."""
 
     def __init__(self, files: Any) -> None:
@@ -42,16 +42,16 @@ class AskedFiles:
 
     def get_file_info(self, what: Any) -> Any:
         """What an object is."""
-        ASKED.add(1)
+        REQUESTS.add(1)
         return self._files.get_file_info(what)
 
     def open_input_file(self, path: str) -> Any:
         """An object, for reading."""
-        ASKED.add(1)
-        return AskedFile(self._files.open_input_file(path))
+        REQUESTS.add(1)
+        return CountingFile(self._files.open_input_file(path))
 
 
-class AskedFile:
+class CountingFile:
     """An object that is open, whose reads count."""
 
     def __init__(self, file: Any) -> None:
@@ -60,7 +60,7 @@ class AskedFile:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def __enter__(self) -> AskedFile:
+    def __enter__(self) -> CountingFile:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -68,13 +68,13 @@ class AskedFile:
 
     def read_at(self, size: int, position: int) -> Any:
         """Bytes from a position on."""
-        ASKED.add(1)
+        REQUESTS.add(1)
         data = self._file.read_at(size, position)
-        ASKED.add(0, len(data))
+        REQUESTS.add(0, len(data))
         return data
 
 
-class Counted(NamedTuple):
+class CountedResult(NamedTuple):
     """The result of some work, and what it asked."""
 
     result: object
@@ -82,16 +82,16 @@ class Counted(NamedTuple):
     bytes: int
 
 
-def counted(function: Callable[[Item], Result], item: Item) -> Counted:
+def run_counted(function: Callable[[Item], Result], item: Item) -> CountedResult:
     """function(item) in a worker process, with the requests and bytes that it took."""
-    requests, size = ASKED.requests, ASKED.bytes
+    requests, size = REQUESTS.requests, REQUESTS.bytes
     result = function(item)
-    return Counted(result, ASKED.requests - requests, ASKED.bytes - size)
+    return CountedResult(result, REQUESTS.requests - requests, REQUESTS.bytes - size)
 
 
-def taken(done: Counted) -> object:
+def result_of(counted: CountedResult) -> object:
     """The result of a worker, whose requests and bytes are added to those of this process. Raises its KctlError."""
-    ASKED.add(done.requests, done.bytes)
-    if isinstance(done.result, KctlError):
-        raise done.result
-    return done.result
+    REQUESTS.add(counted.requests, counted.bytes)
+    if isinstance(counted.result, KctlError):
+        raise counted.result
+    return counted.result

@@ -1,4 +1,4 @@
-"""What is asked about metadata records: as of when, and which ones."""
+"""Which metadata records to read: up to which time or offset, and of which segments."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from kctl.errors import BadValue
-from kctl.stores.file_systems import HARMLESS, StoreUnreachable, file_system
+from kctl.stores.file_systems import NOT_SECRET, StoreUnreachable, file_system
 from kctl.stores.mirror import MIRRORS, Description, describe, description_of, mirrors, place_file
 from kctl.temporary_folder import new_folder
 
@@ -36,23 +36,23 @@ class SentStore(NamedTuple):
     """A store alone, for a worker to see whether it reaches it."""
 
     url: str
-    given: str
+    shown_url: str
 
 
-_here: dict[str, str] = {}
+_local_roots: dict[str, str] = {}
 """Where the mirrors of another machine lie on this one, by their folders there."""
 
 
 def stores() -> list[SentStore]:
     """Those of all mirrors; BadValue where a URL holds what is not to be sent around."""
-    found = [description_of(root) for root in mirrors()]
-    for one in found:
-        if secret := _secret_in(one.url):
+    descriptions = [description_of(root) for root in mirrors()]
+    for description in descriptions:
+        if secret := _secret_in(description.url):
             raise BadValue(
-                f"{one.given}: the URL holds {secret}, which would lie in the plans and logs of the cluster",
+                f"{description.shown_url}: the URL holds {secret}, which would lie in the plans and logs of the cluster",
                 "set credentials where each node looks for them: its environment, its files or its role",
             )
-    return [SentStore(one.url, one.given) for one in found]
+    return [SentStore(description.url, description.shown_url) for description in descriptions]
 
 
 def _secret_in(url: str) -> str:
@@ -61,12 +61,12 @@ def _secret_in(url: str) -> str:
     options = sorted(parse_qsl(parts.query))
     if parts.password or (parts.username and parts.scheme.startswith("s3")):
         return "a key"
-    named = [f"the option {name}" for name, _ in options if name not in HARMLESS]
+    secrets_named = [f"the option {name}" for name, _ in options if name not in NOT_SECRET]
     # Of an end point it parts user and password from the host.
-    named += [
+    secrets_named += [
         f"a key in the option {name}" for name, value in options if "@" in value and name not in ACCOUNTS
     ]
-    return named[0] if named else ""
+    return secrets_named[0] if secrets_named else ""
 
 
 def reached(store: SentStore) -> str | None:
@@ -82,28 +82,28 @@ def reached(store: SentStore) -> str | None:
     except StoreUnreachable as error:
         return error.message
     except (OSError, ValueError, ArrowException) as error:
-        return f"{store.given}: {failure(error, store.given).strerror}"
-    return f"{store.given}: nothing is there" if info.type == fs.FileType.NotFound else None
+        return f"{store.shown_url}: {failure(error, store.shown_url).strerror}"
+    return f"{store.shown_url}: nothing is there" if info.type == fs.FileType.NotFound else None
 
 
-def sent(paths: Iterable[str]) -> list[SentMirror]:
+def mirrors_for(paths: Iterable[str]) -> list[SentMirror]:
     """What has to go along with work that is about these files and folders of mirrors, folders with all below."""
-    wanted: dict[str, set[str]] = {}
+    keys_by_root: dict[str, set[str]] = {}
     for path in paths:
-        if found := _in_mirror(path):
-            root, key = found
-            wanted.setdefault(root, set()).add(key)
+        if location := _in_mirror(path):
+            root, key = location
+            keys_by_root.setdefault(root, set()).add(key)
     return [
         SentMirror(root, description_of(root)._replace(part_of=root), list(_files(root, sorted(keys))))
-        for root, keys in sorted(wanted.items())
+        for root, keys in sorted(keys_by_root.items())
     ]
 
 
 def _files(root: str, keys: Iterable[str]) -> Iterator[tuple[str, int, int]]:
-    seen: set[str] = set()
-    for path in (found for key in keys for found in _below(os.path.join(root, key))):
-        if path not in seen:
-            seen.add(path)
+    listed: set[str] = set()
+    for path in (file_path for key in keys for file_path in _below(os.path.join(root, key))):
+        if path not in listed:
+            listed.add(path)
             with suppress(OSError):
                 status = os.stat(path, follow_symlinks=False)
                 yield os.path.relpath(path, root), status.st_size, status.st_mtime_ns
@@ -120,18 +120,18 @@ def _below(path: str) -> Iterator[str]:
     stem = name.partition(".")[0]
     with suppress(OSError):
         yield from (
-            os.path.join(folder, other)
-            for other in sorted(os.listdir(folder))
-            if other.partition(".")[0] == stem
+            os.path.join(folder, neighbor)
+            for neighbor in sorted(os.listdir(folder))
+            if neighbor.partition(".")[0] == stem
         )
 
 
 def place_of(path: str) -> tuple[str, str] | None:
     """A path of a mirror as the sender's folder and the path below it; None for any other."""
-    for root, here in _here.items():
-        if path == here or path.startswith(here + os.sep):
-            return root, os.path.relpath(path, here)
-    return None if _here else _in_mirror(path)
+    for root, local_root in _local_roots.items():
+        if path == local_root or path.startswith(local_root + os.sep):
+            return root, os.path.relpath(path, local_root)
+    return None if _local_roots else _in_mirror(path)
 
 
 def _in_mirror(path: str) -> tuple[str, str] | None:
@@ -143,11 +143,11 @@ def _in_mirror(path: str) -> tuple[str, str] | None:
 
 def placed(root: str, key: str) -> Path:
     """The path that `place_of` told, on this machine."""
-    return Path(os.path.normpath(os.path.join(_here.get(root, root), key)))
+    return Path(os.path.normpath(os.path.join(_local_roots.get(root, root), key)))
 
 
 @contextmanager
-def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
+def mirrors_laid(parts: Sequence[SentMirror]) -> Iterator[None]:
     """Create mirrors of what was sent on this machine, for the duration of the block. Raises OSError."""
     if not parts:
         yield
@@ -161,15 +161,15 @@ def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
             describe(root, part.description)
             for key, size, modified in part.files:
                 if not place_file(root / key, size, modified):
-                    name = f"{part.description.given}/{key}"
+                    name = f"{part.description.shown_url}/{key}"
                     raise OSError(
                         f"{name}: no file of this name, size and time can be created on this machine"
                     )
-            _here[part.root] = str(root)
-        os.environ[MIRRORS] = json.dumps(list(_here.values()))
+            _local_roots[part.root] = str(root)
+        os.environ[MIRRORS] = json.dumps(list(_local_roots.values()))
         yield
     finally:
-        _here.clear()
+        _local_roots.clear()
         if before is None:
             os.environ.pop(MIRRORS, None)
         else:
