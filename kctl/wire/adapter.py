@@ -1,11 +1,11 @@
-"""Connections to brokers: requests to chosen brokers, bounded waits, and why a connection failed, as a clause.
+"""Connections to brokers: requests to chosen brokers, bounded waits, and the cause of a failed connection.
 
     with Wire(access) as wire:
-        answer = wire.send(MetadataRequest(topics=None))                # to the broker that is read from
-        answers = wire.send_all([(1, request), (2, request)])           # at once; a failure stands for its answer
+        answer = wire.send(MetadataRequest(topics=None))                # to the broker used for reads
+        answers = wire.send_all([(1, request), (2, request)])           # at once; a failure takes the place of an answer
 
-Of several brokers the first that takes a connection is used; the next one is tried as soon as one says nothing for a
-moment, since a host that accepts connections and never answers would otherwise use up the time that there is for all
+Of several brokers the first that accepts a connection is used; the next one is tried if one says nothing for a
+moment, since a host that accepts connections and never answers would otherwise use up the time for all
 of them. Nothing here retries a write. Only this module and `shortcuts` touch the inside of kafka-python; `PRIVATE`
 lists every name used that the library does not document.
 """
@@ -41,8 +41,8 @@ from kctl.settings import Context, with_secrets
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
-CONNECT = 3.0  # seconds that a host has to take a connection
-HEAD_START = 0.5  # seconds that a broker has before the next one is tried as well
+CONNECT = 3.0  # seconds for a host to accept a connection
+HEAD_START = 0.5  # seconds before the next broker is tried as well
 READY_POLL_INTERVAL = 0.005  # seconds between two looks
 ENOUGH_REFUSALS = 2
 
@@ -50,12 +50,12 @@ ENOUGH_REFUSALS = 2
 async def first_ready(
     net: Any, manager: Any, nodes: Sequence[Any], seconds: float, lasting: float = 0.0, **how: Any
 ) -> tuple[Any, Exception | None]:
-    """The first of the nodes whose connection can be used; None and why not where none is ready in time.
+    """The first node whose connection is ready; None and the error if none is ready in time.
 
-    A connection that is not ready by then goes on coming up where `lasting` is longer: others may want it.
+    A connection that is not ready by then continues to set up for `lasting` seconds: other requests may need it.
     """
     end, next_at = time.monotonic() + seconds, 0.0
-    left, tried = list(nodes), list[Any]()
+    untried, tried = list(nodes), list[Any]()
     failure: Exception | None = None
     while True:
         now = time.monotonic()
@@ -64,14 +64,14 @@ async def first_ready(
                 return connection.node_id, None
             if connection.init_future.is_done:
                 failure = connection.init_future.exception
-        tried = [one for one in tried if not one.init_future.is_done]
-        if now >= end or not (left or tried):
+        tried = [connection for connection in tried if not connection.init_future.is_done]
+        if now >= end or not (untried or tried):
             return None, failure or TimeoutError(NO_ANSWER)
-        if left and (not tried or now >= next_at):
+        if untried and (not tried or now >= next_at):
             next_at = now + HEAD_START
             try:
                 milliseconds = max(end - now, lasting) * 1000
-                tried.append(manager.get_connection(left.pop(0), timeout_ms=milliseconds, **how))
+                tried.append(manager.get_connection(untried.pop(0), timeout_ms=milliseconds, **how))
             except Exception as error:
                 failure = error
             continue
@@ -79,18 +79,18 @@ async def first_ready(
 
 
 def refuse_unreachable(servers: Sequence[str], seconds: float) -> None:
-    """Return when a host takes a connection. Raises KctlError, each host's failure named once, where none does.
+    """Return when a host accepts a connection. Raises KctlError with each distinct failure if none does.
 
     The library would try a host that says nothing for as long as an answer may take, and name no cause.
     """
-    heard: queue.SimpleQueue[tuple[str, Exception | None]] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[str, Exception | None]] = queue.SimpleQueue()
     for server in servers:
-        threading.Thread(target=_connect, args=(server, seconds, heard), daemon=True).start()
+        threading.Thread(target=_connect, args=(server, seconds, results), daemon=True).start()
     causes: dict[str, str] = {}
     end = time.monotonic() + seconds
     while len(causes) < len(servers):
         try:
-            server, failure = heard.get(timeout=max(0.0, end - time.monotonic()))
+            server, failure = results.get(timeout=max(0.0, end - time.monotonic()))
         except queue.Empty:
             break
         if failure is None:
@@ -99,26 +99,26 @@ def refuse_unreachable(servers: Sequence[str], seconds: float) -> None:
     hosts: dict[str, list[str]] = {}
     for server in servers:
         hosts.setdefault(causes.get(server, NO_ANSWER), []).append(server)
-    said = "; ".join(f"{', '.join(some)}: {cause}" for cause, some in hosts.items())
+    reasons = "; ".join(f"{', '.join(names)}: {cause}" for cause, names in hosts.items())
     raise KctlError(
-        f"no broker of {','.join(servers)} can be used: {said if len(hosts) > 1 else next(iter(hosts))}",
+        f"no broker of {','.join(servers)} can be used: {reasons if len(hosts) > 1 else next(iter(hosts))}",
         "check addresses, ports and the security settings of the context",
     )
 
 
-def _connect(server: str, seconds: float, heard: queue.SimpleQueue[tuple[str, Exception | None]]) -> None:
+def _connect(server: str, seconds: float, results: queue.SimpleQueue[tuple[str, Exception | None]]) -> None:
     host, _, port = server.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
-        heard.put((server, None))
+        results.put((server, None))
     except OSError as error:
-        heard.put((server, error))
+        results.put((server, error))
 
 
 def bootstrap(net: Any, manager: Any, seconds: float, refusals: Callable[[], int]) -> None:
-    """Learn from one of the servers named which brokers there are. Raises the library's errors.
+    """Read the table of brokers from one of the servers. Raises the library's errors.
 
-    `refusals` says how often brokers have refused for good so far: nobody waits for more than some of them.
+    `refusals` returns how many final refusals there were: after ENOUGH_REFUSALS of them nothing is waited for.
     """
     end = time.monotonic() + seconds
     servers = manager.cluster._bootstrap_brokers
@@ -133,7 +133,7 @@ def bootstrap(net: Any, manager: Any, seconds: float, refusals: Callable[[], int
 
 
 async def _bootstrapped(net: Any, manager: Any, end: float, refusals: Callable[[], int]) -> None:
-    """The library's own time-out does not hold while a host says nothing to a TLS handshake."""
+    """The library's own time-out does not apply during a TLS handshake without answer."""
     before = refusals()
     future = manager.bootstrap_async(max(1, int((end - time.monotonic()) * 1000)))
     while not future.is_done:
@@ -144,7 +144,7 @@ async def _bootstrapped(net: Any, manager: Any, end: float, refusals: Callable[[
 
 
 async def _first_server(net: Any, manager: Any, names: list[str], seconds: float) -> str | None:
-    """The server whose connection the library finds ready; the others are closed."""
+    """The server whose connection is ready first; the others are closed."""
     order = random.sample(names, len(names))
     how = {"pop_on_close": False, "refresh_metadata_on_err": False, "reset_backoff_on_connect": False}
     first: str | None
@@ -180,27 +180,27 @@ CAUSES = (
     (r"NodeNotReady", JUST_FAILED),
     (r"No route to host|EHOSTUNREACH|ENETUNREACH", NO_ROUTE),
 )
-# A broker that refuses for one of these reasons does so again, and may lock the user out in the end.
+# A broker that refuses for one of these reasons refuses again, and may finally lock the user out.
 FINAL = frozenset({UNTRUSTED, NO_TLS, NOT_LET_IN, NO_MECHANISM})
-# Causes that say nothing of the host that has taken a connection.
+# Causes that say nothing about the host that accepted a connection.
 UNREACHABLE = frozenset({NO_ANSWER, REFUSED, UNKNOWN_HOST, NO_ROUTE})
 ATTEMPT = "Bootstrap connection to"
 NOISE = ("not ready; waiting", "Unable to bootstrap")
 
 
 def cause_of(error: BaseException) -> str:
-    """Why it failed."""
+    """The cause as a clause."""
     text = f"{type(error).__name__}: {error}"
     return _cause_in(text) or text.splitlines()[0][:200]
 
 
-def cause_among(words: Sequence[str], *, with_sasl: bool) -> str:
-    """Why, by the last of the words that tell; that nobody answered in time only where none tells more."""
-    found = [cause for said in reversed(words) if (cause := _cause_in(said))]
-    told = [cause for cause in found if cause != NO_ANSWER]
-    if not found:
-        return (words[1] if len(words) > 1 else words[0]).splitlines()[0][:200]
-    cause = (told or found)[0]
+def cause_among(messages: Sequence[str], *, with_sasl: bool) -> str:
+    """The cause in the last message that has one; NO_ANSWER only if no message has another."""
+    causes = [cause for message in reversed(messages) if (cause := _cause_in(message))]
+    telling = [cause for cause in causes if cause != NO_ANSWER]
+    if not causes:
+        return (messages[1] if len(messages) > 1 else messages[0]).splitlines()[0][:200]
+    cause = (telling or causes)[0]
     return ENDED_SASL if cause == ENDED and with_sasl else cause
 
 
@@ -209,34 +209,34 @@ def _cause_in(text: str) -> str | None:
 
 
 class ConnectionLog(logging.Handler):
-    """What the library says, and how often a broker refused for good."""
+    """The library's log messages, and the number of final refusals."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.words: list[str] = []
+        self.messages: list[str] = []
         self.refusals = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what a record says, noise left out."""
-        said = record.getMessage()
-        if any(noise in said for noise in NOISE):
+        """Keep the message of a record, except noise."""
+        message = record.getMessage()
+        if any(noise in message for noise in NOISE):
             return
-        self.words.append(said)
-        self.refusals += said.startswith(ATTEMPT) and _cause_in(said) in FINAL
+        self.messages.append(message)
+        self.refusals += message.startswith(ATTEMPT) and _cause_in(message) in FINAL
 
 
 @contextmanager
 def listening() -> Iterator[ConnectionLog]:
     """The library's log while the block runs."""
-    heard, logger = ConnectionLog(), logging.getLogger("kafka.net")
-    logger.addHandler(heard)
+    log, logger = ConnectionLog(), logging.getLogger("kafka.net")
+    logger.addHandler(log)
     try:
-        yield heard
+        yield log
     finally:
-        logger.removeHandler(heard)
+        logger.removeHandler(log)
 
 
-# (class, name): documented nowhere, so that a test holds each against the installed library.
+# (class, name): undocumented, so a test checks each against the installed library.
 PRIVATE = (
     (KafkaConnectionManager, "bootstrap"),
     (KafkaConnectionManager, "send"),
@@ -258,10 +258,10 @@ PRIVATE = (
 )
 receive_quickly()
 take_small_messages()
-IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
+IN_FLIGHT = 500  # requests to a broker at once; above it the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
-LONGEST_PAUSE = 60.0  # seconds for which a broker may ask while a quota is used up
+LONGEST_PAUSE = 60.0  # seconds of throttling that a broker may ask for
 POLL_INTERVAL = 0.02  # seconds
 
 
@@ -269,7 +269,7 @@ LONGEST_WAIT = 2_000_000  # seconds: requests say milliseconds in 32 bits
 
 
 class Access(NamedTuple):
-    """Where the brokers are and how to speak to them. `timeout` is seconds for any one answer."""
+    """The addresses of brokers and the settings of connections. `timeout` is seconds for each answer."""
 
     servers: str
     timeout: float = 10.0
@@ -290,7 +290,7 @@ class Access(NamedTuple):
         return {
             "bootstrap_servers": server_list(self.servers),
             "client_id": "kctl",
-            "security_protocol": protocol if protocol != "PLAINTEXT" else "PLAINTEXT",
+            "security_protocol": protocol,
             "ssl_cafile": self.tls_ca,
             "ssl_certfile": self.tls_certificate,
             "ssl_keyfile": self.tls_key,
@@ -307,26 +307,26 @@ class Access(NamedTuple):
         }
 
 
-def _token_of(file: str) -> Any:
-    """What gives the library the token in a file, which others may replace meanwhile."""
+def _token_of(path: str) -> Any:
+    """A token provider that reads the file each time, since others may replace it."""
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
     class TokenInFile(AbstractTokenProvider):  # type: ignore[misc]
         def token(self) -> str:
-            return read_text(file, follow=True).strip()
+            return read_text(path, follow=True).strip()
 
     return TokenInFile()
 
 
 def access_from(context: Context, servers: str, timeout: float) -> Access:
     """Servers with the TLS and SASL settings of a context."""
-    known = with_secrets(context)
-    shared = {name: getattr(known, name) for name in Access._fields if name not in ("servers", "timeout")}
+    filled = with_secrets(context)
+    shared = {name: getattr(filled, name) for name in Access._fields if name not in ("servers", "timeout")}
     return Access(servers=servers, timeout=min(timeout, LONGEST_WAIT), **shared)
 
 
 class NoAnswer(KctlError):
-    """A broker could not be reached or did not answer: whether it did what was asked is not known."""
+    """A broker could not be reached or did not answer: it is unknown whether it carried out the request."""
 
     hint = "check that it runs and that its listener can be reached from here"
 
@@ -348,21 +348,21 @@ class BrokerError(KctlError):
 
 
 class Leaderless(KctlError):
-    """A partition has no leader, so that nobody answers for it."""
+    """A partition has no leader, so no broker answers for it."""
 
     hint = "start the brokers that hold its replicas; `kctl topic describe` shows which these are"
 
 
 def server_list(text: str) -> list[str]:
     """`HOST:PORT,HOST:PORT` as a list. Raises BadValue."""
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    for part in found:
+    servers = [part.strip() for part in text.split(",") if part.strip()]
+    for part in servers:
         host, colon, port = part.rpartition(":")
         if colon and (not host or not 0 < (whole_number(port) or 0) < 65536):
             raise BadValue(f"{part!r} is not HOST:PORT", "write --bootstrap-server kafka1:9092,kafka2:9092")
-    if not found:
+    if not servers:
         raise BadValue("no bootstrap server is named", "write --bootstrap-server kafka1:9092,kafka2:9092")
-    return [part if re.search(r":\d+$", part) else f"{part}:9092" for part in found]
+    return [part if re.search(r":\d+$", part) else f"{part}:9092" for part in servers]
 
 
 class Wire:
@@ -376,7 +376,7 @@ class Wire:
         self._warn, self._warned = warn, set[str]()
         self.location = access.servers
         self._causes: dict[int, str] = {}  # by node, of the last failure
-        # Whether a controller of KRaft has answered; else the epochs of features by which it was seen that there is none.
+        # Whether a KRaft controller has answered; else the epochs of features that showed that there is none.
         self.has_seen_controller = False
         self.without_controller: dict[int, int] | None = None
         _check_login(access)
@@ -385,39 +385,41 @@ class Wire:
         if "SSL" in access.settings()["security_protocol"]:
             import ssl
 
-            ssl.create_default_context  # noqa: B018  # imports it now, before there are threads
-        with listening() as heard:
+            ssl.create_default_context  # noqa: B018  # imports it now, before threads start
+        with listening() as log:
             try:
                 self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
                 self._net.start()
-                self._bootstrap(heard)
+                self._bootstrap(log)
             except Exception as error:
-                said = list(heard.words)  # to close adds words of its own
+                messages = list(log.messages)  # closing adds messages
                 self.close()
-                raise _no_cluster(access, error, said) from None
+                raise _no_cluster(access, error, messages) from None
         try:
             self.node = self._first_node()
         except KctlError:
             self.close()
             raise
 
-    def _bootstrap(self, heard: ConnectionLog) -> None:
-        bootstrap(self._net, self._manager, self.access.timeout, lambda: heard.refusals)
+    def _bootstrap(self, log: ConnectionLog) -> None:
+        bootstrap(self._net, self._manager, self.access.timeout, lambda: log.refusals)
 
     # --- brokers ---
 
     @property
     def nodes(self) -> list[int]:
-        """Ids of the brokers that the cluster says it has, ascending."""
+        """Ids of the brokers in the cluster's metadata, ascending."""
         return sorted(int(broker.node_id) for broker in self._manager.cluster.brokers())
 
     def refresh_nodes(self) -> None:
-        """Ask for the table of brokers again: one that came back is not known otherwise."""
-        with self._translated(None):
+        """Read the table of brokers again, which shows brokers that came back."""
+        try:
             self._manager.run(self._manager.cluster.refresh_metadata)
+        except Exception as error:
+            raise NoAnswer(f"{self.location}: {cause_of(error)}") from None
 
     def _first_node(self) -> int:
-        """The broker to read from for the whole run: the first that takes a connection."""
+        """The broker to read from for the whole run: the first that accepts a connection."""
         nodes = self.nodes
         if not nodes:
             raise _no_cluster(self.access, BrokerError("the cluster reports no broker"), [])
@@ -434,7 +436,7 @@ class Wire:
     # --- requests ---
 
     def version_of(self, request: Any, node: int | None = None) -> int | None:
-        """The version of a request (its class) that is spoken with the cluster; None where it is not known there."""
+        """The version of a request (its class) that the cluster and the library share; None if the cluster lacks it."""
         try:
             return int(self._manager.broker_version_data.api_version(request))
         except Exception:
@@ -442,25 +444,25 @@ class Wire:
 
     @property
     def broker_version(self) -> tuple[int, ...]:
-        """The broker's release, as far as the versions of its requests tell."""
+        """The broker's release, derived from the versions of its requests."""
         return tuple(self._manager.broker_version_data.broker_version)
 
     def send(self, request: Any, node: int | None = None, *, timeout: float | None = None) -> Any:
-        """The answer of one broker, by default of the one that is read from. Raises NoAnswer, TooOld."""
+        """The answer of one broker, by default of the one used for reads. Raises NoAnswer, TooOld."""
         (answer,) = self.send_all([(self.node if node is None else node, request)], timeout=timeout)
         if isinstance(answer, KctlError):
             raise answer
         return answer
 
     def send_to(self, host: str, port: int, request: Any, *, timeout: float | None = None) -> Any:
-        """The answer of a node that is no broker, spoken to as brokers are. Raises NoAnswer, TooOld."""
+        """The answer of a node that is not a broker. Raises NoAnswer, TooOld."""
         node: Any = f"{host}:{port}"
         known = MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=None)
         self._manager.cluster._coordinator_brokers[node] = known
         return self.send(request, node, timeout=timeout)
 
     def read(self, request: Any) -> Any:
-        """As `send`, for a request that changes nothing: where the broker is gone, another one is asked."""
+        """As `send`, for a request that changes nothing: if the broker is gone, it goes to another one."""
         try:
             return self.send(request)
         except NoAnswer:
@@ -468,13 +470,13 @@ class Wire:
             return self.send(_again(request))
 
     def read_from(self, node: int, seconds: float | None = None) -> bool:
-        """Read from this broker from now on, if it is another one and takes a connection in time; whether it is so."""
+        """Read from another broker from now on, if it accepts a connection in time; returns whether it did."""
         if node == self.node or node not in self.nodes:
             return False
-        found, _ = self._ready([node], seconds)
-        if found is not None:
+        ready, _ = self._ready([node], seconds)
+        if ready is not None:
             self.node = node
-        return found is not None
+        return ready is not None
 
     def _change_node(self) -> None:
         node, _ = self._ready([node for node in self.nodes if node != self.node])
@@ -484,10 +486,10 @@ class Wire:
     def send_all(
         self, requests: Sequence[tuple[int, Any]], *, timeout: float | None = None
     ) -> list[Any | KctlError]:
-        """The answers in order, all asked at once; a `KctlError` stands where there is none."""
+        """The answers in order, all requested at once; a `KctlError` in place of a missing one."""
         milliseconds = int((self.access.timeout if timeout is None else timeout) * 1000)
 
-        async def all_of_them() -> list[Any]:
+        async def send_and_wait() -> list[Any]:
             futures, patience = [], time.monotonic() + LONGEST_PAUSE
             for node, request in requests:
                 try:
@@ -501,20 +503,20 @@ class Wire:
                     answers.append(future)
                     continue
                 try:
-                    left = max(1, (end - time.monotonic()) * 1000)
-                    answers.append(await self._manager.wait_for(future, left))
+                    remaining = max(1, (end - time.monotonic()) * 1000)
+                    answers.append(await self._manager.wait_for(future, remaining))
                 except Exception as error:
                     answers.append(error)
             return answers
 
-        answers = self._manager.run(all_of_them)
+        answers = self._manager.run(send_and_wait)
         return [
             self._failure(answer, node, request) if isinstance(answer, Exception) else answer
             for answer, (node, request) in zip(answers, requests, strict=True)
         ]
 
     async def _unthrottled(self, node: int, end: float) -> None:
-        """Wait as long as a broker asks for because of a quota: until then the library refuses to send."""
+        """Wait for the throttle time of a broker: until then the library refuses to send."""
         while (connection := self._manager._conns.get(node)) is not None and connection.paused:
             if time.monotonic() > end:
                 reason = f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
@@ -526,34 +528,25 @@ class Wire:
             return error
         name = type(error).__name__
         known = (kind.__name__ for kind in type(request).__mro__ if kind.__module__.startswith("kafka."))
-        asked = next(known, type(request).__name__).removesuffix("Request")
+        request_name = next(known, type(request).__name__).removesuffix("Request")
         if name == "IncompatibleBrokerVersion":
-            return TooOld(f"broker {node} is too old: {needs(asked)}")
+            return TooOld(f"broker {node} is too old: {needs(request_name)}")
         if name == "UnknownBrokerIdError":
             return NoAnswer(f"broker {node} is not in the cluster now", node)
-        # The library does not connect again at once, and then no longer says why it could not.
+        # The library does not reconnect at once, and then no longer reports the cause.
         if (cause := cause_of(error)) == JUST_FAILED:
             cause = self._causes.get(node, JUST_FAILED)
         self._causes[node] = cause
-        return NoAnswer(f"broker {node} does not answer {asked}: {cause}", node)
-
-    @contextmanager
-    def _translated(self, node: int | None) -> Iterator[None]:
-        try:
-            yield
-        except KctlError:
-            raise
-        except Exception as error:
-            raise NoAnswer(f"{self.location}: {cause_of(error)}", node) from None
+        return NoAnswer(f"broker {node} does not answer {request_name}: {cause}", node)
 
     def warn(self, text: str) -> None:
-        """Say something once, to whoever is to hear it."""
+        """Pass a warning on, each text once."""
         if text not in self._warned:
             self._warned.add(text)
             self._warn(text)
 
     def pause(self, seconds: float) -> None:
-        """Wait."""
+        """Wait; tests replace this."""
         time.sleep(seconds)
 
     def close(self) -> None:
@@ -570,7 +563,7 @@ class Wire:
         self.close()
 
 
-# What each mechanism needs besides its name.
+# The settings that each mechanism needs.
 MECHANISMS = {
     "PLAIN": ("sasl_username", "sasl_password"),
     "SCRAM-SHA-256": ("sasl_username", "sasl_password"),
@@ -581,7 +574,7 @@ MECHANISMS = {
 
 
 def _check_login(access: Access) -> None:
-    """Raise BadValue for a login that cannot work: the library would try it until the time is over."""
+    """Raise BadValue for a login that cannot work: the library would retry it until the timeout."""
     mechanism = access.sasl_mechanism
     if mechanism is None:
         return
@@ -604,7 +597,7 @@ def _check_login(access: Access) -> None:
 
 
 def _check_ticket(hosts: Sequence[str]) -> None:
-    """Raise where Kerberos gives no ticket for any of the hosts, or there is nothing to ask it with."""
+    """Raise if Kerberos gives no ticket for any of the hosts, or gssapi is not installed."""
     try:
         import gssapi
         from gssapi.exceptions import GSSError
@@ -621,13 +614,13 @@ def _check_ticket(hosts: Sequence[str]) -> None:
 
 
 class Controllers(Wire):
-    """Connections to KRaft controllers, who know no Metadata: those that are named are all there are.
+    """Connections to KRaft controllers, which do not answer Metadata: `nodes` are those in the access's servers.
 
-    `nodes` are the library's names for them, in the order given.
+    Nodes are the library's names for them, in the given order.
     """
 
-    def _bootstrap(self, heard: ConnectionLog) -> None:
-        """Nobody is asked."""
+    def _bootstrap(self, log: ConnectionLog) -> None:
+        """No Metadata request is sent."""
 
     @property
     def nodes(self) -> list[Any]:
@@ -636,14 +629,14 @@ class Controllers(Wire):
 
 
 def _again(request: Any) -> Any:
-    """The request without the version that was agreed on with another broker."""
-    request._version = None  # the property takes numbers alone
+    """The request without the version negotiated with another broker."""
+    request._version = None  # the property takes only numbers
     return request
 
 
-def _no_cluster(access: Access, error: BaseException, words: Sequence[str]) -> KctlError:
+def _no_cluster(access: Access, error: BaseException, messages: Sequence[str]) -> KctlError:
     text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
-    cause = cause_among([text, *words], with_sasl=bool(access.sasl_mechanism))
+    cause = cause_among([text, *messages], with_sasl=bool(access.sasl_mechanism))
     if (
         _cause_in(text) == NO_ANSWER and cause in UNREACHABLE
     ):  # another one of them, or a port, took the connection
@@ -660,8 +653,8 @@ def _no_cluster(access: Access, error: BaseException, words: Sequence[str]) -> K
 
 def error_name(code: int) -> str:
     """Kafka's name of an error code, `NOT_CONTROLLER`."""
-    found = kafka_errors.for_code(code)
-    return str(getattr(found, "message", None) or found.__name__)
+    error = kafka_errors.for_code(code)
+    return str(getattr(error, "message", None) or error.__name__)
 
 
 def parse_id(text: str) -> uuid.UUID:

@@ -33,14 +33,14 @@ class AdminCluster(Cluster):
     backend = "admin"
 
     def __init__(self, wire: Wire, *, needs_controller: bool = True) -> None:
-        """Without an active controller a read raises, or else warns and gives what brokers know."""
+        """Without an active controller a read raises, or warns if not `needs_controller`."""
         self.wire = wire
         self._needs_controller = needs_controller
         self.location = wire.location
-        self._moving: dict[TopicPartition, Replicas] = {}  # as seen last
+        self._moving: dict[TopicPartition, Replicas] = {}  # in the last read
         self._commits: Commit | None = None
-        self.has_written = False  # something that was not read back yet
-        self._exact_from: int | None = None  # the broker from which all was read back that was written before
+        self.has_written = False  # since the last exact read
+        self._exact_from: int | None = None  # the broker that has shown all earlier writes
 
     def read_state(self, topics: Collection[str] | None = None, **scope: Unpack[Scope]) -> ClusterState:
         """The cluster now, from a broker that has seen all that was committed before; see the interface."""
@@ -59,7 +59,7 @@ class AdminCluster(Cluster):
             time.sleep(0.05)
 
     def _has_just_ended(self, state: ClusterState) -> bool:
-        """Whether the list says that a move is over which the metadata, sent out after it, still shows."""
+        """Whether a move is no longer listed, but still in the metadata, which is propagated later."""
         return any(
             not state.is_reassigning(tp)
             and (replicas := state.replicas(tp)) is not None
@@ -68,20 +68,20 @@ class AdminCluster(Cluster):
         )
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
-        """The requests of an intent, each with what it expects to find; the controller was asked where it can be."""
+        """The requests of an intent, each with what it expects; validated by the controller where possible."""
         from kctl.wire.writes.commit import writes_for
 
         return writes_for(self, intent, state)
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Send the requests in order, after what they expect was read again. Raises as `Commit.carry_out` does."""
+        """Send the requests in order, after reading again what they expect. Raises as `Commit.carry_out` does."""
         from kctl.wire.writes.commit import Commit
 
         self._commits = self._commits or Commit(self)
         self._commits.carry_out(writes)
 
     def is_written(self, writes: Sequence[Write]) -> bool:
-        """Whether requests that were sent before have been carried out, as far as reading can tell."""
+        """Whether the cluster shows that earlier requests have been carried out."""
         from kctl.wire.writes.commit import Commit
 
         return Commit(self).is_written(writes)
@@ -104,16 +104,16 @@ class AdminCluster(Cluster):
         return {*known, *RATES} if entity_type == "brokers" else known
 
     def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize]:
-        """The size of every replica, of these topics or all, on every broker that answers; no copies between disks.
+        """The size of every replica, of these topics or all, on every broker that answers, without future replicas.
 
-        The lag that brokers tell with it is of no use for a move: it is counted from the replica's own high watermark.
+        The lag in the answers says nothing about a move: it is counted from the replica's own high watermark.
         """
         from kctl.cluster.reassignment.moves import ReplicaSize
 
         return [
-            ReplicaSize(replica.partition, one.broker_id, replica.size_in_bytes)
-            for one in read_log_dirs(self.wire, self.wire.nodes, topics)
-            for replica in one.replicas
+            ReplicaSize(replica.partition, log_dir.broker_id, replica.size_in_bytes)
+            for log_dir in read_log_dirs(self.wire, self.wire.nodes, topics)
+            for replica in log_dir.replicas
             if not replica.is_future
         ]
 
@@ -132,26 +132,30 @@ class AdminCluster(Cluster):
         return read_supported_features(self.wire)
 
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
-        """See the interface; what is above the high watermark counts."""
+        """See the interface; records above the high watermark count."""
         from kctl.wire.replicas.fetching import LATEST, list_offsets
 
-        wanted = [(found.leader, tp) for tp, found in state.partition_states.items() if found.leader >= 0]
-        ends = list_offsets(self.wire, wanted, LATEST)
+        leaders = [
+            (partition_state.leader, tp)
+            for tp, partition_state in state.partition_states.items()
+            if partition_state.leader >= 0
+        ]
+        ends = list_offsets(self.wire, leaders, LATEST)
         return {tp: end for (_, tp), end in ends.items() if isinstance(end, int)}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
-        """Log directories that have failed. Of anything else that is odd brokers tell nobody."""
+        """Log directories that have failed; brokers report no other oddities."""
         silent = {problem.silent_broker for problem in state.problems}
         answering = [broker for broker in state.live_brokers if broker not in silent]
         return [
             Oddity(
                 "failed-disk",
-                f"log directory {one.path} of broker {one.broker_id}",
-                one.error or "",
-                broker_id=one.broker_id,
+                f"log directory {log_dir.path} of broker {log_dir.broker_id}",
+                log_dir.error or "",
+                broker_id=log_dir.broker_id,
             )
-            for one in read_log_dirs(self.wire, answering, ())
-            if one.state == "failed"
+            for log_dir in read_log_dirs(self.wire, answering, ())
+            if log_dir.state == "failed"
         ]
 
     def close(self) -> None:

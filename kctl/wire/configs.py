@@ -1,4 +1,4 @@
-"""Configurations as brokers tell them: what is in force and where it comes from; loggers, groups, client metrics.
+"""Configurations as brokers describe them: values in force and their sources; loggers, groups, client metrics.
 
 Source: KIP-226 (sources, synonyms), KIP-412 (broker loggers), KIP-714 (client metrics), KIP-848 (groups), KIP-1142
 (ListConfigResources); clients/src/main/resources/common/message/{DescribeConfigs,ListConfigResources}*.json @ 4.3.0
@@ -33,7 +33,7 @@ TYPES = {
 
 
 class ConfigInForce(NamedTuple):
-    """A key of an entity as it holds now; `value` is None where the broker keeps it to itself."""
+    """A key of an entity in force; `value` is None if the broker does not return it."""
 
     key: str
     value: str | None
@@ -48,49 +48,49 @@ class ConfigInForce(NamedTuple):
 def in_force(
     wire: Wire, kind: str, names: Sequence[str], keys: Collection[str] = (), *, explain: bool = False
 ) -> Iterator[tuple[str, list[ConfigInForce] | KctlError]]:
-    """Every key of the entities (of none named: all keys), by entity and key; an error where one does not tell.
+    """The keys of each entity (all if none are named), sorted; an error if an entity is not described.
 
-    What is the same in many entities is the same object.
+    Equal keys of several entities are the same object.
     """
-    made: dict[str, tuple[Any, ConfigInForce]] = {}  # by key, as it was told last
+    made: dict[str, tuple[Any, ConfigInForce]] = {}  # by key: the last description, and the result
     for first in range(0, len(names), ENTITIES_IN_A_REQUEST):
-        some = names[first : first + ENTITIES_IN_A_REQUEST]
-        answers = _answers(wire, kind, some, sorted(keys) or None, explain)
-        for name, answer in zip(some, answers, strict=True):
+        batch = names[first : first + ENTITIES_IN_A_REQUEST]
+        answers = _answers(wire, kind, batch, sorted(keys) or None, explain)
+        for name, answer in zip(batch, answers, strict=True):
             if isinstance(answer, KctlError):
                 yield name, answer
                 continue
             listed = []
-            for one in sorted(answer.configs, key=NAME):
-                known = made.get(one.name)
-                if known is None or known[0] is not one:
-                    known = made[one.name] = one, _config(one)
-                listed.append(known[1])
+            for config in sorted(answer.configs, key=NAME):
+                previous = made.get(config.name)
+                if previous is None or previous[0] is not config:
+                    previous = made[config.name] = config, _config(config)
+                listed.append(previous[1])
             yield name, listed
 
 
-def _config(one: Any) -> ConfigInForce:
+def _config(config: Any) -> ConfigInForce:
     return ConfigInForce(
-        str(one.name),
-        one.value,
-        SOURCES.get(one.config_source),
-        bool(one.is_sensitive),
-        bool(one.read_only),
-        TYPES.get(getattr(one, "config_type", 0)),
+        str(config.name),
+        config.value,
+        SOURCES.get(config.config_source),
+        bool(config.is_sensitive),
+        bool(config.read_only),
+        TYPES.get(getattr(config, "config_type", 0)),
         tuple(
-            {"key": str(s.name), "value": s.value, "source": SOURCES.get(s.source)}
-            for s in one.synonyms or ()
+            {"key": str(synonym.name), "value": synonym.value, "source": SOURCES.get(synonym.source)}
+            for synonym in config.synonyms or ()
         ),
-        getattr(one, "documentation", None) or None,
+        getattr(config, "documentation", None) or None,
     )
 
 
 def _answers(
     wire: Wire, kind: str, names: Sequence[str], keys: Sequence[str] | None, explain: bool
 ) -> list[Any | KctlError]:
-    """What is told of each entity: the broker's own part of an answer, or why there is none."""
+    """The description of each entity, or the error in its place."""
 
-    def request(some: Iterable[str]) -> DescribeConfigsRequest:
+    def request(names: Iterable[str]) -> DescribeConfigsRequest:
         resource = DescribeConfigsRequest.DescribeConfigsResource
         listed = [
             resource(
@@ -98,24 +98,24 @@ def _answers(
                 resource_name="" if name == DEFAULT else name,
                 configuration_keys=keys,
             )
-            for name in some
+            for name in names
         ]
         return DescribeConfigsInForceRequest(
             resources=listed, include_synonyms=True, include_documentation=explain, min_version=1
         )
 
     if kind in AT_THE_BROKER:
-        asked = [(wire.node if name == DEFAULT else int(name), request([name])) for name in names]
-        answers = wire.send_all(asked)
-        found = {
+        requests = [(wire.node if name == DEFAULT else int(name), request([name])) for name in names]
+        answers = wire.send_all(requests)
+        results_by_name = {
             name: answer if isinstance(answer, KctlError) else answer.results[0]
             for name, answer in zip(names, answers, strict=True)
         }
-    else:  # those that may not be seen come last
+    else:  # unauthorized ones come last
         results = wire.read(request(names)).results if names else ()
-        found = {str(result.resource_name): result for result in results}
+        results_by_name = {str(result.resource_name): result for result in results}
     missing = BrokerError("the answer does not include it")
-    return [_result(wire, kind, name, found.get(name, missing)) for name in names]
+    return [_result(wire, kind, name, results_by_name.get(name, missing)) for name in names]
 
 
 def _result(wire: Wire, kind: str, name: str, result: Any) -> Any:
@@ -126,14 +126,14 @@ def _result(wire: Wire, kind: str, name: str, result: Any) -> Any:
         return TooOld(f"the brokers are too old: {needs(what)}")
     if kind == "topics" and result.error_code == UNKNOWN_TOPIC:
         return unknown_topics([name], ())
-    said = (result.error_message or "").rstrip(".") or error_name(result.error_code)
-    return BrokerError(f"configuration of {kind.removesuffix('s')} {name}: {said}")
+    message = (result.error_message or "").rstrip(".") or error_name(result.error_code)
+    return BrokerError(f"configuration of {kind.removesuffix('s')} {name}: {message}")
 
 
 def names_of(wire: Wire, kind: str) -> list[str]:
     """The groups or subscriptions of client metrics that have a configuration. Raises KctlError.
 
-    Raises TooOld where brokers do not list them.
+    Raises TooOld if brokers do not list them.
     """
     version = wire.version_of(ListConfigResourcesRequest)
     if version is None or (kind == "groups" and version < 1):
@@ -142,21 +142,21 @@ def names_of(wire: Wire, kind: str) -> list[str]:
             "name one with --entity-name",
         )
     resource = KINDS[kind].resource
-    asked = {"resource_types": [resource]} if version >= 1 else {}
-    answer = wire.read(ListConfigResourcesRequest(**asked))
+    filters = {"resource_types": [resource]} if version >= 1 else {}
+    answer = wire.read(ListConfigResourcesRequest(**filters))
     if answer.error_code:
         raise BrokerError(f"configurations of {kind} cannot be listed: {error_name(answer.error_code)}")
     return sorted(
-        str(one.resource_name)
-        for one in answer.config_resources
-        if getattr(one, "resource_type", resource) == resource
+        str(resource_config.resource_name)
+        for resource_config in answer.config_resources
+        if getattr(resource_config, "resource_type", resource) == resource
     )
 
 
 def read_set(
     wire: Wire, kind: str, names: Sequence[str]
 ) -> tuple[dict[tuple[str, str], EntityConfig], list[Problem]]:
-    """What is set for loggers of brokers, groups or client metrics, and what could not be read."""
+    """The values set for loggers of brokers, groups or client metrics, and what could not be read."""
     values: dict[str, dict[str, str]] = {}
     problems = []
     answers: list[Any | KctlError]
@@ -169,26 +169,28 @@ def read_set(
             problems.append(Problem(f"configuration of {kind.removesuffix('s')} {name}", answer.message))
             continue
         values[name] = {
-            str(one.name): one.value or ""
-            for one in answer.configs
-            if one.config_source == KINDS[kind].source
+            str(config.name): config.value or ""
+            for config in answer.configs
+            if config.config_source == KINDS[kind].source
         }
-    found = {
-        (kind, name): EntityConfig(entity_type=kind, entity_name=name, values=some)
-        for name, some in values.items()
-        if some
+    configs = {
+        (kind, name): EntityConfig(entity_type=kind, entity_name=name, values=entries)
+        for name, entries in values.items()
+        if entries
     }
-    return found, problems
+    return configs, problems
 
 
 def keys_known(wire: Wire, kind: str, name: str) -> dict[str, str | None]:
     """The keys that an entity can have, with their types, as a broker lists them. Raises KctlError."""
-    asked = str(wire.node) if kind == "brokers" and name == DEFAULT else name
-    ((_, told),) = in_force(wire, kind, [asked])
-    if isinstance(told, KctlError):
-        raise told
-    # A key that somebody has set and no broker knows is listed too, without a type.
-    found = {one.key: one.type for one in told if one.type is not None or not one.is_sensitive}
-    if kind == "client-metrics" and not found:  # nobody has set it: brokers before 4.0 then tell of no key
+    entity = str(wire.node) if kind == "brokers" and name == DEFAULT else name
+    ((_, configs),) = in_force(wire, kind, [entity])
+    if isinstance(configs, KctlError):
+        raise configs
+    # A key that is set but unknown to brokers is listed too, without a type.
+    types = {
+        config.key: config.type for config in configs if config.type is not None or not config.is_sensitive
+    }
+    if kind == "client-metrics" and not types:  # not set: brokers before 4.0 then list no key
         return dict.fromkeys(CLIENT_METRICS)
-    return found
+    return types

@@ -1,4 +1,4 @@
-"""Changes of groups: new offsets, offsets and groups deleted, members taken out; planned, sent, and looked at again.
+"""Changes of groups: setting and deleting offsets, deleting groups, removing members; plans, requests and checks.
 
 Source: clients/src/main/resources/common/message/{OffsetCommit,OffsetDelete,DeleteGroups,LeaveGroup,
 AlterShareGroupOffsets,DeleteShareGroupOffsets}Request.json @ 4.3.0; group-coordinator/src/main/java/org/apache/kafka/
@@ -44,8 +44,8 @@ from kctl.wire.groups import (
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 REASON = "removed with kctl group remove-member"
-MOVED = frozenset({14, 15, 16})  # the coordinator is loading, is not there, or is another broker
-MOVING, LOOK = 10.0, 0.2  # seconds in which a coordinator is found again; between two looks
+MOVED = frozenset({14, 15, 16})  # the coordinator is loading, not available, or another broker
+MOVING, LOOK = 10.0, 0.2  # seconds to wait for a moving coordinator; between two attempts
 UNKNOWN, UNKNOWN_MEMBER_ID, NON_EMPTY_GROUP, SUBSCRIBED, GROUP_ID_NOT_FOUND = -1, 25, 68, 86, 69
 REASONS = {
     UNKNOWN_MEMBER_ID: "the group has members, and only they set its offsets",
@@ -59,27 +59,27 @@ REASONS = {
 
 
 def _sets_share_offsets(wire: Wire) -> bool:
-    """Whether brokers do what AlterShareGroupOffsets says: those of 4.1 answer it without an error, and change nothing."""
+    """Whether brokers carry out AlterShareGroupOffsets: those of 4.1 answer without an error and change nothing."""
     from kctl.wire.messages import DescribeShareGroupOffsetsRequest
 
-    return (wire.version_of(DescribeShareGroupOffsetsRequest) or 0) >= 1  # with the lag: as 4.2 has it
+    return (wire.version_of(DescribeShareGroupOffsetsRequest) or 0) >= 1  # with the lag: 4.2 or later
 
 
 def _word_for(wire: Wire, groups: Iterable[ConsumerGroup], accepted: bool) -> str:
-    """The option that is needed where nothing sets the deleted offsets again; none where it was given."""
+    """The option that is needed if deleted offsets cannot be set again; none if it was given."""
     is_final = any(group.type == SHARE for group in groups) and not _sets_share_offsets(wire)
     return "--accept-loss" if is_final and not accepted else ""
 
 
 def plan_reset(cluster: Cluster, group: str, chosen: ChosenReset) -> Plan:
-    """The plan of putting offsets where they are to be. Raises Refused while the group has members."""
+    """The plan of setting offsets. Raises Refused while the group has members."""
     if chosen.group is not None:
         _require_empty(chosen.group)
-    moved = {r.partition: r for r in chosen.resets if r.offset != r.new_offset}
+    moved = {reset.partition: reset for reset in chosen.resets if reset.offset != reset.new_offset}
     warnings = [
-        f"{r.partition}: the offset asked for is not in the log, the nearest is taken"
-        for r in moved.values()
-        if r.was_outside
+        f"{reset.partition}: the offset asked for is not in the log, the nearest is taken"
+        for reset in moved.values()
+        if reset.was_outside
     ][:10]
     if chosen.group is not None and chosen.group.type == SHARE and moved:
         warnings.append(
@@ -90,7 +90,7 @@ def plan_reset(cluster: Cluster, group: str, chosen: ChosenReset) -> Plan:
     intent = SetGroupOffsets(
         group=group,
         is_share=chosen.group is not None and chosen.group.type == SHARE,
-        offsets={tp: GroupOffset(r.new_offset) for tp, r in moved.items()},
+        offsets={tp: GroupOffset(reset.new_offset) for tp, reset in moved.items()},
         previous={tp: chosen.present.get(tp) for tp in moved},
     )
     return _plan(cluster, [intent] if moved else [], warnings, f"set the offsets of group {group}")
@@ -131,7 +131,7 @@ def plan_group_deletion(cluster: Cluster, wire: Wire, names: Sequence[str], *, a
 
 
 def plan_member_removal(cluster: Cluster, wire: Wire, name: str, members: Sequence[str]) -> Plan:
-    """The plan of taking members out, by member id or group instance id. Raises KctlError for an unknown one."""
+    """The plan of removing members, by member id or group instance id. Raises KctlError for an unknown one."""
     group = read_group(wire, name)
     ids = {m.member_id: m.member_id for m in group.members}
     ids |= {m.group_instance_id: m.member_id for m in group.members if m.group_instance_id}
@@ -172,7 +172,7 @@ def _require_empty(group: ConsumerGroup) -> None:
 
 
 def _ask(wire: Wire, group: str, request: Callable[[], Any], codes: Callable[[Any], Iterable[int]]) -> Any:
-    """The answer of a group's coordinator, which is looked for again while it moves to another broker."""
+    """The answer of a group's coordinator, which is looked up again while it moves to another broker."""
     end = time.monotonic() + MOVING
     while True:
         answer = wire.send(request(), coordinator_of(wire, group))
@@ -194,11 +194,14 @@ def _topics(
 ) -> list[Any]:
     """The topics of a request with their partitions, each made from its row; `name` is the field of the topic's name."""
     rows = groupby(after["partitions"], itemgetter("topic"))  # they are sorted
-    return [topic(**{name: of, "partitions": list(map(partition, some))}) for of, some in rows]
+    return [
+        topic(**{name: topic_name, "partitions": list(map(partition, topic_rows))})
+        for topic_name, topic_rows in rows
+    ]
 
 
-def _item(what: object, code: int, message: str | None = None, *of: Any) -> RequestItem:
-    return RequestItem(str(what), int(code), message or REASONS.get(int(code)), *of)
+def _item(what: object, code: int, message: str | None = None, *partition: Any) -> RequestItem:
+    return RequestItem(str(what), int(code), message or REASONS.get(int(code)), *partition)
 
 
 def _partition_items(answer: Any, group: str) -> Iterator[RequestItem]:
@@ -251,10 +254,10 @@ def _delete_group(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]
         wire,
         after["group"],
         lambda: DeleteGroupsRequest(groups_names=[after["group"]]),
-        lambda answer: [one.error_code for one in answer.results],
+        lambda answer: [result.error_code for result in answer.results],
     )
-    for one in answer.results:
-        yield _item(f"group {one.group_id}", one.error_code)
+    for result in answer.results:
+        yield _item(f"group {result.group_id}", result.error_code)
 
 
 def _remove_members(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
@@ -268,10 +271,10 @@ def _remove_members(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestIte
     if answer.error_code:
         yield _item(f"group {after['group']}", answer.error_code)
         return
-    for one in answer.members:
-        gone = one.error_code == UNKNOWN_MEMBER_ID
+    for member in answer.members:
+        gone = member.error_code == UNKNOWN_MEMBER_ID
         yield _item(
-            f"member {one.member_id}", one.error_code, "it is no longer in the group" if gone else None
+            f"member {member.member_id}", member.error_code, "it is no longer in the group" if gone else None
         )
 
 
@@ -280,15 +283,15 @@ def _of_share(wire: Wire, after: Mapping[str, Any], request: Callable[[], Any]) 
     if answer.error_code:
         yield _item(f"group {after['group']}", answer.error_code, answer.error_message)
         return
-    left = {row["topic"] for row in after["partitions"]}
+    missing = {row["topic"] for row in after["partitions"]}
     for topic in answer.responses:
         name = str(topic.topic_name)
-        left.discard(name)
-        for one in getattr(topic, "partitions", None) or [topic]:
-            number = getattr(one, "partition_index", None)
+        missing.discard(name)
+        for result in getattr(topic, "partitions", None) or [topic]:
+            number = getattr(result, "partition_index", None)
             what = f"topic {name}" if number is None else TopicPartition(name, int(number))
-            yield _item(what, one.error_code, one.error_message, name, number)
-    for name in sorted(left):
+            yield _item(what, result.error_code, result.error_message, name, number)
+    for name in sorted(missing):
         yield _item(f"topic {name}", UNKNOWN, "the answer leaves it out, and so it was not done", name)
 
 
@@ -319,7 +322,7 @@ def _delete_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[Requ
     yield from _of_share(wire, after, request)
 
 
-# --- what is there now --------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------
 
 
 def _present(wire: Wire, group: str) -> Mapping[TopicPartition, GroupOffset]:
@@ -329,8 +332,8 @@ def _present(wire: Wire, group: str) -> Mapping[TopicPartition, GroupOffset]:
 
 def _is_set(wire: Wire, after: Mapping[str, Any]) -> bool:
     present = _present(wire, after["group"])
-    wanted = offsets_from(after["partitions"])
-    return all(_offset(present.get(tp)) == _offset(at) for tp, at in wanted.items())
+    offsets = offsets_from(after["partitions"])
+    return all(_offset(present.get(tp)) == _offset(at) for tp, at in offsets.items())
 
 
 def _offset(at: GroupOffset | None) -> int | None:
@@ -344,7 +347,7 @@ def _refuse_other_offsets(wire: Wire, before: Mapping[str, Any], after: Mapping[
     for tp in sorted(chosen):
         now, then = _offset(present.get(tp)), _offset(expected.get(tp))
         if now != then:
-            says = ("none" if one is None else f"{one:,}" for one in (now, then))
+            says = ("none" if offset is None else f"{offset:,}" for offset in (now, then))
             raise Conflict(
                 "the offset of group {} in {} is {}, not {} as it was read; nothing was written".format(
                     after["group"], tp, *says
@@ -362,7 +365,7 @@ def _refuse_what_is_ignored(wire: Wire, before: Mapping[str, Any], after: Mappin
 
 
 def _refuse_parts_of_topics(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """As above; and brokers would delete the offsets of a share group in all partitions of a topic."""
+    """As above; refuses parts of topics too, since brokers delete a share group's offsets of whole topics."""
     _refuse_other_offsets(wire, before, after)
     chosen = set(offsets_from(after["partitions"]))
     topics = {tp.topic for tp in chosen}

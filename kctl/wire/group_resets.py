@@ -1,4 +1,4 @@
-"""Which offsets a reset gives a group: worked out from its present ones and its logs; nothing is written here."""
+"""The offsets that a reset gives a group, computed from its present ones and the logs; nothing is written here."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from kctl.wire.replicas.fetching import EARLIEST
 
 
 class ResetGoal(Struct, frozen=True, kw_only=True):
-    """Where to put offsets; one of these. `time` is milliseconds."""
+    """The target of a reset; one field is set. `time` is milliseconds."""
 
     earliest: bool = False
     latest: bool = False
@@ -28,13 +28,13 @@ class ResetGoal(Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many were given."""
+        """The number of fields that are set."""
         flags = self.earliest, self.latest, self.current
         return sum(flags) + sum(v is not None for v in (self.offset, self.shift, self.time, self.listed))
 
 
 class Reset(NamedTuple):
-    """A partition's offset now (None: none) and then."""
+    """A partition's offset before (None: none) and after."""
 
     partition: TopicPartition
     offset: int | None
@@ -43,7 +43,7 @@ class Reset(NamedTuple):
 
     @property
     def change(self) -> int | None:
-        """By how many records; None where there was no offset."""
+        """The change of the offset; None if there was none."""
         return None if self.offset is None else self.new_offset - self.offset
 
     @property
@@ -58,8 +58,8 @@ class Reset(NamedTuple):
 
 
 def parse_offsets(text: str, name: str) -> dict[TopicPartition, int]:
-    """Lines `TOPIC,PARTITION,OFFSET` of a file, as Kafka's own tool reads and writes them. Raises BadValue."""
-    found: dict[TopicPartition, int] = {}
+    """Lines `TOPIC,PARTITION,OFFSET` of a file, as in Kafka's own tool. Raises BadValue."""
+    offsets: dict[TopicPartition, int] = {}
     for number, row in enumerate(csv.reader(text.splitlines()), 1):
         if not row:
             continue
@@ -69,14 +69,14 @@ def parse_offsets(text: str, name: str) -> dict[TopicPartition, int]:
                 "correct that line; `kctl group export` writes such files",
             )
         tp = TopicPartition(row[0].strip(), int(row[1]))
-        if tp in found:
+        if tp in offsets:
             raise BadValue(f"{name}:{number}: {tp} is listed twice", "remove one of the lines")
-        found[tp] = int(row[2])
-    if not found:
+        offsets[tp] = int(row[2])
+    if not offsets:
         raise BadValue(
             f"{name} lists no offset", "write lines TOPIC,PARTITION,OFFSET, as `kctl group export` does"
         )
-    return found
+    return offsets
 
 
 def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: ResetGoal) -> list[Reset]:
@@ -84,36 +84,36 @@ def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: Re
     partitions = list(present)
     starts, ends = watermarks(wire, partitions, EARLIEST), watermarks(wire, partitions)
     times = watermarks(wire, partitions, goal.time) if goal.time is not None else {}
-    found = []
+    resets = []
     for tp, now in present.items():
         if tp not in starts or tp not in ends:
             raise Leaderless(f"{tp} has no leader, so the start and end of its log are unknown")
         if goal.earliest:
-            wanted = starts[tp]
+            target = starts[tp]
         elif goal.offset is not None:
-            wanted = goal.offset
+            target = goal.offset
         elif goal.listed is not None:
-            wanted = goal.listed[tp]
+            target = goal.listed[tp]
         elif goal.shift is not None:
             if now is None:
                 raise KctlError(
                     f"{tp}: the group has no offset to shift",
                     "give it an offset with --to-offset, --to-earliest or --to-latest",
                 )
-            wanted = now + goal.shift
+            target = now + goal.shift
         elif goal.current and now is not None:
-            wanted = now
+            target = now
         elif goal.time is not None and times.get(tp, -1) >= 0:
-            wanted = times[tp]
+            target = times[tp]
         else:
-            wanted = ends[tp]  # also where no record is of that time or later
-        inside = min(max(wanted, starts[tp]), ends[tp])
-        found.append(Reset(tp, now, inside, inside != wanted))
-    return found
+            target = ends[tp]  # also if no record is as late as that time
+        inside = min(max(target, starts[tp]), ends[tp])
+        resets.append(Reset(tp, now, inside, inside != target))
+    return resets
 
 
 class ChosenReset(NamedTuple):
-    """A group and its offsets as they are now, and where each is to go."""
+    """A group, its present offsets, and the resets."""
 
     group: ConsumerGroup | None  # None: no such group yet
     present: Mapping[TopicPartition, GroupOffset]
@@ -123,9 +123,9 @@ class ChosenReset(NamedTuple):
 def choose_reset(
     cluster: Cluster, wire: Wire, group: str, topics: Sequence[str], goal: ResetGoal
 ) -> ChosenReset:
-    """The resets of the partitions named, else of all that the group has offsets of.
+    """The resets of the named partitions, or else of all in which the group has offsets.
 
-    Raises KctlError for an unknown group, unless the partitions are named: then its offsets make it.
+    Raises KctlError for an unknown group, unless the partitions are named: then the offsets create it.
     """
     described = find_group(wire, group)
     if described is None and not topics and goal.listed is None:

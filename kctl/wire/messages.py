@@ -1,4 +1,4 @@
-"""Messages of Kafka's protocol that kafka-python does not have, as schemas that it reads; made when they are asked for.
+"""Messages of Kafka's protocol that kafka-python does not have, as schemas that it reads; created on first use.
 
 Source: clients/src/main/resources/common/message/*.json @ 4.3.0, in `messages.json`
 """
@@ -14,7 +14,7 @@ from kafka.protocol.api_message import ApiMessage
 
 from kctl.wire.shortcuts.schemas import fill_in_structures
 
-# Requests without their ending; each comes with its answer.
+# Names of requests without `Request`; each comes with its response.
 MESSAGES = {
     "ConsumerGroupDescribe",  # KIP-848
     "ShareGroupDescribe",  # KIP-932
@@ -35,14 +35,14 @@ def _schemas() -> dict[str, Any]:
     return {message["name"]: fill_in_structures(message) for message in messages}
 
 
-_load_other = api_data.load_json
+_load_library_json = api_data.load_json
 
 
 def _load_json(message: str, package: object = None) -> dict[str, Any]:
-    found: dict[str, Any] = (
-        _schemas()[message] if package == __name__ else _load_other(message, package=package)
+    schema: dict[str, Any] = (
+        _schemas()[message] if package == __name__ else _load_library_json(message, package=package)
     )
-    return found
+    return schema
 
 
 api_data.load_json = _load_json  # the library reads a file for each message

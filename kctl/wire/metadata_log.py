@@ -1,7 +1,7 @@
-"""The metadata log of a KRaft quorum, copied from its leader as a new member would do it.
+"""The metadata log of a KRaft quorum, copied from its leader as a new member copies it.
 
-A controller is asked on its own listener, where DescribeQuorum tells the leader, and Fetch and FetchSnapshot are what
-members copy the log with. Nothing is stored for somebody who is no replica, and no watermark moves.
+Requests go to a controller's own listener: DescribeQuorum names the leader; Fetch and FetchSnapshot are what
+members copy the log with. For a client that is no replica nothing is stored, and no watermark moves.
 
 Source: KIP-595 (Fetch), KIP-630 (FetchSnapshot); raft/src/main/java/org/apache/kafka/raft/KafkaRaftClient.java @ 3.9.0
 """
@@ -30,7 +30,7 @@ LARGEST_SNAPSHOT = 4 << 30  # bytes
 
 
 class Leader(NamedTuple):
-    """The leader of the quorum, as a name of `Controllers`."""
+    """The leader of the quorum, one of the nodes of `Controllers`."""
 
     node: Any
     epoch: int
@@ -38,7 +38,7 @@ class Leader(NamedTuple):
 
 
 def find_leader(controllers: Controllers) -> Leader:
-    """The leader among the controllers that were named. Raises KctlError where it is not one of them."""
+    """The leader of the quorum. Raises KctlError if it is not one of the named controllers."""
     partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     why = "none of them is the leader of the quorum"
@@ -49,8 +49,8 @@ def find_leader(controllers: Controllers) -> Leader:
             continue
         code = answer.error_code or answer.topics[0].partitions[0].error_code
         if not code:
-            (one,) = answer.topics[0].partitions
-            return Leader(node, int(one.leader_epoch), int(one.high_watermark))
+            (partition_state,) = answer.topics[0].partitions
+            return Leader(node, int(partition_state.leader_epoch), int(partition_state.high_watermark))
         why = error_name(code)
     raise KctlError(
         f"no metadata from {controllers.location}: {why}", "name the listeners of all controllers"
@@ -58,7 +58,7 @@ def find_leader(controllers: Controllers) -> Leader:
 
 
 def copy_metadata_log(controllers: Controllers, folder: Path) -> None:
-    """Copy the log up to its high watermark, and the snapshot that it begins with. Raises KctlError."""
+    """Copy the log up to its high watermark, and the snapshot before it. Raises KctlError."""
     leader = find_leader(controllers)
     offset, epoch = 0, 0
     answer = _fetched(controllers, leader, offset, epoch)
@@ -88,7 +88,7 @@ def copy_metadata_log(controllers: Controllers, folder: Path) -> None:
 
 def _batches(data: bytes, offset: int) -> list[tuple[BatchHeader, bytes]]:
     """The whole batches at the front of an answer, from an offset on."""
-    found, position = list[tuple[BatchHeader, bytes]](), 0
+    batches, position = list[tuple[BatchHeader, bytes]](), 0
     while position < len(data):
         try:
             header = read_header(data, position)
@@ -97,9 +97,9 @@ def _batches(data: bytes, offset: int) -> list[tuple[BatchHeader, bytes]]:
         end = position + header.size_in_bytes
         if end > len(data) or header.last_offset < offset:
             break
-        found.append((header, data[position:end]))
+        batches.append((header, data[position:end]))
         position, offset = end, header.last_offset + 1
-    return found
+    return batches
 
 
 def _fetched(controllers: Controllers, leader: Leader, offset: int, epoch: int) -> Any:
@@ -161,11 +161,11 @@ def _write_snapshot(
         code = answer.error_code or answer.topics[0].partitions[0].error_code
         if code:
             raise BrokerError(f"{controllers.location} returns no snapshot: {error_name(code)}")
-        (one,) = answer.topics[0].partitions
-        data = one.unaligned_records or b""
+        (part,) = answer.topics[0].partitions
+        data = part.unaligned_records or b""
         file.write(data)
         position += len(data)
-        if position >= one.size:
+        if position >= part.size:
             return
-        if not data or one.size > LARGEST_SNAPSHOT:
-            raise BrokerError(f"{controllers.location}: the snapshot ends at {position} of {one.size} bytes")
+        if not data or part.size > LARGEST_SNAPSHOT:
+            raise BrokerError(f"{controllers.location}: the snapshot ends at {position} of {part.size} bytes")
