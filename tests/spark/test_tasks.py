@@ -14,7 +14,7 @@ import pytest
 
 from kctl.evidence.discover import discover
 from kctl.model import TopicPartition
-from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compare, comparison_rows
+from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compared_task, comparison_rows
 from kctl.replica.copies.copy import copies_of
 from kctl.spark.session import prepare
 from kctl.spark.tasks import PLAIN, Packed, SparkEngine, TaskFailed, interrupts, packed
@@ -52,9 +52,9 @@ def test_a_comparison_goes_with_the_folders_that_it_reads_alone(store: Handler) 
     assert listed(sent) == sorted(
         str(path.relative_to(store.folder)) for folder in folders for path in folder.iterdir()
     )
-    here = [*comparison_rows(compare(task), CompareOptions())]
+    here = [*comparison_rows(compared_task(task), CompareOptions())]
     with mirrors_laid(sent.mirrors):
-        there = [*comparison_rows(compare(PLAIN.loads(sent.items[0])), CompareOptions())]
+        there = [*comparison_rows(compared_task(PLAIN.loads(sent.items[0])), CompareOptions())]
     assert there == here and here[-1]["verdict"] == "equal"
 
 
