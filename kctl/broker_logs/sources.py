@@ -153,7 +153,7 @@ def _candidates(evidence: FoundEvidence, reads_stdin: bool) -> Iterator[Candidat
         yield Candidate(STDIN, STDIN, "other", None, None, True)
     for log in evidence.broker_logs:
         yield _candidate(evidence, log.path, log.root, _kind(log), log.broker_id, several)
-    for path, root in (*evidence.files, *evidence.others):
+    for path, root in (*evidence.files, *evidence.unnamed_files):
         yield _candidate(
             evidence, path, root, "stdout" if path.name.endswith(".out") else "other", None, several
         )

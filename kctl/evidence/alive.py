@@ -17,27 +17,27 @@ BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
 
 
 class Registered(Struct, dict=True):
-    """The brokers that were registered at each moment; what no export tells is not known. Read when first asked."""
+    """The brokers that were registered at each moment, by its znode export, which is read when first needed."""
 
     evidence: FoundEvidence
 
     @cached_property
     def _by_moment(self) -> dict[str | None, frozenset[int]]:
-        found: dict[str | None, frozenset[int]] = {}
+        brokers_by_moment: dict[str | None, frozenset[int]] = {}
         if not self.evidence.znode_exports:
-            return found
+            return brokers_by_moment
         from kctl.evidence.znodes import read_znodes
 
         for export in self.evidence.znode_exports:
             try:
                 paths = read_znodes(export.path)
             except KctlError:
-                continue  # said elsewhere
+                continue  # a finding of `discover`
             matches = (BROKER.fullmatch(path) for path in paths)
-            found[export.moment] = frozenset(int(match[1]) for match in matches if match)
-        return found
+            brokers_by_moment[export.moment] = frozenset(int(match[1]) for match in matches if match)
+        return brokers_by_moment
 
     def ran(self, broker_id: int | None, moment: str | None) -> bool | None:
-        """Whether a broker ran at a moment; None where no znodes say."""
-        known = self._by_moment.get(moment)
-        return None if known is None else broker_id in known
+        """Whether a broker ran at a moment; None without znodes of that moment."""
+        registered = self._by_moment.get(moment)
+        return None if registered is None else broker_id in registered

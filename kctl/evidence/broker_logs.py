@@ -1,4 +1,4 @@
-"""Whose a folder of broker logs is: by name, by what its lines say, by the log directories beside it."""
+"""The broker that wrote a folder of logs: by names, by the lines in them, by log directories near them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kctl.broker_logs.opening import chunks_of
 from kctl.evidence.identity import named_broker_id
 from kctl.evidence.model import BrokerLog, LogDir
 
-LOOKED_AT = 1 << 18
+LOOKED_AT = 1 << 18  # bytes at the start of a log
 # What a broker says of its configuration as it starts.
 CONFIGURED = re.compile(
     rb"\.id (?:(?:(?<=\bbroker\.id )|(?<=\bnode\.id ))= |(?<=\bProperty broker\.id )is overridden to )(\d+)"
@@ -54,34 +54,37 @@ def _has_broker_line(head: bytes) -> bool:
 
 
 def broker_id_of_logs(
-    logs: Sequence[BrokerLog], log_dirs: Sequence[LogDir], given: Mapping[Path, int]
+    logs: Sequence[BrokerLog], log_dirs: Sequence[LogDir], broker_folders: Mapping[Path, int]
 ) -> dict[Path, int | None]:
     """Folder of broker logs to the id of the broker that wrote them."""
     by_folder: dict[Path, list[BrokerLog]] = {}
     for log in logs:
         by_folder.setdefault(log.path.parent, []).append(log)
-    return {folder: _broker_id(folder, ones, log_dirs, given) for folder, ones in by_folder.items()}
+    return {
+        folder: _broker_id(folder, folder_logs, log_dirs, broker_folders)
+        for folder, folder_logs in by_folder.items()
+    }
 
 
 def _broker_id(
-    folder: Path, logs: list[BrokerLog], log_dirs: Sequence[LogDir], given: Mapping[Path, int]
+    folder: Path, logs: list[BrokerLog], log_dirs: Sequence[LogDir], broker_folders: Mapping[Path, int]
 ) -> int | None:
     for above in (folder, *folder.parents):
-        if above in given:
-            return given[above]
+        if above in broker_folders:
+            return broker_folders[above]
     root = logs[0].root.path
-    spoken = _spoken(logs)
-    if len(spoken) > 1:
+    own_ids = _ids_in_lines(logs)
+    if len(own_ids) > 1:
         return None  # several brokers write to one folder
-    found = next(iter(spoken)) if spoken else named_broker_id(folder, root)
-    if found is None:
-        found = _configured(folder)
-    if found is None:
-        found = _beside(folder, root, log_dirs)
-    return found
+    broker_id = next(iter(own_ids)) if own_ids else named_broker_id(folder, root)
+    if broker_id is None:
+        broker_id = _id_in_properties(folder)
+    if broker_id is None:
+        broker_id = _id_of_log_dirs_near(folder, root, log_dirs)
+    return broker_id
 
 
-def _configured(folder: Path) -> int | None:
+def _id_in_properties(folder: Path) -> int | None:
     """The id in a `server.properties` in the folder of the logs or beside it."""
     for path in (folder / "server.properties", folder.parent / "server.properties"):
         ids = set(SETTING.findall(_head(path)))
@@ -91,14 +94,13 @@ def _configured(folder: Path) -> int | None:
 
 
 def own_broker_id(log: BrokerLog) -> int | None:
-    """The id that the lines of one log speak for: a folder of captured output may hold those of several brokers."""
-    spoken = _spoken([log])
-    return spoken.pop() if len(spoken) == 1 else None
+    """The broker id that the lines of one log name: a folder of captured output may hold logs of several brokers."""
+    own_ids = _ids_in_lines([log])
+    return own_ids.pop() if len(own_ids) == 1 else None
 
 
-def _spoken(logs: Iterable[BrokerLog]) -> set[int]:
-    """The ids that lines at the start of logs speak for, not all where there are several; those of configurations where
-    no line names its writer."""
+def _ids_in_lines(logs: Iterable[BrokerLog]) -> set[int]:
+    """Ids of the writers that the first lines of the logs name, two of several; else those of printed configurations."""
     named: set[int] = set()
     configured: set[int] = set()
     for log in logs:
@@ -113,7 +115,7 @@ def _spoken(logs: Iterable[BrokerLog]) -> set[int]:
     return named or configured
 
 
-def _beside(folder: Path, root: Path, log_dirs: Sequence[LogDir]) -> int | None:
+def _id_of_log_dirs_near(folder: Path, root: Path, log_dirs: Sequence[LogDir]) -> int | None:
     """The one broker whose log directories lie below the nearest folder above that has any."""
     for above in (folder, *folder.parents):
         ids = {log_dir.broker_id for log_dir in log_dirs if log_dir.path.is_relative_to(above)}

@@ -1,4 +1,4 @@
-"""What the folders given hold. Nothing has to be configured; `--broker` and `--moment` settle what names do not."""
+"""Find the evidence in folders. Nothing is configured; `--broker` and `--moment` tell what names do not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from formats.log_dir.file_names import parse_partition_folder
+from formats.log_dir.file_names import META_PROPERTIES, parse_partition_folder
 from formats.values import replace
 from kctl.errors import BadValue
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
@@ -38,165 +38,174 @@ def discover(
     """
     broker_folders = {folder: int(name) for name, folder in _pairs(brokers, "--broker", "ID")}
     moment_names = {folder: name for name, folder in _pairs(moments, "--moment", "NAME")}
-    given = [Path(os.path.realpath(path)) for path in paths]
-    more = [
+    given_paths = [Path(os.path.realpath(path)) for path in paths]
+    outside = [
         folder
         for folder in dict.fromkeys((*broker_folders, *moment_names))
-        if not any(folder.is_relative_to(one) for one in given)
+        if not any(folder.is_relative_to(log_dir) for log_dir in given_paths)
     ]
-    found = walk([*paths, *map(str, more)])
-    identities = {path: read_identity(path) for path in found.log_dirs}
+    walked = walk([*paths, *map(str, outside)])
+    identities = {path: read_identity(path) for path in walked.log_dirs}
     ids = {
-        path: _broker_id(one, identities[path], broker_folders, found) for path, one in found.log_dirs.items()
+        path: _broker_id(log_dir, identities[path], broker_folders, walked)
+        for path, log_dir in walked.log_dirs.items()
     }
-    folders = moment_folders(found.log_dirs, ids, moment_names)
+    folders = moment_folders(walked.log_dirs, ids, moment_names)
     log_dirs = [
-        _log_dir(found.log_dirs[path], ids[path], identities[path], folders)
-        for path in sorted(found.log_dirs)
+        _log_dir(walked.log_dirs[path], ids[path], identities[path], folders)
+        for path in sorted(walked.log_dirs)
     ]
-    _say_what_is_odd(found, log_dirs, identities)
-    return _evidence(found, log_dirs, folders, broker_folders, tuple(moment_names.values()))
+    _add_findings(walked, log_dirs, identities)
+    return _evidence(walked, log_dirs, folders, broker_folders, tuple(moment_names.values()))
 
 
-def _pairs(texts: Iterable[str], option: str, what: str) -> Iterable[tuple[str, Path]]:
+def _pairs(texts: Iterable[str], option: str, name_form: str) -> Iterable[tuple[str, Path]]:
     for text in texts:
         from formats.whole_numbers import whole_number  # most commands have no such option
 
         name, equals, folder = text.partition("=")
-        if not equals or not name or not folder or (what == "ID" and whole_number(name) is None):
+        if not equals or not name or not folder or (name_form == "ID" and whole_number(name) is None):
             raise BadValue(
-                f"{option} {text!r} is not {what}=FOLDER", "write the name, an equals sign and the folder"
+                f"{option} {text!r} is not {name_form}=FOLDER",
+                "write the name, an equals sign and the folder",
             )
         yield name, Path(os.path.realpath(folder))
 
 
-def _broker_id(one: FoundLogDir, identity: Identity, given: Mapping[Path, int], found: Walked) -> int | None:
-    for folder in (one.path, *one.path.parents):
-        if folder in given:
-            return given[folder]
-    named = named_broker_id(one.path, one.root.path)
+def _broker_id(
+    log_dir: FoundLogDir, identity: Identity, broker_folders: Mapping[Path, int], walked: Walked
+) -> int | None:
+    for folder in (log_dir.path, *log_dir.path.parents):
+        if folder in broker_folders:
+            return broker_folders[folder]
+    named = named_broker_id(log_dir.path, log_dir.root.path)
     if identity.broker_id is not None:
         if named is not None and named != identity.broker_id:
-            found.say(say.BROKER_DIFFERS, _within(one), one.root, stored=identity.broker_id, named=named)
+            walked.say(
+                say.BROKER_DIFFERS, _within(log_dir), log_dir.root, stored=identity.broker_id, named=named
+            )
         return identity.broker_id
     return named
 
 
-def _within(one: FoundLogDir) -> Path:
+def _within(log_dir: FoundLogDir) -> Path:
     """The log directory, or the folder given where only that part of it was."""
-    return one.path if one.path.is_relative_to(one.root.path) else one.root.path
+    return log_dir.path if log_dir.path.is_relative_to(log_dir.root.path) else log_dir.root.path
 
 
 def _log_dir(
-    one: FoundLogDir, broker_id: int | None, identity: Identity, folders: Mapping[Path, str]
+    log_dir: FoundLogDir, broker_id: int | None, identity: Identity, folders: Mapping[Path, str]
 ) -> LogDir:
     return LogDir(
-        path=one.path,
-        root=one.root,
+        path=log_dir.path,
+        root=log_dir.root,
         broker_id=broker_id,
-        moment=moment_of(one.path, folders),
+        moment=moment_of(log_dir.path, folders),
         cluster_id=identity.cluster_id,
         directory_id=identity.directory_id,
         is_kraft=identity.is_kraft,
         # Of a folder whose partition was given alone nothing was listed.
-        is_marked=one.is_marked or any(os.path.exists(one.path / name) for name in LOG_DIR_FILES),
-        is_whole=one.is_whole,
-        is_clean=os.path.exists(one.path / ".kafka_cleanshutdown"),
-        files=one.files,
+        is_marked=log_dir.is_marked or any(os.path.exists(log_dir.path / name) for name in LOG_DIR_FILES),
+        is_whole=log_dir.is_whole,
+        is_clean=os.path.exists(log_dir.path / ".kafka_cleanshutdown"),
+        files=log_dir.files,
     )
 
 
 def _broker_logs(
-    found: Walked,
+    walked: Walked,
     log_dirs: list[LogDir],
     folders: Mapping[Path, str],
     broker_folders: Mapping[Path, int],
 ) -> list[BrokerLog]:
-    if not found.broker_logs and not found.maybe_logs:
+    if not walked.broker_logs and not walked.maybe_logs:
         return []
     from kctl.evidence.broker_logs import broker_id_of_logs, is_broker_log, own_broker_id
 
     broker_logs = [
         BrokerLog(path, root, kind, None, moment_of(path, folders))
-        for path, root, kind in sorted(found.broker_logs, key=lambda log_file: log_file[0])
+        for path, root, kind in sorted(walked.broker_logs, key=lambda log_file: log_file[0])
     ]
     captured = [
         BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
-        for path, root in sorted(found.maybe_logs, key=lambda log_file: log_file[0])
+        for path, root in sorted(walked.maybe_logs, key=lambda log_file: log_file[0])
         if is_broker_log(path)
     ]
     ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
     broker_logs = [replace(log_file, broker_id=ids[log_file.path.parent]) for log_file in broker_logs]
-    for one in captured:
-        own = own_broker_id(one)
-        broker_logs.append(replace(one, broker_id=ids[one.path.parent] if own is None else own))
+    for log in captured:
+        own_id = own_broker_id(log)
+        broker_logs.append(replace(log, broker_id=ids[log.path.parent] if own_id is None else own_id))
     return broker_logs
 
 
 def _evidence(
-    found: Walked,
+    walked: Walked,
     log_dirs: list[LogDir],
     folders: Mapping[Path, str],
     broker_folders: Mapping[Path, int],
     given_moments: tuple[str, ...],
 ) -> FoundEvidence:
-    replicas, loose = [], []
+    replicas, loose_folders = [], []
     for log_dir in log_dirs:
-        for name in sorted(found.log_dirs[log_dir.path].partitions):
+        for name in sorted(walked.log_dirs[log_dir.path].partitions):
             parsed = parse_partition_folder(name)
             folder = log_dir.path / name
             if parsed is None:
-                loose.append((folder, log_dir))
+                loose_folders.append((folder, log_dir))
             else:
                 replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
-    broker_logs = _broker_logs(found, log_dirs, folders, broker_folders)
+    broker_logs = _broker_logs(walked, log_dirs, folders, broker_folders)
     return FoundEvidence(
-        roots=found.roots,
+        roots=walked.roots,
         log_dirs=tuple(log_dirs),
         replicas=tuple(replicas),
         broker_logs=tuple(broker_logs),
-        tiers=tuple(Tier(p, r, moment_of(p, folders)) for p, r in sorted(found.tiers.items())),
+        tiers=tuple(Tier(p, r, moment_of(p, folders)) for p, r in sorted(walked.tiers.items())),
         znode_exports=tuple(
-            ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(dict(found.znodes).items())
+            ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(dict(walked.znodes).items())
         ),
-        files=tuple(found.files),
-        others=tuple(found.others),
-        loose_folders=tuple(loose),
-        findings=tuple(found.findings),
-        failures=tuple(found.failures),
+        files=tuple(walked.files),
+        unnamed_files=tuple(walked.unnamed_files),
+        loose_folders=tuple(loose_folders),
+        findings=tuple(walked.findings),
+        failures=tuple(walked.failures),
         given_moments=given_moments,
         order_of=ordered_moments,
     )
 
 
-def _say_what_is_odd(found: Walked, log_dirs: list[LogDir], identities: Mapping[Path, Identity]) -> None:
+def _add_findings(walked: Walked, log_dirs: list[LogDir], identities: Mapping[Path, Identity]) -> None:
     """Findings about the evidence as a whole."""
     clusters = sorted({log_dir.cluster_id for log_dir in log_dirs if log_dir.cluster_id})
     if len(clusters) > 1:
-        root = found.roots[0]
-        found.say(say.SEVERAL_CLUSTERS, root.path, root, count=len(clusters), clusters=", ".join(clusters))
-    for one in log_dirs:
-        trouble = identities[one.path].trouble
-        if trouble and one.is_whole:
-            found.say(say.META_PROPERTIES_BAD, one.path / "meta.properties", one.root, reason=trouble)
-        elif (line := identities[one.path].unwritten_line) is not None and one.is_whole:
-            found.say(say.META_PROPERTIES_UNUSUAL, one.path / "meta.properties", one.root, line=line)
-        elif one.broker_id is None and one.is_marked and one.is_whole:
-            found.say(say.BROKER_UNKNOWN, one.path, one.root, what="log directory")
-    for path, root in dict(found.znodes).items():
+        root = walked.roots[0]
+        walked.say(say.SEVERAL_CLUSTERS, root.path, root, count=len(clusters), clusters=", ".join(clusters))
+    for log_dir in log_dirs:
+        path, root, identity = log_dir.path, log_dir.root, identities[log_dir.path]
+        if not log_dir.is_whole:
+            continue
+        if identity.trouble:
+            walked.say(say.META_PROPERTIES_BAD, path / META_PROPERTIES, root, reason=identity.trouble)
+        elif identity.unwritten_line is not None:
+            line = identity.unwritten_line
+            walked.say(say.META_PROPERTIES_UNUSUAL, path / META_PROPERTIES, root, line=line)
+        elif log_dir.broker_id is None and log_dir.is_marked:
+            walked.say(say.BROKER_UNKNOWN, path, root, what="log directory")
+    for path, root in dict(walked.znodes).items():
         from kctl.evidence.znodes import trouble_with
 
         reason = trouble_with(path) if root.is_folder else None
         if reason is not None:
-            found.say(say.ZNODES_BAD, path, root, reason=reason)
-    same: dict[tuple[int, str | None], list[LogDir]] = {}
-    for one in log_dirs:
-        if one.broker_id is not None:
-            same.setdefault((one.broker_id, one.moment), []).append(one)
-    for ones in same.values():
-        for a, b, both in colliding(found.log_dirs[one.path] for one in ones):
+            walked.say(say.ZNODES_BAD, path, root, reason=reason)
+    by_broker: dict[tuple[int, str | None], list[LogDir]] = {}
+    for log_dir in log_dirs:
+        if log_dir.broker_id is not None:
+            by_broker.setdefault((log_dir.broker_id, log_dir.moment), []).append(log_dir)
+    for same_broker in by_broker.values():
+        for a, b, partitions in colliding(walked.log_dirs[log_dir.path] for log_dir in same_broker):
             names = f"{a.path.name}, {b.path.name}"
-            for name in sorted(both):
-                found.say(
+            for name in sorted(partitions):
+                walked.say(
                     say.DUPLICATE_REPLICA, b.path / name, b.root, partition=name, count=2, folders=names
                 )

@@ -1,4 +1,4 @@
-"""What a folder seems to hold, told by names alone and soon: for somebody who stands in it and does not know how to begin."""
+"""What a folder seems to hold, by names alone and quickly: for the hints of `kctl` without arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPEST_LOGS = 2  # broker-1/logs, where nothing else is there: anybody may have
 
 
 class Glance(NamedTuple):
-    """How many of each were seen; `is_whole` is false where the look ended early."""
+    """How many of each were counted; `is_whole` is False if the walk ended at `MOST_FOLDERS`."""
 
     partitions: int = 0
     logs: int = 0
@@ -24,7 +24,7 @@ class Glance(NamedTuple):
 
 
 def glance(folder: Path) -> Glance:
-    """Look through a folder, not for long."""
+    """Counts in a folder and those below it, `MOST_FOLDERS` of them at most."""
     partitions = logs = near_logs = segments = looked = 0
     for path, folders, files in islice(os.walk(folder), MOST_FOLDERS):
         looked += 1

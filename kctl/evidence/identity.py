@@ -1,4 +1,4 @@
-"""Whose a log directory is: `meta.properties` first, then the folders above, which 0.8 has to go by.
+"""The broker of a log directory: by `meta.properties`, else by the names of folders, the only source for 0.8.
 
 `meta.properties` came with 0.9 (`K:server/BrokerMetadataCheckpoint.scala @ 0.9.0.1`); `broker.id` became
 `node.id` with KRaft (`metadata/.../properties/MetaProperties.java @ 3.9.0`).
@@ -20,7 +20,7 @@ LARGEST = 1 << 20
 
 
 class Identity(NamedTuple):
-    """What `meta.properties` says; `trouble` where it cannot be read or used."""
+    """The contents of `meta.properties`; `trouble` says why it cannot be read or used."""
 
     broker_id: int | None = None
     cluster_id: str | None = None
@@ -35,24 +35,30 @@ def read_identity(folder: Path) -> Identity:
     path = folder / META_PROPERTIES
     try:
         text = read_whole(path, LARGEST).decode("latin-1")
-        found = parse_meta_properties(text)
+        properties = parse_meta_properties(text)
     except FileNotFoundError:
         return Identity()
     except (OSError, FormatError) as error:
         return Identity(trouble=reason_of(error))
-    if found.broker_id is None:
-        return Identity(None, found.cluster_id, found.directory_id, trouble="it names no broker id")
-    is_kraft, unwritten = found.version == 1, unwritten_line(text)
-    return Identity(found.broker_id, found.cluster_id, found.directory_id, is_kraft, unwritten_line=unwritten)
+    if properties.broker_id is None:
+        return Identity(None, properties.cluster_id, properties.directory_id, trouble="it names no broker id")
+    is_kraft, unwritten = properties.version == 1, unwritten_line(text)
+    return Identity(
+        properties.broker_id,
+        properties.cluster_id,
+        properties.directory_id,
+        is_kraft,
+        unwritten_line=unwritten,
+    )
 
 
 def named_broker_id(folder: Path, root: Path) -> int | None:
     """The broker id in the nearest folder name from `folder` up to two levels above the folder given."""
     highest = root.parent.parent
-    for one in (folder, *folder.parents):
-        found = broker_id_of(one.name, one.parent.name)
-        if found is not None:
-            return found
-        if one == highest:
+    for above in (folder, *folder.parents):
+        broker_id = broker_id_of(above.name, above.parent.name)
+        if broker_id is not None:
+            return broker_id
+        if above == highest:
             break
     return None

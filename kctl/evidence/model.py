@@ -1,7 +1,7 @@
 """Evidence as values: which files and folders, of which broker, from which moment.
 
-Nothing here is read beyond names and the small identity files of a log directory. `moment` is None where the
-evidence holds one moment only; `broker_id` is None where nothing tells it.
+Only names and the small identity files of log directories are read. `moment` is None if the evidence holds one
+moment only; `broker_id` is None if it is unknown.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Root(Struct, frozen=True):
 class LogDir(Struct, frozen=True):
     """One entry of a broker's `log.dirs`.
 
-    `is_marked` is False where nothing but partition folders lie in it, so that checkpoints were never there.
-    `is_whole` is False where only one partition folder of it was asked for.
+    `is_marked` is False if it holds partition folders alone, so that checkpoints were never copied.
+    `is_whole` is False if the command line named only a partition folder in it.
     """
 
     path: Path
@@ -67,8 +67,8 @@ class LogDir(Struct, frozen=True):
 class Replica:
     """One partition folder of one broker at one moment.
 
-    `arriving` is there where a log comes from a running cluster while it is read: it gives the segments by base
-    offset, each of them in `folder` until the next one is asked for. It can be called again.
+    `arriving` is set if the log is copied from a running cluster while it is read: it gives the segments by base
+    offset, each of them in `folder` until the next one is requested. It can be called again.
     """
 
     topic: str
@@ -144,8 +144,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     loose_folders: tuple[tuple[Path, LogDir], ...]
     findings: tuple[Finding, ...]
     failures: tuple[KctlError, ...]
-    # Files that were named and hold no batch under a name of their own: broker logs perhaps.
-    others: tuple[tuple[Path, Root], ...] = ()
+    # Files that were named, have none of Kafka's names and hold no batch: broker logs perhaps.
+    unnamed_files: tuple[tuple[Path, Root], ...] = ()
     given_moments: tuple[str, ...] = ()
     order_of: Callable[[FoundEvidence], tuple[str, ...]] = lambda evidence: ()
 
@@ -165,8 +165,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
 
     def replica_brokers(self, *moments: str | None) -> frozenset[int]:
         """The brokers that hold replicas of these moments, of all without any; a controller's metadata log is none."""
-        held = self._replica_brokers
-        return frozenset(broker_id for moment, broker_id in held if not moments or moment in moments)
+        pairs = self._replica_brokers
+        return frozenset(broker_id for moment, broker_id in pairs if not moments or moment in moments)
 
     @cached_property
     def _replica_brokers(self) -> frozenset[tuple[str | None, int]]:
@@ -178,23 +178,26 @@ class FoundEvidence(Struct, frozen=True, dict=True):
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The brokers that something here is from, ascending."""
-        found = {log_dir.broker_id for log_dir in self.log_dirs} | {log.broker_id for log in self.broker_logs}
-        return tuple(sorted(i for i in found if i is not None))
+        """The brokers whose log directories or logs these are, ascending."""
+        ids = {log_dir.broker_id for log_dir in self.log_dirs} | {log.broker_id for log in self.broker_logs}
+        return tuple(sorted(i for i in ids if i is not None))
 
     def place_of(self, path: Path, root: Root) -> Place:
         """Where a file is, as rows say it: relative to the folder given, which is named where several were."""
-        if root.is_folder and not path.is_relative_to(
-            root.path
-        ):  # two partitions of one log directory were given
-            below = (one for one in self.roots if one.is_folder and path.is_relative_to(one.path))
+        # Two partitions of one log directory may be given.
+        if root.is_folder and not path.is_relative_to(root.path):
+            below = (
+                candidate
+                for candidate in self.roots
+                if candidate.is_folder and path.is_relative_to(candidate.path)
+            )
             root = next(below, root)
         return Place(
             file=shown(relative(path, root)), evidence=shown(root.given) if len(self.roots) > 1 else None
         )
 
     def with_arriving(self, arriving: Mapping[Path, Arriving]) -> FoundEvidence:
-        """The same, where segments of these replica folders come while they are read."""
+        """This evidence with `arriving` set for replicas in these folders."""
         if not arriving:
             return self
         return replace(

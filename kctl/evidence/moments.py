@@ -19,21 +19,21 @@ Broker = int | None
 
 
 def moment_folders(
-    log_dirs: Mapping[Path, FoundLogDir], brokers: Mapping[Path, Broker], given: Mapping[Path, str]
+    log_dirs: Mapping[Path, FoundLogDir], brokers: Mapping[Path, Broker], moment_names: Mapping[Path, str]
 ) -> dict[Path, str]:
     """Folder to the moment that everything below it is from. Empty where there is one moment only."""
-    folders = dict(given)
+    folders = dict(moment_names)
     for path in log_dirs:
         _note_moments_folder(path, folders)
     by_broker: dict[int, list[FoundLogDir]] = defaultdict(list)
-    for path, one in log_dirs.items():
+    for path, log_dir in log_dirs.items():
         broker_id = brokers[path]
         if broker_id is not None:
-            by_broker[broker_id].append(one)
+            by_broker[broker_id].append(log_dir)
     for same in by_broker.values():
         _tell_apart(same, folders)
     used = {moment_of(path, folders) for path in log_dirs}
-    return folders if given or len(used) > 1 else {}
+    return folders if moment_names or len(used) > 1 else {}
 
 
 def moment_of(path: Path, folders: Mapping[Path, str]) -> str | None:
@@ -48,15 +48,15 @@ def _note_moments_folder(path: Path, folders: dict[Path, str]) -> None:
             return
 
 
-def live_partitions(one: FoundLogDir) -> set[str]:
+def live_partitions(log_dir: FoundLogDir) -> set[str]:
     """Names of the partition folders that may be in one log directory of a broker only."""
-    return {name for name in one.partitions if (p := parse_partition_folder(name)) and p.kind == "live"}
+    return {name for name in log_dir.partitions if (p := parse_partition_folder(name)) and p.kind == "live"}
 
 
 def colliding(log_dirs: Iterable[FoundLogDir]) -> list[tuple[FoundLogDir, FoundLogDir, set[str]]]:
     """Pairs of log directories with the partitions that both hold."""
-    held = [(log_dir, live_partitions(log_dir)) for log_dir in log_dirs]
-    pairs = ((a, b, mine & yours) for (a, mine), (b, yours) in combinations(held, 2))
+    with_partitions = [(log_dir, live_partitions(log_dir)) for log_dir in log_dirs]
+    pairs = ((a, b, of_a & of_b) for (a, of_a), (b, of_b) in combinations(with_partitions, 2))
     return [pair for pair in pairs if pair[2]]
 
 
@@ -64,13 +64,13 @@ def _tell_apart(same: list[FoundLogDir], folders: dict[Path, str]) -> None:
     """Name moments for log directories of one broker that hold the same partitions."""
     pairs = [
         (a, b)
-        for a, b, both in colliding(same)
-        if moment_of(a.path, folders) == moment_of(b.path, folders) and _is_the_same_dir(a, b, both)
+        for a, b, partitions in colliding(same)
+        if moment_of(a.path, folders) == moment_of(b.path, folders) and _is_the_same_dir(a, b, partitions)
     ]
-    unnamed = [one for one in same if moment_of(one.path, folders) is None]
+    unnamed = [log_dir for log_dir in same if moment_of(log_dir.path, folders) is None]
     if not pairs and not (len(unnamed) < len(same) and unnamed and colliding(same)):
         return
-    chains = {one.path: _chain(one.path) for one in unnamed or same}
+    chains = {log_dir.path: _chain(log_dir.path) for log_dir in unnamed or same}
     pairs = [(a, b) for a, b in pairs if a.path in chains and b.path in chains]
     chain_pairs = [(chains[a.path], chains[b.path]) for a, b in pairs]
     level = _telling_level(chain_pairs)
@@ -80,16 +80,17 @@ def _tell_apart(same: list[FoundLogDir], folders: dict[Path, str]) -> None:
     for chain in chains.values():
         if level < len(chain):
             above = _differing_name(
-                chain[level], [other[level] for other in chains.values() if level < len(other)]
+                chain[level],
+                [folder_chain[level] for folder_chain in chains.values() if level < len(folder_chain)],
             )
             folders.setdefault(chain[level], f"{above}/{chain[level].name}" if alike else chain[level].name)
 
 
-def _is_the_same_dir(a: FoundLogDir, b: FoundLogDir, both: set[str]) -> bool:
+def _is_the_same_dir(a: FoundLogDir, b: FoundLogDir, partitions: set[str]) -> bool:
     """Whether two folders are copies of one, not two log directories that share a partition by mistake."""
     if _broker_folder(a.path) != _broker_folder(b.path) or _broker_folder(a.path) is None:
         return True
-    return 2 * len(both) > min(len(live_partitions(a)), len(live_partitions(b)))
+    return 2 * len(partitions) > min(len(live_partitions(a)), len(live_partitions(b)))
 
 
 def _broker_folder(path: Path) -> Path | None:
@@ -122,9 +123,12 @@ def _telling_level(pairs: list[tuple[list[Path], list[Path]]]) -> int:
     return 0
 
 
-def _differing_name(folder: Path, others: list[Path]) -> str:
+def _differing_name(folder: Path, folders: list[Path]) -> str:
     """The name of the nearest folder above at which the folders, which have one name, differ."""
     for height, above in enumerate(folder.parents):
-        if len({other.parents[height].name for other in others if height < len(other.parents)}) > 1:
+        if (
+            len({candidate.parents[height].name for candidate in folders if height < len(candidate.parents)})
+            > 1
+        ):
             return above.name
     return folder.parent.name

@@ -52,14 +52,14 @@ def _zxid(evidence: FoundEvidence, moment: str) -> int | None:
         return None
     from kctl.evidence.znodes import greatest_zxid
 
-    found = []
+    zxids = []
     for export in evidence.znode_exports:
         if export.moment == moment:
             try:
-                found.append(greatest_zxid(export.path))
+                zxids.append(greatest_zxid(export.path))
             except UnreadableFile:
                 continue
-    return max(found, default=0) or None
+    return max(zxids, default=0) or None
 
 
 def _newest_timestamp(evidence: FoundEvidence, moment: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The walk through the folders given: each folder is listed once, no file below it is opened, no link leads out.
+"""The walk through evidence folders: lists each folder once, opens no file below it, follows no link out of it.
 
 Partition folders of a log directory are known by their names alone, so ten thousand of them cost one listing.
 """
@@ -34,13 +34,12 @@ from kctl.findings import Finding, FindingType, Place
 from kctl.findings import evidence as say
 from kctl.stores.mirror import given_name, unlisted
 
-BEFORE_A_BATCH = (
-    64 << 20
-)  # bytes; a larger file without a name of Kafka's is taken for a log without a search
+BEFORE_A_BATCH = 64 << 20
+"""Bytes; a larger file without a name of Kafka's counts as a log without a search."""
 
 
 class FoundLogDir(Struct):
-    """A log directory before it is known whose it is."""
+    """A log directory whose broker is not known yet."""
 
     path: Path
     root: Root
@@ -51,7 +50,7 @@ class FoundLogDir(Struct):
 
 
 class Walked(Struct):
-    """All that a walk came across."""
+    """What a walk found."""
 
     roots: tuple[Root, ...] = ()
     log_dirs: dict[Path, FoundLogDir] = field(default_factory=dict)
@@ -61,7 +60,7 @@ class Walked(Struct):
     """Files whose names leave open whether they are a broker's logs."""
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
     files: list[tuple[Path, Root]] = field(default_factory=list)
-    others: list[tuple[Path, Root]] = field(default_factory=list)
+    unnamed_files: list[tuple[Path, Root]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     failures: list[KctlError] = field(default_factory=list)
     of_other_systems: dict[tuple[Root, Foreign], list[Path]] = field(default_factory=dict)
@@ -85,66 +84,66 @@ class Walked(Struct):
 
 
 def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
-    """Everything below the paths; what cannot be listed becomes a finding, what was named and cannot a failure."""
-    found = Walked()
-    found.roots = tuple(_roots(paths, found))
-    seen: set[Path] = set()
-    for root in found.roots:
+    """Everything below the paths: findings for folders that cannot be listed, failures for paths that cannot be opened."""
+    walked = Walked()
+    walked.roots = tuple(_roots(paths, walked))
+    listed: set[Path] = set()
+    for root in walked.roots:
         if not root.is_folder:
-            _named_file(root, found)
+            _named_file(root, walked)
             continue
         stack = [root.path]
         while stack:
             folder = stack.pop()
-            if folder not in seen:
-                seen.add(folder)
-                stack += _folder(folder, root, found)
-    _judge_foreign(found)
-    for (root, foreign), paths in found.of_other_systems.items():
-        more = f" (the first of {len(paths):,} such files)" if len(paths) > 1 else ""
-        found.say(
-            say.OF_ANOTHER_SYSTEM, min(paths), root, what=foreign.what, system=foreign.system, more=more
+            if folder not in listed:
+                listed.add(folder)
+                stack += _folder(folder, root, walked)
+    _judge_foreign(walked)
+    for (root, foreign), paths in walked.of_other_systems.items():
+        count = f" (the first of {len(paths):,} such files)" if len(paths) > 1 else ""
+        walked.say(
+            say.OF_ANOTHER_SYSTEM, min(paths), root, what=foreign.what, system=foreign.system, more=count
         )
-    for folder, root, broker_id in found.of_brokers:
-        if folder not in found.filled:
-            found.say(say.BROKER_FOLDER_EMPTY, folder, root, broker_id, broker=broker_id)
-    return found
+    for folder, root, broker_id in walked.of_brokers:
+        if folder not in walked.filled:
+            walked.say(say.BROKER_FOLDER_EMPTY, folder, root, broker_id, broker=broker_id)
+    return walked
 
 
-def _roots(paths: Iterable[str | os.PathLike[str]], found: Walked) -> Iterable[Root]:
-    for one in paths:
-        given = os.fspath(one)
+def _roots(paths: Iterable[str | os.PathLike[str]], walked: Walked) -> Iterable[Root]:
+    for path_text in paths:
+        text = os.fspath(path_text)
         try:
-            path = Path(os.path.realpath(given, strict=True))
+            path = Path(os.path.realpath(text, strict=True))
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):
                 os.scandir(path).close()
             elif not stat.S_ISREG(mode):
                 raise UnreadableFile(
-                    f"{given}: is {what_it_is(mode)}, not a file or folder", "name a file or a folder"
+                    f"{text}: is {what_it_is(mode)}, not a file or folder", "name a file or a folder"
                 )
             else:
                 open_file(path).close()
         except (OSError, ValueError) as error:
-            found.failures.append(file_error(given_name(given), error))
+            walked.failures.append(file_error(given_name(text), error))
         except UnreadableFile as error:
-            found.failures.append(error)
+            walked.failures.append(error)
         else:
-            if strange := unlisted(given):
-                found.failures.append(strange)
-            yield Root(given_name(given), path, stat.S_ISDIR(mode))
+            if strange := unlisted(text):
+                walked.failures.append(strange)
+            yield Root(given_name(text), path, stat.S_ISDIR(mode))
 
 
-def _named_file(root: Root, found: Walked) -> None:
+def _named_file(root: Root, walked: Walked) -> None:
     kind = broker_log_kind(root.path.name)
     if kind:
-        found.broker_logs.append((root.path, root, kind))
+        walked.broker_logs.append((root.path, root, kind))
     elif ZNODES.fullmatch(root.path.name):
-        found.znodes.append((root.path, root))
+        walked.znodes.append((root.path, root))
     elif _may_hold_batches(root.path):
-        found.files.append((root.path, root))
+        walked.files.append((root.path, root))
     else:
-        found.others.append((root.path, root))
+        walked.unnamed_files.append((root.path, root))
 
 
 def _may_hold_batches(path: Path) -> bool:
@@ -160,59 +159,59 @@ def _may_hold_batches(path: Path) -> bool:
             if source.size > BEFORE_A_BATCH or foreign_in(source):
                 return True
             return any(isinstance(item, records.LogEntry) for item in records.walk(source))
-    except OSError:  # whoever reads it says why it cannot be read
+    except OSError:  # reported when the file is read
         return True
 
 
-def _folder(folder: Path, root: Root, found: Walked) -> list[Path]:
-    """Sort one folder into what it is; the folders in it that have to be listed too."""
-    listed = _listed(folder, root, found)
+def _folder(folder: Path, root: Root, walked: Walked) -> list[Path]:
+    """Note what a folder is; returns the folders in it that have to be listed too."""
+    listed = _listed(folder, root, walked)
     files, folders = listed or ([], [])
     if files or listed is None:
-        found.filled.update((folder, *folder.parents))
+        walked.filled.update((folder, *folder.parents))
     broker_id = broker_id_of(folder.name, folder.parent.name)
     if broker_id is not None and folder != root.path:
-        found.of_brokers.append((folder, root, broker_id))
+        walked.of_brokers.append((folder, root, broker_id))
     for name in files:
         kind = broker_log_kind(name)
         foreign = foreign_of(folder, name)
         if foreign:
-            found.of_other_systems.setdefault((root, foreign), []).append(folder / name)
+            walked.of_other_systems.setdefault((root, foreign), []).append(folder / name)
         elif kind:
-            found.broker_logs.append((folder / name, root, kind))
+            walked.broker_logs.append((folder / name, root, kind))
         elif ZNODES.fullmatch(name):
-            found.znodes.append((folder / name, root))
+            walked.znodes.append((folder / name, root))
         elif MAYBE_BROKER_LOG.fullmatch(name) and not (
             SEGMENT_FILE.fullmatch(name) or REMOTE_FILE.fullmatch(name)
         ):
-            found.maybe_logs.append((folder / name, root))
+            walked.maybe_logs.append((folder / name, root))
     if folder.name == TIER_FOLDER:
-        found.tiers[folder] = root
+        walked.tiers[folder] = root
         return []
     if not LOG_DIR_FILES.isdisjoint(files):
-        return _log_dir(folder, root, files, folders, found)
+        return _log_dir(folder, root, files, folders, walked)
     if any(SEGMENT_FILE.fullmatch(name) or name in PARTITION_FILES for name in files):
-        above = found.log_dir(folder.parent, root, is_whole=folder != root.path)
+        above = walked.log_dir(folder.parent, root, is_whole=folder != root.path)
         above.partitions.append(folder.name)
     elif any(REMOTE_FILE.fullmatch(name) for name in files):
-        found.tiers[folder if folder == root.path else folder.parent] = root
+        walked.tiers[folder if folder == root.path else folder.parent] = root
     return [folder / name for name in folders]
 
 
-def _log_dir(folder: Path, root: Root, files: list[str], folders: list[str], found: Walked) -> list[Path]:
-    one = found.log_dir(folder, root)
-    one.is_marked, one.files = True, tuple(files)
+def _log_dir(folder: Path, root: Root, files: list[str], folders: list[str], walked: Walked) -> list[Path]:
+    log_dir = walked.log_dir(folder, root)
+    log_dir.is_marked, log_dir.files = True, tuple(files)
     deeper = []
     for name in folders:
         if parse_partition_folder(name):
-            one.partitions.append(name)
+            log_dir.partitions.append(name)
         elif name not in OWN_FOLDERS:
-            found.foreign.append((folder / name, root))
+            walked.foreign.append((folder / name, root))
             deeper.append(folder / name)
     return deeper
 
 
-def _listed(folder: Path, root: Root, found: Walked) -> tuple[list[str], list[str]] | None:
+def _listed(folder: Path, root: Root, walked: Walked) -> tuple[list[str], list[str]] | None:
     """Names of the files and of the folders in a folder, links that stay inside counted as what they lead to."""
     files: list[str] = []
     folders: list[str] = []
@@ -227,34 +226,34 @@ def _listed(folder: Path, root: Root, found: Walked) -> tuple[list[str], list[st
                 else:
                     files.append(entry.name)
     except FileNotFoundError:
-        found.say(say.VANISHED, folder, root)
+        walked.say(say.VANISHED, folder, root)
         return None
     except OSError as error:
-        found.say(say.UNREADABLE, folder, root, reason=reason_of(error))
+        walked.say(say.UNREADABLE, folder, root, reason=reason_of(error))
         return None
-    files += [name for name in sorted(links) if _is_file_inside(folder / name, root, found)]
+    files += [name for name in sorted(links) if _is_file_inside(folder / name, root, walked)]
     return sorted(files), sorted(folders)
 
 
-def _is_file_inside(path: Path, root: Root, found: Walked) -> bool:
+def _is_file_inside(path: Path, root: Root, walked: Walked) -> bool:
     """Whether a link leads to a file below the folder given. Folders there are listed under their own names."""
     try:
         target = Path(os.path.realpath(path, strict=True))
     except OSError as error:
         target_name = shown(os.readlink(path))
-        found.say(say.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
+        walked.say(say.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
         return False
-    if not any(target.is_relative_to(r.path) for r in found.roots):
+    if not any(target.is_relative_to(r.path) for r in walked.roots):
         reason = "it is outside the folders given"
-        found.say(say.LINK_NOT_FOLLOWED, path, root, target=shown(str(target)), reason=reason)
+        walked.say(say.LINK_NOT_FOLLOWED, path, root, target=shown(str(target)), reason=reason)
         return False
     return target.is_file()
 
 
-def _judge_foreign(found: Walked) -> None:
-    """Folders in a log directory that are no partitions are wrong, unless they are how the evidence was gathered."""
-    holders = [log[0] for log in found.broker_logs] + [export[0] for export in found.znodes]
-    holders += [*found.tiers, *found.log_dirs]
-    for path, root in found.foreign:
-        if not any(other.is_relative_to(path) for other in holders):
-            found.say(say.FOREIGN_FOLDER, path, root, name=shown(path.name))
+def _judge_foreign(walked: Walked) -> None:
+    """Add a finding for each folder in a log directory that is no partition and holds no other evidence."""
+    holders = [log[0] for log in walked.broker_logs] + [export[0] for export in walked.znodes]
+    holders += [*walked.tiers, *walked.log_dirs]
+    for path, root in walked.foreign:
+        if not any(evidence_path.is_relative_to(path) for evidence_path in holders):
+            walked.say(say.FOREIGN_FOLDER, path, root, name=shown(path.name))

@@ -54,15 +54,15 @@ def read_znodes(path: Path) -> dict[str, ExportedZnode]:
     root = chroot_of(exported)
     if not root:
         return exported
-    kept = {}
+    below_root = {}
     for name in list(exported):
         znode = exported.pop(name)
         if name == root or name.startswith(f"{root}/"):
             inside = name[len(root) :] or "/"
-            kept[inside] = ExportedZnode(
+            below_root[inside] = ExportedZnode(
                 inside, *(getattr(znode, f) for f in ExportedZnode.__struct_fields__[1:])
             )
-    return kept
+    return below_root
 
 
 def chroot_of(paths: dict[str, ExportedZnode]) -> str:
