@@ -30,7 +30,7 @@ EMPTY = frozenset({"Empty", "Dead"})  # states without members
 
 
 class ListedGroup(NamedTuple):
-    """A group in a list. What the cluster's version does not tell is None."""
+    """A group in a list. Fields that the cluster's version lacks are None."""
 
     group: str
     coordinator: int
@@ -39,8 +39,8 @@ class ListedGroup(NamedTuple):
     type: str | None
 
 
-class Member(NamedTuple):
-    """A member, and the partitions that it has; None where its assignment cannot be read.
+class GroupMember(NamedTuple):
+    """A member and its partitions; None if its assignment cannot be decoded.
 
     `epoch`, `subscription` and `target_assignment` are of the newer protocols, tasks (`SUBTOPOLOGY_PARTITION`) of streams.
     """
@@ -59,7 +59,7 @@ class Member(NamedTuple):
 
 
 class ConsumerGroup(Struct, frozen=True, kw_only=True):
-    """A group in full. Epochs are of the newer protocols."""
+    """A group with its members. Epochs are of the newer protocols."""
 
     group: str
     coordinator: int
@@ -67,21 +67,21 @@ class ConsumerGroup(Struct, frozen=True, kw_only=True):
     state: str
     protocol_type: str | None
     protocol: str | None
-    members: tuple[Member, ...]
+    members: tuple[GroupMember, ...]
     epoch: int | None = None
     assignment_epoch: int | None = None
 
     @property
     def is_active(self) -> bool:
-        """Whether it has members, so that brokers let nobody else set its offsets."""
+        """Whether it has members; then brokers refuse to change its offsets."""
         return self.state not in EMPTY
 
 
 def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
-    """The groups of every coordinator, by name, and what brokers did not answer."""
+    """The groups of every coordinator, by name, and the errors of brokers that did not answer."""
     nodes = wire.nodes
     answers = wire.send_all([(node, ListGroupsRequest(states_filter=[], types_filter=[])) for node in nodes])
-    found, failures = [], []
+    groups, failures = [], []
     for node, answer in zip(nodes, answers, strict=True):
         if isinstance(answer, KctlError):
             failures.append(answer)
@@ -93,7 +93,7 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
                 )
             )
         else:
-            found += [
+            groups += [
                 ListedGroup(
                     str(group.group_id),
                     node,
@@ -103,11 +103,11 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
                 )
                 for group in answer.groups
             ]
-    return sorted(found), failures
+    return sorted(groups), failures
 
 
 def require_coordinators(wire: Wire) -> None:
-    """Raises KctlError where a partition of the groups' own topic has no leader: nobody lists its groups."""
+    """Raises KctlError if a partition of __consumer_offsets has no leader: its groups are not listed."""
     topic = PlacesRequest.MetadataRequestTopic(name=OFFSETS)
     metadata = places(wire.read(PlacesRequest(topics=[topic], allow_auto_topic_creation=False)))
     alive = {node.node_id for node in metadata.brokers}
@@ -124,129 +124,131 @@ def coordinator_of(wire: Wire, group: str) -> int:
     """The broker that coordinates a group. Raises KctlError."""
     if (wire.version_of(FindCoordinatorRequest) or 0) >= 4:
         answer = wire.read(FindCoordinatorRequest(key_type=0, coordinator_keys=[group], min_version=4))
-        (found,) = answer.coordinators
+        (coordinator,) = answer.coordinators
     else:
-        found = wire.read(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
-    if found.error_code:
-        raise BrokerError(f"group {group} has no coordinator now: {error_name(found.error_code)}")
-    return int(found.node_id)
+        coordinator = wire.read(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
+    if coordinator.error_code:
+        raise BrokerError(f"group {group} has no coordinator now: {error_name(coordinator.error_code)}")
+    return int(coordinator.node_id)
 
 
 def read_group(wire: Wire, group: str) -> ConsumerGroup:
     """A group with its members. Raises KctlError for an unknown one."""
-    found = find_group(wire, group)
-    if found is None:
-        known = [one.group for one in list_groups(wire)[0]]
+    described = find_group(wire, group)
+    if described is None:
+        known = [group.group for group in list_groups(wire)[0]]
         hint = near_names(group, known, otherwise="`kctl group list` lists the groups")
         raise KctlError(f"no group {group}", hint)
-    return found
+    return described
 
 
 def find_group(wire: Wire, group: str) -> ConsumerGroup | None:
-    """A group with its members; None where no such group. Raises KctlError where nobody can tell."""
+    """A group with its members; None if there is no such group. Raises KctlError if a coordinator does not answer."""
     return find_groups(wire, {coordinator_of(wire, group): [group]}).get(group)
 
 
 def find_groups(wire: Wire, names: Mapping[int, Sequence[str]]) -> dict[str, ConsumerGroup]:
-    """Groups with their members, asked for at their coordinators; those that are not there are left out.
+    """Groups with their members, from their coordinators; unknown ones are left out.
 
-    A coordinator describes a group in the words of its own protocol only, so that one is asked for after the other.
+    A coordinator describes a group only in a request of its protocol, so each protocol is tried.
     """
-    found: dict[str, ConsumerGroup] = {}
-    left = {node: list(groups) for node, groups in names.items()}
+    groups: dict[str, ConsumerGroup] = {}
+    remaining = {node: list(group_names) for node, group_names in names.items()}
     requests: list[tuple[str, Any]] = [(CLASSIC, None)]
     requests += [
         (type, f"{type.capitalize()}GroupDescribeRequest") for type in (CONSUMER_PROTOCOL, SHARE, STREAMS)
     ]
     for type, request in requests:
-        left = {
-            node: rest
-            for node, some in left.items()
-            if (rest := [name for name in some if name not in found])
+        remaining = {
+            node: unknown
+            for node, group_names in remaining.items()
+            if (unknown := [name for name in group_names if name not in groups])
         }
-        if left:
-            found |= _of_protocol(wire, left, type, request)
-    return found
+        if remaining:
+            groups |= _of_protocol(wire, remaining, type, request)
+    return groups
 
 
 def _of_protocol(
     wire: Wire, names: Mapping[int, Sequence[str]], type: str, request: str | None
 ) -> dict[str, ConsumerGroup]:
-    """Those of the groups that are of one protocol."""
+    """The groups among them that use one protocol."""
     if request is None:
-        asked = [(node, DescribeGroupsRequest(groups=list(some))) for node, some in names.items()]
+        requests = [
+            (node, DescribeGroupsRequest(groups=list(group_names))) for node, group_names in names.items()
+        ]
     else:
         from kctl.wire import messages
 
         kind = getattr(messages, request)
         if wire.version_of(kind) is None:
             return {}
-        asked = [
-            (node, kind(group_ids=list(some), include_authorized_operations=False))
-            for node, some in names.items()
+        requests = [
+            (node, kind(group_ids=list(group_names), include_authorized_operations=False))
+            for node, group_names in names.items()
         ]
-    found = {}
-    for node, answer in zip(names, wire.send_all(asked), strict=True):
+    groups = {}
+    for node, answer in zip(names, wire.send_all(requests), strict=True):
         if isinstance(answer, TooOld):
             continue
         if isinstance(answer, KctlError):
             raise answer
-        for one in answer.groups:
-            if type != CLASSIC and not one.error_code:
-                found[str(one.group_id)] = _described(one, type, node)
-            elif type == CLASSIC and one.error_code not in (0, GROUP_ID_NOT_FOUND):
-                raise BrokerError(f"group {one.group_id}: {error_name(one.error_code)}")
-            elif type == CLASSIC and not one.error_code and one.group_state != "Dead":
-                found[str(one.group_id)] = _classic(one, node)
-    return found
+        for group in answer.groups:
+            if type != CLASSIC and not group.error_code:
+                groups[str(group.group_id)] = _described(group, type, node)
+            elif type == CLASSIC and group.error_code not in (0, GROUP_ID_NOT_FOUND):
+                raise BrokerError(f"group {group.group_id}: {error_name(group.error_code)}")
+            elif type == CLASSIC and not group.error_code and group.group_state != "Dead":
+                groups[str(group.group_id)] = _classic(group, node)
+    return groups
 
 
-def _classic(one: Any, coordinator: int) -> ConsumerGroup:
+def _classic(group: Any, coordinator: int) -> ConsumerGroup:
     return ConsumerGroup(
-        group=str(one.group_id),
+        group=str(group.group_id),
         coordinator=coordinator,
         type=CLASSIC,
-        state=str(one.group_state),
-        protocol_type=str(one.protocol_type) or None,
-        protocol=one.protocol_data or None,
+        state=str(group.group_state),
+        protocol_type=str(group.protocol_type) or None,
+        protocol=group.protocol_data or None,
         members=tuple(
-            Member(
-                str(m.member_id),
-                getattr(m, "group_instance_id", None),
-                str(m.client_id),
-                str(m.client_host),
-                _assignment(m.member_assignment) if one.protocol_type == "consumer" else None,
+            GroupMember(
+                str(member.member_id),
+                getattr(member, "group_instance_id", None),
+                str(member.client_id),
+                str(member.client_host),
+                _assignment(member.member_assignment) if group.protocol_type == "consumer" else None,
             )
-            for m in one.members
+            for member in group.members
         ),
     )
 
 
-def _described(one: Any, type: str, coordinator: int) -> ConsumerGroup:
+def _described(group: Any, type: str, coordinator: int) -> ConsumerGroup:
     """A group of one of the newer protocols."""
-    of_streams = _stream_tasks(one) if type == STREAMS else {}
+    stream_members = _stream_tasks(group) if type == STREAMS else {}
     return ConsumerGroup(
-        group=str(one.group_id),
+        group=str(group.group_id),
         coordinator=coordinator,
         type=type,
-        state=str(one.group_state),
+        state=str(group.group_state),
         protocol_type=type,
-        protocol=getattr(one, "assignor_name", None) or None,
-        epoch=int(one.group_epoch),
-        assignment_epoch=int(one.assignment_epoch),
+        protocol=getattr(group, "assignor_name", None) or None,
+        epoch=int(group.group_epoch),
+        assignment_epoch=int(group.assignment_epoch),
         members=tuple(
-            of_streams.get(str(m.member_id))
-            or Member(
-                str(m.member_id),
-                getattr(m, "instance_id", None),
-                str(m.client_id),
-                str(m.client_host),
-                _assigned(m.assignment),
-                int(m.member_epoch),
-                tuple(map(str, m.subscribed_topic_names or ())),
-                _assigned(m.target_assignment) if type == CONSUMER_PROTOCOL else None,
+            stream_members.get(str(member.member_id))
+            or GroupMember(
+                str(member.member_id),
+                getattr(member, "instance_id", None),
+                str(member.client_id),
+                str(member.client_host),
+                _assigned(member.assignment),
+                int(member.member_epoch),
+                tuple(map(str, member.subscribed_topic_names or ())),
+                _assigned(member.target_assignment) if type == CONSUMER_PROTOCOL else None,
             )
-            for m in one.members
+            for member in group.members
         ),
     )
 
@@ -257,39 +259,39 @@ def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
     )
 
 
-def _stream_tasks(one: Any) -> dict[str, Member]:
-    """The members of a group of Kafka Streams; what an active task reads is its partition of each source topic."""
+def _stream_tasks(group: Any) -> dict[str, GroupMember]:
+    """The members of a group of Kafka Streams; an active task reads its partition of each source topic."""
     topology = {
-        str(s.subtopology_id): [
-            *map(str, s.source_topics),
-            *(str(t.name) for t in s.repartition_source_topics),
+        str(subtopology.subtopology_id): [
+            *map(str, subtopology.source_topics),
+            *(str(topic.name) for topic in subtopology.repartition_source_topics),
         ]
-        for s in (one.topology.subtopologies if one.topology else None) or ()
+        for subtopology in (group.topology.subtopologies if group.topology else None) or ()
     }
 
-    def tasks(found: Iterable[Any]) -> tuple[str, ...]:
-        return tuple(f"{task.subtopology_id}_{p}" for task in found for p in task.partitions)
+    def tasks(assigned: Iterable[Any]) -> tuple[str, ...]:
+        return tuple(f"{task.subtopology_id}_{p}" for task in assigned for p in task.partitions)
 
     return {
-        str(m.member_id): Member(
-            str(m.member_id),
-            m.instance_id,
-            str(m.client_id),
-            str(m.client_host),
+        str(member.member_id): GroupMember(
+            str(member.member_id),
+            member.instance_id,
+            str(member.client_id),
+            str(member.client_host),
             tuple(
                 TopicPartition(topic, int(p))
-                for task in m.assignment.active_tasks
+                for task in member.assignment.active_tasks
                 for topic in topology.get(str(task.subtopology_id), ())
                 for p in task.partitions
             ),
-            int(m.member_epoch),
+            int(member.member_epoch),
             tuple(sorted({topic for topics in topology.values() for topic in topics})),
             None,
-            tasks(m.assignment.active_tasks),
-            tasks(m.assignment.standby_tasks),
-            tasks(m.assignment.warmup_tasks),
+            tasks(member.assignment.active_tasks),
+            tasks(member.assignment.standby_tasks),
+            tasks(member.assignment.warmup_tasks),
         )
-        for m in one.members
+        for member in group.members
     }
 
 
@@ -308,7 +310,7 @@ def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
 def read_offsets(
     wire: Wire, group: ConsumerGroup, partitions: Mapping[str, Collection[int]] | None = None
 ) -> dict[TopicPartition, GroupOffset]:
-    """The offsets of a group, by topic and partition: committed, or of a share group where it begins to read.
+    """The offsets of a group, by topic and partition: committed offsets, or a share group's start offsets.
 
     Given `partitions`, by topic, brokers may leave out the others.
     """
@@ -327,13 +329,13 @@ def read_committed(
             None
             if partitions is None
             else [
-                kind.OffsetFetchRequestTopics(name=name, partition_indexes=sorted(some))
-                for name, some in partitions.items()
+                kind.OffsetFetchRequestTopics(name=name, partition_indexes=sorted(numbers))
+                for name, numbers in partitions.items()
             ]
         )
-        wanted = kind(group_id=group, topics=topics)
+        group_request = kind(group_id=group, topics=topics)
         request = OffsetFetchRequest(
-            groups=[wanted], require_stable=False, min_version=BY_GROUP, max_version=BY_NAME
+            groups=[group_request], require_stable=False, min_version=BY_GROUP, max_version=BY_NAME
         )
         (answer,) = wire.send(request, coordinator).groups
     else:
@@ -361,44 +363,44 @@ def _committed(topics: Iterable[Any]) -> Iterable[tuple[TopicPartition, GroupOff
 def _share_offsets(
     wire: Wire, group: str, coordinator: int
 ) -> dict[TopicPartition, tuple[GroupOffset, int | None]]:
-    """Where a share group begins to read, and the lag where its coordinator tells it (4.2 and later)."""
+    """A share group's start offsets, and its lag if the coordinator returns it (4.2 and later)."""
     from kctl.wire.messages import DescribeShareGroupOffsetsRequest as Request
 
-    wanted = Request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
-    (answer,) = wire.send(Request(groups=[wanted]), coordinator).groups
+    group_request = Request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    (answer,) = wire.send(Request(groups=[group_request]), coordinator).groups
     if answer.error_code:
-        said = answer.error_message or error_name(answer.error_code)
-        raise BrokerError(f"group {group}: its offsets cannot be read: {said}")
+        message = answer.error_message or error_name(answer.error_code)
+        raise BrokerError(f"group {group}: its offsets cannot be read: {message}")
 
-    def known(value: Any) -> int | None:
+    def known_or_none(value: Any) -> int | None:
         return None if value is None or value < 0 else int(value)
 
-    found = {
+    offsets = {
         TopicPartition(str(topic.topic_name), int(p.partition_index)): (
-            GroupOffset(int(p.start_offset), known(p.leader_epoch)),
-            known(getattr(p, "lag", None)),
+            GroupOffset(int(p.start_offset), known_or_none(p.leader_epoch)),
+            known_or_none(getattr(p, "lag", None)),
         )
         for topic in answer.topics
         for p in topic.partitions
-        if not p.error_code and p.start_offset >= 0  # else nothing was delivered yet
+        if not p.error_code and p.start_offset >= 0  # otherwise nothing was delivered yet
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(offsets.items()))
 
 
 def watermarks(
     wire: Wire, partitions: Sequence[TopicPartition], place: int = LATEST, state: ClusterState | None = None
 ) -> dict[TopicPartition, int]:
-    """The high watermark, or another place, of partitions as their leaders tell it; without a leader left out.
+    """The high watermark, or another place, of partitions from their leaders; leaderless ones are left out.
 
-    `state` says who leads; it is read where it is not given.
+    `state` has the leaders; without it it is read.
     """
     if not partitions:
         return {}
     state = state or read_cluster(wire, {tp.topic for tp in partitions})
     led = [
-        (found.leader, tp)
+        (partition_state.leader, tp)
         for tp in partitions
-        if (found := state.partition_states.get(tp)) is not None and found.leader >= 0
+        if (partition_state := state.partition_states.get(tp)) is not None and partition_state.leader >= 0
     ]
     offsets = list_offsets(wire, led, place, replica_id=CONSUMER)
     return {tp: offset for (_, tp), offset in offsets.items() if isinstance(offset, int)}
@@ -417,31 +419,31 @@ class PartitionLag(NamedTuple):
 def lags_of(wire: Wire, group: ConsumerGroup, state: ClusterState | None = None) -> list[PartitionLag]:
     """Every partition with an offset or a member, by topic and number; one without an offset has no lag.
 
-    Where a share group begins to read says nothing of its lag: brokers write it one acknowledgement late, so that it
-    may stay 0 where all is acknowledged. Brokers before 4.2 do not tell the lag. `state` says who leads; it is read where it is not given.
+    A share group's start offset does not give its lag: brokers write it one acknowledgement late, so it
+    may stay 0 though all is acknowledged. Brokers before 4.2 do not return the lag. `state` has the leaders.
     """
-    told: dict[TopicPartition, int | None] = {}
+    share_lags: dict[TopicPartition, int | None] = {}
     if group.type == SHARE:
         shared = _share_offsets(wire, group.group, group.coordinator)
         offsets = {tp: at for tp, (at, _) in shared.items()}
-        told = {tp: lag for tp, (_, lag) in shared.items()}
+        share_lags = {tp: lag for tp, (_, lag) in shared.items()}
     else:
         offsets = read_committed(wire, group.group, group.coordinator)
     owners = {tp: member.member_id for member in group.members for tp in member.assignment or ()}
     partitions = sorted({*offsets, *owners})
     ends = watermarks(wire, partitions, LATEST, state)
-    found = []
+    lags = []
     for tp in partitions:
-        at, end, lag = offsets.get(tp), ends.get(tp), told.get(tp)
+        at, end, lag = offsets.get(tp), ends.get(tp), share_lags.get(tp)
         if group.type != SHARE and at is not None and end is not None:
             lag = max(0, end - at.offset)
-        found.append(PartitionLag(tp, at, end, lag, owners.get(tp)))
-    return found
+        lags.append(PartitionLag(tp, at, end, lag, owners.get(tp)))
+    return lags
 
 
 def total_lag(lags: Sequence[PartitionLag]) -> int | None:
-    """The lag of all partitions; None where that of one is not known, or there is none."""
-    known = [one.lag for one in lags if one.lag is not None]
+    """The lag of all partitions; None if one is unknown, or there is none."""
+    known = [partition_lag.lag for partition_lag in lags if partition_lag.lag is not None]
     return sum(known) if known and len(known) == len(lags) else None
 
 
@@ -451,6 +453,6 @@ def read_all_groups(wire: Wire) -> list[ConsumerGroup]:
     if failures:
         raise failures[0]
     names: dict[int, list[str]] = {}
-    for one in listed:
-        names.setdefault(one.coordinator, []).append(one.group)
+    for group in listed:
+        names.setdefault(group.coordinator, []).append(group.group)
     return sorted(find_groups(wire, names).values(), key=lambda group: group.group)

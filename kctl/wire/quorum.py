@@ -1,8 +1,8 @@
-"""The KRaft quorum as its leader sees it, and how it is known that there is none.
+"""The KRaft quorum as its leader sees it, and how its absence is detected.
 
-Brokers hold requests for the controller until there is one: DescribeQuorum and ListPartitionReassignments are then never
-answered. What tells is the epoch of the finalized features, which follows the metadata log: an active controller writes
-to it twice a second also where nothing happens.
+Brokers hold requests for the controller until there is one: without one DescribeQuorum and ListPartitionReassignments are never
+answered. The epoch of the finalized features shows it, since it follows the metadata log: an active controller writes
+to it twice a second even if nothing happens.
 
 Source: KIP-595, KIP-836 (DescribeQuorum), KIP-835 (no-op records), KIP-853 (voters, directory ids, listeners), KIP-919
 (DescribeCluster of controllers); clients/src/main/resources/common/message/DescribeQuorumResponse.json @ 4.3.0
@@ -27,8 +27,8 @@ from kctl.errors import KctlError
 from kctl.wire.adapter import NoAnswer, Wire
 
 METADATA_TOPIC = "__cluster_metadata"
-# Seconds for an answer from the controller, before it is looked whether there is one; for the look, in which an active
-# controller writes two records; and for what a broker answers by itself.
+# Seconds for an answer from the controller, before checking whether there is one; for the check, in which an active
+# controller writes two records; and for a broker's own answers.
 PROMPT, LOOK, QUICK = 0.5, 1.1, 1.0
 LOOKED_AT = 3  # brokers: one alone may be cut off from the controller
 ANSWERING = 2000  # milliseconds since its last fetch, within which a voter counts as alive; it fetches every half second
@@ -40,7 +40,7 @@ NO_CONTROLLER = (
 
 
 class NoController(KctlError):
-    """The quorum has no leader; `voters` are those that are known, with whether each takes a connection."""
+    """The quorum has no leader; `voters` are the known ones, with whether each accepts a connection."""
 
     hint = "start controllers until a majority of the voters answers"
 
@@ -52,7 +52,7 @@ class NoController(KctlError):
 
     @property
     def quorum(self) -> Quorum:
-        """What is left of it."""
+        """The quorum as far as it is known."""
         members = tuple(
             QuorumMember(id, True, -1, None, is_answering=is_listening, endpoints=(endpoint,))
             for id, (endpoint, is_listening) in sorted(self.voters.items())
@@ -61,31 +61,42 @@ class NoController(KctlError):
 
 
 def read_quorum(wire: Wire) -> Quorum | None:
-    """The quorum; None with ZooKeeper, or where it may not be seen. Raises NoController."""
+    """The quorum; None with ZooKeeper, or without the permission to see it. Raises NoController."""
     if wire.version_of(DescribeQuorumRequest) is None:
         return None
     answer = ask_controller(wire, _describe_quorum)
-    # Not before: what it need not commit a leader answers that is about to find out that it is alone.
+    # Not before: a leader that has lost its voters still answers requests that commit nothing.
     wire.has_seen_controller = True
     if answer.error_code or not answer.topics:
         return None
-    (one,) = answer.topics[0].partitions
-    if one.error_code:
+    (partition,) = answer.topics[0].partitions
+    if partition.error_code:
         return None
-    told = [*((m, True) for m in one.current_voters), *((m, False) for m in one.observers)]
-    times = [m.last_fetch_timestamp for m, _ in told] + [m.last_caught_up_timestamp for m, _ in told]
+    replicas = [
+        *((replica, True) for replica in partition.current_voters),
+        *((replica, False) for replica in partition.observers),
+    ]
+    times = [replica.last_fetch_timestamp for replica, _ in replicas] + [
+        replica.last_caught_up_timestamp for replica, _ in replicas
+    ]
     now = max((time for time in times if time is not None), default=-1)  # by the leader's clock
     endpoints = {
         int(node.node_id): tuple(Endpoint(str(at.name), str(at.host), int(at.port)) for at in node.listeners)
         for node in getattr(answer, "nodes", None) or ()
     }
     return Quorum(
-        leader_id=one.leader_id,
-        leader_epoch=one.leader_epoch,
-        high_watermark=one.high_watermark,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        high_watermark=partition.high_watermark,
         members=tuple(
-            _member(m, is_voter, m.replica_id == one.leader_id, now, endpoints.get(m.replica_id, ()))
-            for m, is_voter in told
+            _member(
+                replica,
+                is_voter,
+                replica.replica_id == partition.leader_id,
+                now,
+                endpoints.get(replica.replica_id, ()),
+            )
+            for replica, is_voter in replicas
         ),
     )
 
@@ -97,17 +108,17 @@ def _describe_quorum() -> DescribeQuorumRequest:
 
 
 def _member(
-    told: Any, is_voter: bool, is_leader: bool, now: int, endpoints: tuple[Endpoint, ...]
+    replica: Any, is_voter: bool, is_leader: bool, now: int, endpoints: tuple[Endpoint, ...]
 ) -> QuorumMember:
     from kctl.wire.shortcuts.metadata import kafka_id
 
-    fetched, id = _known(told.last_fetch_timestamp), getattr(told, "replica_directory_id", None)
+    fetched, id = _known(replica.last_fetch_timestamp), getattr(replica, "replica_directory_id", None)
     is_answering = is_leader or (fetched is not None and now - fetched <= ANSWERING)
     return QuorumMember(
-        told.replica_id,
+        replica.replica_id,
         is_voter,
-        told.log_end_offset,
-        _known(told.last_caught_up_timestamp),
+        replica.log_end_offset,
+        _known(replica.last_caught_up_timestamp),
         last_fetch_at=fetched,
         directory_id=kafka_id(id.bytes) if id is not None else None,
         is_answering=None if now < 0 else is_answering,
@@ -123,14 +134,14 @@ def _known(value: int | None) -> int | None:
 
 
 def ask_controller(wire: Wire, request: Callable[[], Any]) -> Any:
-    """The answer to a request that brokers hand on to the controller.
+    """The answer to a request that brokers forward to the controller.
 
-    Raises NoController after two seconds where there is none; later in a command, when there was one, what a broker
-    raises that does not answer.
+    Raises NoController after two seconds if there is none; later in a command, after there was one, the error of a broker
+    that does not answer.
     """
     if wire.has_seen_controller or wire.version_of(DescribeQuorumRequest) is None:
         return wire.read(request())
-    # Of a broker too busy to tell its epoch nothing is known that would speak for a controller.
+    # A broker too busy to return its epoch is no evidence of a controller.
     if wire.without_controller is not None and _epochs(wire, [wire.node]) in ({}, wire.without_controller):
         raise NoController(_voters(wire))
     try:
@@ -141,7 +152,7 @@ def ask_controller(wire: Wire, request: Callable[[], Any]) -> Any:
 
 
 def _look(wire: Wire, request: Callable[[], Any]) -> Any:
-    """Ask several brokers again, while it is looked whether anybody writes to the metadata log."""
+    """Ask several brokers again, and check meanwhile whether the metadata log grows."""
     nodes = [wire.node, *(node for node in wire.nodes if node != wire.node)][:LOOKED_AT]
     before = _epochs(wire, nodes)
     for node, answer in zip(nodes, wire.send_all([(n, request()) for n in nodes], timeout=LOOK), strict=True):
@@ -156,7 +167,7 @@ def _look(wire: Wire, request: Callable[[], Any]) -> Any:
 
 
 def _epochs(wire: Wire, nodes: list[int]) -> dict[int, int]:
-    """The epoch of the finalized features by broker; who does not answer at once is left out."""
+    """The epoch of the finalized features by broker; brokers that do not answer at once are left out."""
     requests = [
         (node, ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3))
         for node in nodes
@@ -170,9 +181,9 @@ def _epochs(wire: Wire, nodes: list[int]) -> dict[int, int]:
 
 
 def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
-    """The voters that the file of the broker names, and whether each takes a connection.
+    """The voters in the broker's configuration file, and whether each accepts a connection.
 
-    Where the set of voters can change the file names addresses alone: a controller that answers knows whose they are.
+    With a dynamic quorum the file has addresses only: a controller that answers knows their ids.
     """
     from kctl.wire.shortcuts.configs import BROKER, STATIC_BROKER, described, values_from
 
@@ -184,61 +195,65 @@ def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
         host, _, port = address.rpartition(":")
         if host and (at := whole_number(port)) is not None:
             endpoints[int(id or -number)] = Endpoint("", host, at)
-    found = listening(set(endpoints.values()))
+    reachable = listening(set(endpoints.values()))
     nameless = any(id < 0 for id in endpoints)
-    told = {
-        (at.host, at.port): id for id, at in (_registered(wire, found, QUICK) if nameless else {}).items()
+    ids_by_address = {
+        (at.host, at.port): id for id, at in (_registered(wire, reachable, QUICK) if nameless else {}).items()
     }
     return {
-        told.get((endpoint.host, endpoint.port), id): (endpoint, endpoint in found)
+        ids_by_address.get((endpoint.host, endpoint.port), id): (endpoint, endpoint in reachable)
         for id, endpoint in endpoints.items()
     }
 
 
 def listening(endpoints: set[Endpoint], seconds: float = 0.4) -> set[Endpoint]:
-    """Those that take a connection within so many seconds."""
+    """The endpoints that accept a connection within `seconds`."""
     waiting: dict[int, tuple[socket.socket, Endpoint]] = {}
-    found, end = set(), time.monotonic() + seconds
+    reachable, end = set(), time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
         poll = select.poll()
-        for one in endpoints:
+        for endpoint in endpoints:
             try:
                 family, kind, protocol, _, address = socket.getaddrinfo(
-                    one.host, one.port, type=socket.SOCK_STREAM
+                    endpoint.host, endpoint.port, type=socket.SOCK_STREAM
                 )[0]
             except OSError:
                 continue
             opened = stack.enter_context(socket.socket(family, kind, protocol))
             opened.setblocking(False)
             if opened.connect_ex(address) in (0, errno.EINPROGRESS):
-                waiting[opened.fileno()] = opened, one
+                waiting[opened.fileno()] = opened, endpoint
                 poll.register(opened, select.POLLOUT)
-        while waiting and (left := end - time.monotonic()) > 0:
-            for descriptor, _ in poll.poll(left * 1000):
+        while waiting and (remaining := end - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(remaining * 1000):
                 poll.unregister(descriptor)
-                opened, one = waiting.pop(descriptor)
+                opened, endpoint = waiting.pop(descriptor)
                 if not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                    found.add(one)
-    return found
+                    reachable.add(endpoint)
+    return reachable
 
 
 def controllers(wire: Wire, quorum: Quorum) -> dict[int, Endpoint]:
-    """Where every controller that has registered listens, voter or not, as one of the voters tells.
+    """The endpoints of all registered controllers, voters or not, from one of the voters.
 
-    Only controllers know those that do not vote yet (KIP-919, from 3.7). Empty where none of them answers kctl.
+    Only controllers know observers (KIP-919, from 3.7). Empty if none of them answers.
     """
-    return _registered(wire, [at for one in quorum.members if one.is_answering for at in one.endpoints])
+    return _registered(
+        wire, [at for member in quorum.members if member.is_answering for at in member.endpoints]
+    )
 
 
-def _registered(wire: Wire, at: Iterable[Endpoint], timeout: float | None = None) -> dict[int, Endpoint]:
-    """The same, asked of these in turn."""
-    for one in at:
+def _registered(
+    wire: Wire, endpoints: Iterable[Endpoint], timeout: float | None = None
+) -> dict[int, Endpoint]:
+    """The same, from the first of the endpoints that answers."""
+    for endpoint in endpoints:
         request = DescribeClusterRequest(endpoint_type=CONTROLLERS, min_version=1)
         with contextlib.suppress(KctlError):
-            answer = wire.send_to(one.host, one.port, request, timeout=timeout)
+            answer = wire.send_to(endpoint.host, endpoint.port, request, timeout=timeout)
             if not answer.error_code:
                 return {
-                    int(node.broker_id): Endpoint(one.listener, str(node.host), int(node.port))
+                    int(node.broker_id): Endpoint(endpoint.listener, str(node.host), int(node.port))
                     for node in answer.brokers
                 }
     return {}

@@ -1,8 +1,8 @@
 """A `ClusterState` from a cluster's answers, all of them about a moment not before the reading began.
 
-In KRaft every broker applies the metadata log by itself: the high watermark of the quorum is asked for first, and
-the broker that is read from is given the time to come that far. With ZooKeeper the controller is read from, whose
-own view is the newest there is; what kctl has just written is waited for by whoever wrote it.
+In KRaft every broker applies the metadata log by itself: the high watermark of the quorum is read first, and
+the broker used for reads gets the time to catch up. With ZooKeeper the controller is used, whose
+view is the newest; the code that writes waits for its own writes.
 
 Source: KIP-584 (finalized features epoch), KIP-836 (DescribeQuorum), KIP-113 (DescribeLogDirs); metadata/src/main/java/
 org/apache/kafka/metadata/publisher/FeaturesPublisher.java @ 3.9.0
@@ -45,7 +45,7 @@ from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, pla
 NOT_CONTROLLER, NOT_AUTHORIZED = 41, 29
 SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
 LATE = 2.0  # seconds that brokers have to apply what was committed
-MOMENT = 0.5  # seconds that another broker has to take a connection
+MOMENT = 0.5  # seconds for another broker to accept a connection
 NEW = partial(tuple.__new__, TopicPartition)
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
 
@@ -58,14 +58,14 @@ def read_cluster(
     needs_controller: bool = False,
     **scope: Unpack[Scope],
 ) -> ClusterState:
-    """The cluster now, or where that need not be exact as a broker knows it; see `kctl.cluster.interface.Cluster`.
+    """The cluster now, or as a broker knows it if that need not be exact; see `kctl.cluster.interface.Cluster`.
 
-    In a KRaft cluster without a controller it warns, and gives what brokers know; raises NoController if one is needed.
+    In a KRaft cluster without a controller it warns, and returns what brokers know; raises NoController if one is needed.
     """
     if wire.version_of(DescribeQuorumRequest) is None:
         read_from_controller(wire)
     try:
-        # The list comes from the controller, so that what is read from a broker afterwards is not older.
+        # The list comes from the controller, so a broker's later answers are not older.
         moving = read_reassignments(wire)
         quorum = read_quorum(wire)
     except NoController as none:
@@ -79,18 +79,18 @@ def read_cluster(
     brokers = _brokers(wire, metadata)
     names = tuple(sorted(topic.name for topic in metadata.topics if topic.name is not None))
     listed, problems = _listed(wire, metadata, names if topics is None else topics)
-    found = {str(one.name): _topic(one, moving) for one in listed if not one.error_code}
+    topics_by_name = {str(topic.name): _topic(topic, moving) for topic in listed if not topic.error_code}
     states = _states(listed) if scope.get("partition_states", True) else {}
-    wanted = found if topics is not None else names
+    names_to_read = topics_by_name if topics is not None else names
     if is_exact and "brokers" in scope.get("configs", ()):
         problems = [*problems, *brokers_behind(wire, quorum, brokers)]
     values, files, config_problems = read_configs(
-        wire, scope.get("configs", ()), list(wanted), sorted(brokers), scope.get("config_keys")
+        wire, scope.get("configs", ()), list(names_to_read), sorted(brokers), scope.get("config_keys")
     )
     live = [id for id, broker in brokers.items() if not broker.is_fenced]
-    asked = scope.get("log_dirs_of", ())
-    asked = wire.nodes if asked is None else asked
-    eligible, last_known = _eligible(wire, features, found, states)
+    log_dir_brokers = scope.get("log_dirs_of", ())
+    log_dir_brokers = wire.nodes if log_dir_brokers is None else log_dir_brokers
+    eligible, last_known = _eligible(wire, features, topics_by_name, states)
     if is_exact and wire.node != node:  # it is gone, and the one that answered instead may be behind
         return read_cluster(wire, topics, needs_controller=needs_controller, **scope)
     return ClusterState(
@@ -99,7 +99,7 @@ def read_cluster(
         brokers=brokers,
         controller=_controller(quorum, metadata.controller_id),
         topic_names=names,
-        topics=found,
+        topics=topics_by_name,
         partition_states=states,
         configs=values,
         broker_files=files,
@@ -109,17 +109,17 @@ def read_cluster(
         features=features,
         eligible_leaders=eligible,
         last_known_leaders=last_known,
-        log_dirs=tuple(read_log_dirs(wire, asked, topics, live) if asked else ()),
+        log_dirs=tuple(read_log_dirs(wire, log_dir_brokers, topics, live) if log_dir_brokers else ()),
     )
 
 
-def _listed(wire: Wire, metadata: Places, wanted: Collection[str]) -> tuple[list[TopicPlaces], list[Problem]]:
-    """The topics wanted that are there, and what is wrong with some."""
+def _listed(wire: Wire, metadata: Places, names: Collection[str]) -> tuple[list[TopicPlaces], list[Problem]]:
+    """The existing topics of these names, and the problems of some."""
     answered = {topic.name: topic for topic in metadata.topics if topic.name is not None}
-    chosen = set(wanted)
-    listed = [one for one in answered.values() if one.name in chosen]
-    problems = _refused(wire, sorted(chosen - answered.keys()))
-    problems += [_problem(str(one.name), one.error_code) for one in listed if one.error_code]
+    wanted_names = set(names)
+    listed = [topic for topic in answered.values() if topic.name in wanted_names]
+    problems = _refused(wire, sorted(wanted_names - answered.keys()))
+    problems += [_problem(str(topic.name), topic.error_code) for topic in listed if topic.error_code]
     return listed, problems
 
 
@@ -127,10 +127,10 @@ def _listed(wire: Wire, metadata: Places, wanted: Collection[str]) -> tuple[list
 
 
 def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
-    """Wait until the broker that is read from has applied all that the quorum had committed; its features.
+    """Wait until the broker used for reads has applied all that the quorum had committed; returns its features.
 
-    Up to 4.0 brokers learn what is committed with the next record only, half a second later. Where the controller is
-    a broker as well it knows already, and is read from. Raises NoAnswer where none comes that far: its answers would
+    Up to 4.0 brokers learn what is committed only with the next record, half a second later. If the controller is
+    a broker as well it knows already, and is used. Raises NoAnswer if none catches up: its answers would
     be old.
     """
     end, pause = time.monotonic() + wire.access.timeout, SHORT
@@ -139,7 +139,9 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
             answer = wire.read(_api_versions())
         except TooOld:
             return {}
-        features = {str(one.name): int(one.max_version_level) for one in answer.finalized_features or ()}
+        features = {
+            str(feature.name): int(feature.max_version_level) for feature in answer.finalized_features or ()
+        }
         if quorum is None or (answer.finalized_features_epoch or 0) >= quorum.high_watermark - 1:
             return features
         if pause == SHORT and wire.read_from(quorum.leader_id, MOMENT):
@@ -157,28 +159,28 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
 
 
 def brokers_behind(wire: Wire, quorum: Quorum | None, brokers: Collection[int]) -> list[Problem]:
-    """Wait until each broker has applied what the quorum had committed, since it alone tells its configuration.
+    """Wait until each broker has applied what the quorum had committed, since only it returns its configuration.
 
-    Those that stay behind are named. Of one that does not answer it is said when it is asked for that. Without a
+    Returns those that stay behind. A broker that does not answer is reported by the later request. Without a
     controller nothing is committed.
     """
     if quorum is None or quorum.lost:
         return []
     end, pause = time.monotonic() + LATE, SHORT
-    left = sorted(set(brokers) & set(wire.nodes) - {wire.node})
-    while left:
-        answers = wire.send_all([(node, _api_versions()) for node in left], timeout=LATE)
-        left = [
+    behind = sorted(set(brokers) & set(wire.nodes) - {wire.node})
+    while behind:
+        answers = wire.send_all([(node, _api_versions()) for node in behind], timeout=LATE)
+        behind = [
             node
-            for node, answer in zip(left, answers, strict=True)
+            for node, answer in zip(behind, answers, strict=True)
             if not isinstance(answer, KctlError)
             and (answer.finalized_features_epoch or 0) < quorum.high_watermark - 1
         ]
-        if not left or time.monotonic() > end:
+        if not behind or time.monotonic() > end:
             break
         time.sleep(pause)
         pause = min(2 * pause, LONG)
-    return [Problem(f"configuration of broker {node}", BEHIND) for node in left]
+    return [Problem(f"configuration of broker {node}", BEHIND) for node in behind]
 
 
 def _api_versions() -> ApiVersionsRequest:
@@ -186,7 +188,7 @@ def _api_versions() -> ApiVersionsRequest:
 
 
 def read_from_controller(wire: Wire) -> None:
-    """With ZooKeeper: read from the controller, where it answers."""
+    """With ZooKeeper: read from the controller, if it answers."""
     wire.read_from(wire.read(MetadataRequest(topics=[])).controller_id)
 
 
@@ -204,8 +206,8 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
         read_from_controller(wire)
         answer = wire.read(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
     if answer.error_code:
-        said = answer.error_message or error_name(answer.error_code)
-        raise BrokerError(f"{wire.location}: reassignments cannot be listed: {said}")
+        message = answer.error_message or error_name(answer.error_code)
+        raise BrokerError(f"{wire.location}: reassignments cannot be listed: {message}")
     return {
         TopicPartition(str(topic.name), int(partition.partition_index)): (
             tuple(partition.adding_replicas),
@@ -222,21 +224,26 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
 def _brokers(wire: Wire, metadata: Places) -> dict[int, Broker]:
     if wire.version_of(DescribeClusterRequest) is None:
         listed: Iterable[Any] = metadata.brokers
-        return {b.node_id: Broker(broker_id=b.node_id, host=b.host, port=b.port, rack=b.rack) for b in listed}
+        return {
+            broker.node_id: Broker(
+                broker_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+            for broker in listed
+        }
     fenced_too = (wire.version_of(DescribeClusterRequest) or 0) >= 2
     answer = wire.read(DescribeClusterRequest(include_fenced_brokers=fenced_too))
     if answer.error_code:
-        said = answer.error_message or error_name(answer.error_code)
-        raise BrokerError(f"{wire.location}: the cluster cannot be described: {said}")
+        message = answer.error_message or error_name(answer.error_code)
+        raise BrokerError(f"{wire.location}: the cluster cannot be described: {message}")
     return {
-        b.broker_id: Broker(
-            broker_id=b.broker_id,
-            host=b.host,
-            port=b.port,
-            rack=b.rack,
-            is_fenced=bool(fenced_too and b.is_fenced),
+        broker.broker_id: Broker(
+            broker_id=broker.broker_id,
+            host=broker.host,
+            port=broker.port,
+            rack=broker.rack,
+            is_fenced=bool(fenced_too and broker.is_fenced),
         )
-        for b in answer.brokers
+        for broker in answer.brokers
     }
 
 
@@ -251,37 +258,37 @@ def _controller(quorum: Quorum | None, controller_id: int) -> Controller | None:
     return Controller(broker_id=controller_id, epoch=None) if controller_id >= 0 else None
 
 
-def _topic(one: TopicPlaces, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]]) -> Topic:
-    name = str(one.name)
+def _topic(placed: TopicPlaces, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]]) -> Topic:
+    name = str(placed.name)
     adding: dict[int, Replicas] = {}
     removing: dict[int, Replicas] = {}
-    for number, replicas in one.partitions.items() if moving else ():
-        found = moving.get(TopicPartition(name, number))
-        if found is not None and set(found[0]) | set(found[1]) <= set(replicas):  # else it has just ended
-            adding[number], removing[number] = found
+    for number, replicas in placed.partitions.items() if moving else ():
+        moves = moving.get(TopicPartition(name, number))
+        if moves is not None and set(moves[0]) | set(moves[1]) <= set(replicas):  # else it has just ended
+            adding[number], removing[number] = moves
     return Topic(
         name=name,
-        partitions=one.partitions,
+        partitions=placed.partitions,
         adding_replicas=adding,
         removing_replicas=removing,
-        topic_id=one.topic_id,
+        topic_id=placed.topic_id,
     )
 
 
 def _states(topics: Iterable[TopicPlaces]) -> dict[TopicPartition, PartitionState]:
-    found: dict[TopicPartition, PartitionState] = {}
+    states: dict[TopicPartition, PartitionState] = {}
     for topic in topics:
         names = map(NEW, zip(repeat(topic.name), topic.states, strict=False))
-        found.update(zip(names, topic.states.values(), strict=True))
-    return found
+        states.update(zip(names, topic.states.values(), strict=True))
+    return states
 
 
 def _refused(wire: Wire, names: list[str]) -> list[Problem]:
-    """Topics that were asked for and not listed: those that may not be seen, apart from those that are not there."""
+    """Problems of requested topics that are not listed: the unauthorized ones, not the missing ones."""
     if not names:
         return []
-    wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-    answer = wire.read(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    requested = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    answer = wire.read(MetadataRequest(topics=requested, allow_auto_topic_creation=False))
     return [_problem(str(t.name), t.error_code) for t in answer.topics if t.error_code == NOT_AUTHORIZED]
 
 
@@ -313,9 +320,9 @@ def _eligible(
         return eligible, last_known
     cursor: Any = None
     while True:
-        asked = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in names]
+        requested = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in names]
         request = DescribeTopicPartitionsRequest(
-            topics=asked, response_partition_limit=ELR_PAGE, cursor=cursor
+            topics=requested, response_partition_limit=ELR_PAGE, cursor=cursor
         )
         answer = wire.read(request)
         for topic in answer.topics:
@@ -336,11 +343,11 @@ def _eligible(
 
 # --- configurations -----------------------------------------------------------------------------------
 
-DEFAULT_CONFIG = 5  # the source of a key that is set nowhere
+DEFAULT_CONFIG = 5  # the source of a default
 DEFAULT = "<default>"
 TOPICS_IN_A_REQUEST = 500
 QUOTA_TYPES = {"clients": "client-id", "users": "user", "ips": "ip"}
-Found = dict[tuple[str, str], EntityConfig]
+Configs = dict[tuple[str, str], EntityConfig]
 Files = dict[int, dict[str, str]]  # by broker
 
 
@@ -350,21 +357,21 @@ def read_configs(
     topics: Sequence[str],
     brokers: Sequence[int],
     keys: Collection[str] | None = None,
-) -> tuple[Found, Files, list[Problem]]:
-    """What is set for the entities of these types (None: all keys), in the brokers' own files, and what could not be read.
+) -> tuple[Configs, Files, list[Problem]]:
+    """The values set for entities of these types (`keys` None: all), those in brokers' files, and what could not be read.
 
-    Defaults are left out. A broker tells its own configuration and nobody else's, so that of a dead one is not to be had.
+    Defaults are left out. A broker returns only its own configuration, so that of a dead one cannot be read.
     """
-    found: Found = {}
+    entries: Configs = {}
     files: Files = {}
     problems: list[Problem] = []
     if "topics" in types:
         for first in range(0, len(topics), TOPICS_IN_A_REQUEST):
-            _topic_configs(wire, topics[first : first + TOPICS_IN_A_REQUEST], keys, found, problems)
+            _topic_configs(wire, topics[first : first + TOPICS_IN_A_REQUEST], keys, entries, problems)
     if "brokers" in types:
-        _broker_configs(wire, brokers, keys, found, files, problems)
+        _broker_configs(wire, brokers, keys, entries, files, problems)
     for kind in QUOTA_TYPES.keys() & set(types):
-        _quotas(wire, kind, found, problems)
+        _quotas(wire, kind, entries, problems)
     for kind in BROKERS_ONLY & set(types):
         from kctl.wire.configs import names_of, read_set
 
@@ -378,19 +385,19 @@ def read_configs(
             problems.append(Problem(f"configurations of {kind}", error.message))
             continue
         more, wrong = read_set(wire, kind, names)
-        found |= more
+        entries |= more
         problems += wrong
-    return found, files, problems
+    return entries, files, problems
 
 
 def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str, str | None] | KctlError]:
-    """What each broker runs with, by key: its file, what was changed since, or a default; or why it does not say.
+    """The settings in force on each broker, by key: from its file, changed since, or a default; or its error.
 
     A secret that is set is None; one that is not set is absent, as are keys that the broker does not know.
     """
     from kafka.protocol.admin.configs import DescribeConfigsRequest
 
-    def asking(id: int) -> DescribeConfigsRequest:
+    def request(id: int) -> DescribeConfigsRequest:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=configs.BROKER, resource_name=str(id), configuration_keys=list(keys)
         )
@@ -399,24 +406,26 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
         )
 
     nodes = wire.nodes
-    answers = wire.send_all([(id, asking(id)) for id in nodes])
-    found: dict[int, dict[str, str | None] | KctlError] = {}
+    answers = wire.send_all([(id, request(id)) for id in nodes])
+    settings: dict[int, dict[str, str | None] | KctlError] = {}
     for id, answer in zip(nodes, answers, strict=True):
         if isinstance(answer, KctlError):
-            found[id] = answer
+            settings[id] = answer
         elif (result := answer.results[0]).error_code:
-            found[id] = BrokerError(error_name(result.error_code))
+            settings[id] = BrokerError(error_name(result.error_code))
         else:
-            told = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
-            found[id] = {name: value for name, value, source in told if value or source != DEFAULT_CONFIG}
-    return found
+            configs = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
+            settings[id] = {
+                name: value for name, value, source in configs if value or source != DEFAULT_CONFIG
+            }
+    return settings
 
 
 def _topic_configs(
-    wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
+    wire: Wire, names: Sequence[str], keys: Collection[str] | None, entries: Configs, problems: list[Problem]
 ) -> None:
-    wanted = configs.described(configs.TOPIC, names, None if keys is None else sorted(keys))
-    answer = wire.read(wanted)
+    request = configs.described(configs.TOPIC, names, None if keys is None else sorted(keys))
+    answer = wire.read(request)
     for result in answer.results:
         name = str(result.resource_name)
         if result.error_code:
@@ -424,22 +433,22 @@ def _topic_configs(
             continue
         values = configs.values_from(result, (configs.DYNAMIC_TOPIC,))
         if values:
-            found["topics", name] = EntityConfig(entity_type="topics", entity_name=name, values=values)
+            entries["topics", name] = EntityConfig(entity_type="topics", entity_name=name, values=values)
 
 
 def _broker_configs(
     wire: Wire,
     ids: Sequence[int],
     keys: Collection[str] | None,
-    found: Found,
+    entries: Configs,
     files: Files,
     problems: list[Problem],
 ) -> None:
-    asked = [id for id in ids if id in wire.nodes]
-    wanted = None if keys is None else sorted(keys)
-    requests = [(id, configs.described(configs.BROKER, [str(id)], wanted)) for id in asked]
-    answers = wire.send_all([*requests, (wire.node, configs.described(configs.BROKER, [""], wanted))])
-    names = [*map(str, asked), DEFAULT]
+    alive = [id for id in ids if id in wire.nodes]
+    listed_keys = None if keys is None else sorted(keys)
+    requests = [(id, configs.described(configs.BROKER, [str(id)], listed_keys)) for id in alive]
+    answers = wire.send_all([*requests, (wire.node, configs.described(configs.BROKER, [""], listed_keys))])
+    names = [*map(str, alive), DEFAULT]
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):
             silent = answer.node if isinstance(answer, NoAnswer) else None
@@ -453,12 +462,12 @@ def _broker_configs(
             result, (configs.DYNAMIC_DEFAULT,) if name == DEFAULT else (configs.DYNAMIC_BROKER,)
         )
         if values:
-            found["brokers", name] = EntityConfig(entity_type="brokers", entity_name=name, values=values)
+            entries["brokers", name] = EntityConfig(entity_type="brokers", entity_name=name, values=values)
         if name != DEFAULT:
             files[int(name)] = configs.values_from(result, (configs.STATIC_BROKER,))
 
 
-def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> None:
+def _quotas(wire: Wire, kind: str, entries: Configs, problems: list[Problem]) -> None:
     from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
 
     component = DescribeClientQuotasRequest.ComponentData(
@@ -479,7 +488,7 @@ def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> Non
         name = _quota_entity(kind, parts)
         if name is not None:
             values = {str(v.key): _number(v.value) for v in entry.values}
-            found[kind, name] = EntityConfig(entity_type=kind, entity_name=name, values=values)
+            entries[kind, name] = EntityConfig(entity_type=kind, entity_name=name, values=values)
 
 
 def _quota_entity(kind: str, parts: dict[str, str]) -> str | None:
@@ -501,42 +510,44 @@ def read_log_dirs(
 ) -> list[LogDir]:
     """The log directories of these brokers with the replicas of these topics (None: all), by broker and path.
 
-    Where their partitions are given too, brokers leave out the others. `live`: those that are known to be alive.
+    With their partitions in `topics`, brokers leave out the others. `live`: brokers known to be alive.
 
-    A broker that does not answer is one row without a path. Of a failed directory no broker tells what is on it.
+    A broker that does not answer is one row without a path. The replicas of a failed directory are unknown.
     """
     from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
-    asked = sorted(set(brokers) & set(wire.nodes if live is None else live) & set(wire.nodes))
-    # A broker leaves topics out by their partitions alone, or leaves out all.
-    wanted: list[Any] | None = None if topics is None or topics else []
+    asked_brokers = sorted(set(brokers) & set(wire.nodes if live is None else live) & set(wire.nodes))
+    # A broker filters only by partitions, or leaves out all topics.
+    requested: list[Any] | None = None if topics is None or topics else []
     if topics and isinstance(topics, Mapping):
         kind = DescribeLogDirsRequest.DescribableLogDirTopic
-        wanted = [kind(topic=name, partitions=list(some)) for name, some in topics.items()]
-    answers = wire.send_all([(broker, DescribeLogDirsRequest(topics=wanted)) for broker in asked])
-    found = [LogDir(broker, None, "it is not alive") for broker in sorted(set(brokers) - set(asked))]
-    for broker, answer in zip(asked, answers, strict=True):
+        requested = [kind(topic=name, partitions=list(numbers)) for name, numbers in topics.items()]
+    answers = wire.send_all([(broker, DescribeLogDirsRequest(topics=requested)) for broker in asked_brokers])
+    log_dirs = [
+        LogDir(broker, None, "it is not alive") for broker in sorted(set(brokers) - set(asked_brokers))
+    ]
+    for broker, answer in zip(asked_brokers, answers, strict=True):
         if isinstance(answer, KctlError):
-            found.append(LogDir(broker, None, answer.message))
+            log_dirs.append(LogDir(broker, None, answer.message))
         elif code := getattr(answer, "error_code", 0):
-            found.append(LogDir(broker, None, error_name(code)))
+            log_dirs.append(LogDir(broker, None, error_name(code)))
         else:
-            found += (_log_dir(broker, one, topics) for one in answer.results)
-    return sorted(found, key=lambda one: (one.broker_id, one.path or ""))
+            log_dirs += (_log_dir(broker, result, topics) for result in answer.results)
+    return sorted(log_dirs, key=lambda log_dir: (log_dir.broker_id, log_dir.path or ""))
 
 
-def _log_dir(broker: int, told: Any, topics: Collection[str] | None) -> LogDir:
-    def known(name: str) -> int | None:
-        value = getattr(told, name, None)
+def _log_dir(broker: int, result: Any, topics: Collection[str] | None) -> LogDir:
+    def known_or_none(name: str) -> int | None:
+        value = getattr(result, name, None)
         return None if value is None or value < 0 else int(value)
 
     return LogDir(
         broker,
-        str(told.log_dir),
-        error_name(told.error_code) if told.error_code else None,
-        known("total_bytes"),
-        known("usable_bytes"),
-        bool(getattr(told, "is_cordoned", False)),
+        str(result.log_dir),
+        error_name(result.error_code) if result.error_code else None,
+        known_or_none("total_bytes"),
+        known_or_none("usable_bytes"),
+        bool(getattr(result, "is_cordoned", False)),
         tuple(
             StoredReplica(
                 TopicPartition(str(topic.name), int(p.partition_index)),
@@ -544,7 +555,7 @@ def _log_dir(broker: int, told: Any, topics: Collection[str] | None) -> LogDir:
                 bool(p.is_future_key),
                 int(p.offset_lag) if p.is_future_key else None,
             )
-            for topic in told.topics
+            for topic in result.topics
             if topics is None or topic.name in topics
             for p in topic.partitions
         ),
@@ -552,23 +563,23 @@ def _log_dir(broker: int, told: Any, topics: Collection[str] | None) -> LogDir:
 
 
 def read_supported_features(wire: Wire) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
-    """The levels of each feature that all brokers support, and who did not answer.
+    """The levels of each feature that all brokers support, and the errors of those that did not answer.
 
     Up to version 3 of the answer features are left out that have a level 0.
     """
     nodes = wire.nodes
     answers = wire.send_all([(node, _api_versions()) for node in nodes])
     failures = [answer for answer in answers if isinstance(answer, KctlError)]
-    told = [
+    supported = [
         {
-            str(one.name): (int(one.min_version), int(one.max_version))
-            for one in answer.supported_features or ()
+            str(feature.name): (int(feature.min_version), int(feature.max_version))
+            for feature in answer.supported_features or ()
         }
         for answer in answers
         if not isinstance(answer, KctlError)
     ]
-    shared = set.intersection(*map(set, told)) if told else set()
+    shared = set.intersection(*map(set, supported)) if supported else set()
     return {
-        name: (max(one[name][0] for one in told), min(one[name][1] for one in told))
+        name: (max(levels[name][0] for levels in supported), min(levels[name][1] for levels in supported))
         for name in sorted(shared)
     }, failures

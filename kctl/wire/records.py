@@ -1,4 +1,4 @@
-"""Records deleted from the beginning of partitions: what goes, which groups have not read it, and the request.
+"""Records deleted from the beginning of partitions: what is deleted, which groups have not read it, and the request.
 
 Source: KIP-107 (DeleteRecords); core/src/main/scala/kafka/server/ReplicaManager.scala @ 3.9.0
 """
@@ -24,13 +24,13 @@ from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 ALL = -1  # stands for the high watermark
-NOT_LEADER = frozenset({5, 6})  # there is none, or it is another broker
-MOVING, LOOK = 10.0, 0.2  # seconds in which leaders are found again; between two looks
-SAID = 5  # partitions named in a warning
+NOT_LEADER = frozenset({5, 6})  # no leader, or another broker
+MOVING, LOOK = 10.0, 0.2  # seconds to wait for moving leaders; between two attempts
+NAMED_PARTITIONS = 5  # partitions named in a warning
 
 
-class Deletion(NamedTuple):
-    """What goes of a partition: the offsets from `log_start_offset` to `to_offset`, exclusive."""
+class RecordDeletion(NamedTuple):
+    """The offsets to delete in a partition from `log_start_offset` to `to_offset`, exclusive."""
 
     partition: TopicPartition
     log_start_offset: int
@@ -41,7 +41,7 @@ class Deletion(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many offsets."""
+        """The number of offsets."""
         return self.to_offset - self.log_start_offset
 
 
@@ -52,11 +52,11 @@ def choose_deletions(
     *,
     to_offset: int | None = None,
     before: int | None = None,
-) -> list[Deletion]:
-    """What goes of each partition (none named: of all): to an offset, a time, or else what all groups have read.
+) -> list[RecordDeletion]:
+    """The records to delete of each partition (default: all): up to an offset, a time, or what all groups have read.
 
-    Raises KctlError for an unknown partition and where somebody who must be asked does not answer, BadValue for an
-    offset beyond the high watermark, Refused where brokers do not delete.
+    Raises KctlError for an unknown partition and for a broker that does not answer, BadValue for an
+    offset beyond the high watermark, Refused for topics whose records brokers do not delete.
     """
     state = cluster.read_state([topic, OFFSETS], configs=["topics"])
     known = require_topic(state, topic).partitions
@@ -76,44 +76,44 @@ def choose_deletions(
         )
     read = _offsets_of_groups(wire, set(chosen))
     sizes = {
-        one.partition: one.size_in_bytes
+        replica.partition: replica.size_in_bytes
         for log_dir in read_log_dirs(wire, wire.nodes, {topic: list(known)})
-        for one in log_dir.replicas
-        if not one.is_future
-        and (led := state.partition_states.get(one.partition)) is not None
-        and led.leader == log_dir.broker_id
+        for replica in log_dir.replicas
+        if not replica.is_future
+        and (partition_state := state.partition_states.get(replica.partition)) is not None
+        and partition_state.leader == log_dir.broker_id
     }
-    found = []
+    deletions = []
     for tp in chosen:
         if tp not in starts or tp not in ends:
             raise Leaderless(f"{tp} has no leader, so the start and end of its log are unknown")
         start, end = starts[tp], ends[tp]
         if to_offset is not None:
-            wanted = end if to_offset == ALL else to_offset
-            if wanted > end or wanted < 0:
+            target = end if to_offset == ALL else to_offset
+            if target > end or target < 0:
                 raise BadValue(
-                    f"{tp} has records up to {end:,}, and {wanted:,} is not among them",
+                    f"{tp} has records up to {end:,}, and {target:,} is not among them",
                     "give --to-offset in that range",
                 )
         elif before is not None:
-            wanted = end if times.get(tp, -1) < 0 else times[tp]
+            target = end if times.get(tp, -1) < 0 else times[tp]
         else:
-            wanted = min(read[tp].values(), default=start)
-        wanted = min(max(wanted, start), end)
+            target = min(read[tp].values(), default=start)
+        target = min(max(target, start), end)
         size = sizes.get(tp)
-        share = None if size is None or end <= start else size * (wanted - start) // (end - start)
+        share = None if size is None or end <= start else size * (target - start) // (end - start)
         unread = (
-            tuple(sorted(g for g, offset in read[tp].items() if offset < wanted)) if wanted > start else ()
+            tuple(sorted(g for g, offset in read[tp].items() if offset < target)) if target > start else ()
         )
-        found.append(Deletion(tp, start, wanted, end, share, unread))
-    return found
+        deletions.append(RecordDeletion(tp, start, target, end, share, unread))
+    return deletions
 
 
 def silent_coordinators(state: ClusterState) -> int:
-    """How many partitions of the groups' own topic have no leader: nobody lists their groups."""
+    """The number of partitions of __consumer_offsets without a leader: their groups are not listed."""
     return sum(
-        tp.topic == OFFSETS and not state.is_alive(found.leader)
-        for tp, found in state.partition_states.items()
+        tp.topic == OFFSETS and not state.is_alive(partition_state.leader)
+        for tp, partition_state in state.partition_states.items()
     )
 
 
@@ -133,42 +133,44 @@ def _refuse_kind(topic: str, state: ClusterState) -> None:
 def _offsets_of_groups(
     wire: Wire, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, dict[str, int]]:
-    """The offset of each group in each partition; 0 where a member has read nothing that it committed."""
-    found: dict[TopicPartition, dict[str, int]] = {tp: {} for tp in partitions}
+    """The offset of each group in each partition; 0 if a member has committed nothing."""
+    offsets: dict[TopicPartition, dict[str, int]] = {tp: {} for tp in partitions}
     by_topic: dict[str, list[int]] = {}
     for tp in partitions:
         by_topic.setdefault(tp.topic, []).append(tp.partition)
     for group in read_all_groups(wire):
         for member in group.members:
             for tp in member.assignment or ():
-                if tp in found:
-                    found[tp][group.group] = 0
+                if tp in offsets:
+                    offsets[tp][group.group] = 0
         for tp, at in read_offsets(wire, group, by_topic).items():
-            if tp in found:
-                found[tp][group.group] = at.offset
-    return found
+            if tp in offsets:
+                offsets[tp][group.group] = at.offset
+    return offsets
 
 
 def plan_deletion(
     cluster: AdminCluster,
     topic: str,
-    chosen: Sequence[Deletion],
+    chosen: Sequence[RecordDeletion],
     forecast: Sequence[Mapping[str, Any]],
     *,
     accepted: bool,
 ) -> Plan:
     """The plan of deleting what was chosen; `forecast` goes into the journal."""
-    gone = [one for one in chosen if one.records]
-    if not gone:
+    deletions = [deletion for deletion in chosen if deletion.records]
+    if not deletions:
         return Plan(title=f"delete records of topic {topic}", stages=())
-    intent = DeleteRecords(topic=topic, to_offsets={one.partition.partition: one.to_offset for one in gone})
+    intent = DeleteRecords(
+        topic=topic, to_offsets={deletion.partition.partition: deletion.to_offset for deletion in deletions}
+    )
     state = cluster.read_state([topic, OFFSETS])
     warnings = [
-        f"{one.partition}: {', '.join(one.unread_by)} {'has' if len(one.unread_by) == 1 else 'have'} not read all of it"
-        for one in gone
-        if one.unread_by
+        f"{deletion.partition}: {', '.join(deletion.unread_by)} {'has' if len(deletion.unread_by) == 1 else 'have'} not read all of it"
+        for deletion in deletions
+        if deletion.unread_by
     ]
-    more = len(warnings) - SAID
+    more = len(warnings) - NAMED_PARTITIONS
     if silent := silent_coordinators(state):
         warnings.insert(
             0, f"{counted(silent, 'partition')} of {OFFSETS} without a leader: not every group is known"
@@ -177,8 +179,8 @@ def plan_deletion(
         [intent],
         cluster,
         state,
-        title=f"{intent}: {sum(one.records for one in gone):,} offsets",
-        warnings=(*warnings[:SAID], *([f"and so of {more} more partitions"] if more > 0 else [])),
+        title=f"{intent}: {sum(deletion.records for deletion in deletions):,} offsets",
+        warnings=(*warnings[:NAMED_PARTITIONS], *([f"and so of {more} more partitions"] if more > 0 else [])),
         details={"forecast": [dict(row) for row in forecast]},
         needs="" if accepted else "--accept-loss",
     )
@@ -193,27 +195,27 @@ def _leaders(wire: Wire, topic: str) -> dict[int, int]:
 
 
 def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    """Ask the leaders, those that have moved once more. Raises KctlError where one does not answer."""
-    left = {int(row["partition"]): int(row["to_offset"]) for row in after["partitions"]}
+    """Send requests to the leaders, again for those that moved. Raises KctlError if one does not answer."""
+    remaining = {int(row["partition"]): int(row["to_offset"]) for row in after["partitions"]}
     end, topic = time.monotonic() + MOVING, str(after["topic"])
     while True:
-        codes = _asked(wire, topic, left)
-        moved = {p: left[p] for p, code in codes.items() if code in NOT_LEADER}
+        codes = _delete(wire, topic, remaining)
+        moved = {p: remaining[p] for p, code in codes.items() if code in NOT_LEADER}
         for partition, code in codes.items():
             if partition not in moved or time.monotonic() > end:
                 tp = TopicPartition(topic, partition)
                 yield RequestItem(str(tp), code, None, *tp)
         if not moved or time.monotonic() > end:
             return
-        left = moved
+        remaining = moved
         wire.pause(LOOK)
 
 
-def _asked(wire: Wire, topic: str, wanted: Mapping[int, int]) -> dict[int, int]:
+def _delete(wire: Wire, topic: str, offsets_by_partition: Mapping[int, int]) -> dict[int, int]:
     """The error code of each partition, from its leader."""
     leaders = _leaders(wire, topic)
     by_leader: dict[int, dict[int, int]] = {}
-    for partition, offset in wanted.items():
+    for partition, offset in offsets_by_partition.items():
         if partition in leaders:
             by_leader.setdefault(leaders[partition], {})[partition] = offset
     kind = DeleteRecordsRequest.DeleteRecordsTopic
@@ -235,7 +237,7 @@ def _asked(wire: Wire, topic: str, wanted: Mapping[int, int]) -> dict[int, int]:
         )
         for leader, offsets in by_leader.items()
     ]
-    codes = dict.fromkeys(wanted, min(NOT_LEADER))
+    codes = dict.fromkeys(offsets_by_partition, min(NOT_LEADER))
     for answer in wire.send_all(requests):
         if isinstance(answer, KctlError):
             raise answer

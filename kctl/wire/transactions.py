@@ -34,8 +34,8 @@ class OpenTransaction(NamedTuple):
 
 def leader_of(wire: Wire, tp: TopicPartition) -> int:
     """The partition's leader. Raises KctlError for an unknown partition or one without a leader."""
-    wanted = MetadataRequest.MetadataRequestTopic(name=tp.topic)
-    answer = wire.read(MetadataRequest(topics=[wanted], allow_auto_topic_creation=False))
+    requested = MetadataRequest.MetadataRequestTopic(name=tp.topic)
+    answer = wire.read(MetadataRequest(topics=[requested], allow_auto_topic_creation=False))
     leaders = {p.partition_index: p.leader_id for topic in answer.topics for p in topic.partitions}
     if tp.partition not in leaders:
         raise unknown_partition(tp, leaders)
@@ -48,34 +48,34 @@ def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
     """The transactions that are open in a partition, by offset. Raises KctlError."""
     topic = DescribeProducersRequest.TopicRequest(name=tp.topic, partition_indexes=[tp.partition])
     answer = wire.send(DescribeProducersRequest(topics=[topic]), leader_of(wire, tp))
-    (one,) = answer.topics[0].partitions
-    if one.error_code:
+    (partition,) = answer.topics[0].partitions
+    if partition.error_code:
         raise BrokerError(
-            f"{tp}: its producers cannot be read: {one.error_message or error_name(one.error_code)}"
+            f"{tp}: its producers cannot be read: {partition.error_message or error_name(partition.error_code)}"
         )
-    found = [
+    transactions = [
         OpenTransaction(
-            int(p.producer_id),
-            int(p.producer_epoch),
+            int(producer.producer_id),
+            int(producer.producer_epoch),
             # A producer's first transaction shows -1, which no marker may say.
-            max(int(p.coordinator_epoch), 0),
-            int(p.current_txn_start_offset),
-            int(p.last_timestamp),
+            max(int(producer.coordinator_epoch), 0),
+            int(producer.current_txn_start_offset),
+            int(producer.last_timestamp),
         )
-        for p in one.active_producers
-        if p.current_txn_start_offset >= 0
+        for producer in partition.active_producers
+        if producer.current_txn_start_offset >= 0
     ]
-    return sorted(found, key=lambda one: one.start_offset)
+    return sorted(transactions, key=lambda transaction: transaction.start_offset)
 
 
 def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]:
-    """Transactional id and state of what coordinators have of a producer and have not ended."""
+    """Transactional id and state of a producer's transactions that coordinators have not ended."""
     nodes = wire.nodes
     request = ListTransactionsRequest
     answers = wire.send_all(
         [(n, request(state_filters=[], producer_id_filters=[producer_id], max_version=0)) for n in nodes]
     )
-    found = []
+    transactions = []
     for node, answer in zip(nodes, answers, strict=True):
         if isinstance(answer, KctlError):
             raise Refused(
@@ -87,51 +87,52 @@ def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]
                 f"broker {node} does not list transactions: {error_name(answer.error_code)}",
                 "allow DESCRIBE of transactional ids to this user, and abort again",
             )
-        found += [
+        transactions += [
             (str(transaction.transactional_id), str(transaction.transaction_state))
             for transaction in answer.transaction_states
             if transaction.transaction_state not in ENDED
         ]
-    return found
+    return transactions
 
 
 def plan_abort(
     cluster: Cluster, wire: Wire, tp: TopicPartition, start_offset: int | None, *, force: bool = False
 ) -> Plan:
-    """The plan of ending an open transaction; `start_offset` None: the only one there is.
+    """The plan of ending an open transaction; without `start_offset` the only one.
 
-    Raises Refused where a coordinator still has it, unless `force`, KctlError where none is open there.
+    Raises Refused if a coordinator still has it, unless `force`; KctlError if none is open.
     """
-    found = [
+    transactions = [
         transaction
         for transaction in open_transactions(wire, tp)
         if start_offset in (None, transaction.start_offset)
     ]
-    if not found:
+    if not transactions:
         where = "" if start_offset is None else f" from offset {start_offset} on"
         raise KctlError(
             f"no transaction is open in {tp}{where}",
             "there is nothing to abort; `kctl transactions hanging` looks for others",
         )
-    if len(found) > 1:
-        offsets = ", ".join(str(one.start_offset) for one in found)
+    if len(transactions) > 1:
+        offsets = ", ".join(str(transaction.start_offset) for transaction in transactions)
         raise Refused(
-            f"{len(found)} transactions are open in {tp}, at {offsets}", "choose one with --start-offset"
+            f"{len(transactions)} transactions are open in {tp}, at {offsets}",
+            "choose one with --start-offset",
         )
-    (one,) = found
+    (transaction,) = transactions
     warnings = []
-    for id, state in known_to_coordinators(wire, one.producer_id):
-        said = f"the coordinator of {id} still has the transaction ({state})"
+    for id, state in known_to_coordinators(wire, transaction.producer_id):
+        note = f"the coordinator of {id} still has the transaction ({state})"
         if not force:
-            raise Refused(f"{said} and will end it; nothing was written", "--force writes the marker anyway")
-        warnings.append(f"{said}: it stays {state} there until it times out or the producer ends it")
+            raise Refused(f"{note} and will end it; nothing was written", "--force writes the marker anyway")
+        warnings.append(f"{note}: it stays {state} there until it times out or the producer ends it")
     intent = AbortTransaction(
         topic=tp.topic,
         partition=tp.partition,
-        producer_id=one.producer_id,
-        producer_epoch=one.producer_epoch,
-        coordinator_epoch=one.coordinator_epoch,
-        start_offset=one.start_offset,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        coordinator_epoch=transaction.coordinator_epoch,
+        start_offset=transaction.start_offset,
     )
     return plan_of([intent], cluster, cluster.read_state([tp.topic]), warnings=warnings)
 
@@ -139,9 +140,10 @@ def plan_abort(
 def is_open(wire: Wire, after: Mapping[str, Any]) -> bool:
     """Whether the transaction that a marker is to end is still open."""
     (row,) = after["partitions"]
-    found = open_transactions(wire, TopicPartition(row["topic"], row["partition"]))
+    transactions = open_transactions(wire, TopicPartition(row["topic"], row["partition"]))
     return any(
-        (o.producer_id, o.start_offset) == (after["producer_id"], after["start_offset"]) for o in found
+        (transaction.producer_id, transaction.start_offset) == (after["producer_id"], after["start_offset"])
+        for transaction in transactions
     )
 
 
@@ -162,8 +164,8 @@ def _abort(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
         coordinator_epoch=after["coordinator_epoch"],
     )
     answer = wire.send(WriteTxnMarkersRequest(markers=[marker], max_version=1), leader_of(wire, tp))
-    (one,) = answer.markers[0].topics[0].partitions
-    yield RequestItem(str(tp), int(one.error_code), None)
+    (partition,) = answer.markers[0].topics[0].partitions
+    yield RequestItem(str(tp), int(partition.error_code), None)
 
 
 REQUESTS = {
