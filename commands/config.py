@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import click
 
 from commands.cli import completing
-from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.changing import ACCEPT_UNCLEAN, CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, answer_timeout, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import folded
@@ -201,7 +201,6 @@ def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterato
 
 
 NOTHING_SET = "nothing is set; the defaults apply"
-ACCEPT_LOSS = flag("--accept-loss", "Accept that a partition without a leader may elect an unclean one.")
 
 
 @command("get", paged=True, status="0 done · 2 wrong usage · 3 no such topic, no connection")
@@ -284,7 +283,7 @@ def get(
 @entity_name()
 @click.argument("value", nargs=-1, required=True, metavar="K=V...")
 @option("--for DURATION", "Restore the old values after this time.", into="seconds", type=Duration())
-@ACCEPT_LOSS
+@ACCEPT_UNCLEAN
 def set_values(
     frame: Frame,
     how: How,
@@ -311,12 +310,15 @@ def set_values(
 @entity_type()
 @entity_name()
 @click.argument("key", nargs=-1, required=True)
-def unset(frame: Frame, how: How, entity_type: str, entity_name: str, key: tuple[str, ...]) -> Outcome:
+@ACCEPT_UNCLEAN
+def unset(
+    frame: Frame, how: How, entity_type: str, entity_name: str, key: tuple[str, ...], accept_loss: bool
+) -> Outcome:
     """Remove values of one entity, so that the defaults apply, and notify the brokers.
 
     $ kctl config unset --entity-type topics --entity-name orders retention.ms
     """
-    return change_values(frame, how, entity_type, entity_name, (), key)
+    return change_values(frame, how, entity_type, entity_name, (), key, accepted=accept_loss)
 
 
 def change_values(
@@ -352,7 +354,7 @@ def change_values(
 @click.argument("name")
 @click.argument("value", nargs=-1, metavar="[K=V|K]...")
 @SNAPSHOT
-@ACCEPT_LOSS
+@ACCEPT_UNCLEAN
 def topic_config(
     frame: Frame,
     how: How,
@@ -364,7 +366,7 @@ def topic_config(
 ) -> Outcome:
     """Show, set or unset the configuration of a topic.
 
-    Only `get` takes --snapshot, and only `set` --accept-loss.
+    Only `get` takes --snapshot.
 
     $ kctl topic config get orders
     $ kctl topic config get orders --snapshot znodes.jsonl
@@ -388,6 +390,5 @@ def topic_config(
         )
     if not value:
         raise BadValue(f"nothing to {action}", "give KEY=VALUE" if action == "set" else "give a key")
-    if action == "set":
-        return change_values(frame, how, "topics", name, value, (), accepted=accept_loss)
-    return change_values(frame, how, "topics", name, (), value)
+    values, keys = (value, ()) if action == "set" else ((), value)
+    return change_values(frame, how, "topics", name, values, keys, accepted=accept_loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -90,7 +91,8 @@ def verify(frame: Frame) -> Outcome:
 @command("undo", status=changing.CHANGE_STATUS)
 @changing.changes(timeout=600)
 @click.argument("id", shell_complete=completing.journal_entries)
-def undo(frame: Frame, how: changing.How, id: str) -> Outcome:
+@changing.ACCEPT_UNCLEAN
+def undo(frame: Frame, how: changing.How, id: str, accept_loss: bool) -> Outcome:
     """Undo a change, if the cluster is still as the change left it.
 
     $ kctl journal undo 2026-11-21T14:03:11Z-5f2c1a
@@ -102,14 +104,15 @@ def undo(frame: Frame, how: changing.How, id: str) -> Outcome:
     entry = Journal().find_sealed(id)
     how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     with cluster_of(frame, entry) as cluster:
-        plan = plan_undo(entry, changing.course_of(frame, how, cluster))
+        plan = plan_undo(entry, changing.course_of(frame, how, cluster), accepted=accept_loss)
         return changing.carry_out(frame, how, cluster, plan)
 
 
 @command("resume", status=changing.CHANGE_STATUS)
 @changing.changes(timeout=600)
 @click.argument("id", shell_complete=completing.journal_entries)
-def resume(frame: Frame, how: changing.How, id: str) -> Outcome:
+@changing.ACCEPT_UNCLEAN
+def resume(frame: Frame, how: changing.How, id: str, accept_loss: bool) -> Outcome:
     """Resume an interrupted change.
 
     $ kctl journal resume 2026-11-21T14:03:11Z-5f2c1a
@@ -127,7 +130,8 @@ def resume(frame: Frame, how: changing.How, id: str) -> Outcome:
     if not how.yes and not click.confirm(f"{visible(entry.title)}: continue?", err=True):
         raise Refused("nothing was written", "answer y to continue")
     with cluster_of(frame, entry) as cluster:
-        refused = changing.run(frame, how, cluster, entry, apply.resume)
+        action = partial(apply.resume, accepted=accept_loss)
+        refused = changing.run(frame, how, cluster, entry, action)
     return Outcome([*refused, change_row(entry)], text=changing.change_text)
 
 

@@ -192,6 +192,7 @@ def journal_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield from write_text({**row, "size_in_bytes": None}, page)
 
 
+ACCEPT_UNCLEAN = flag("--accept-loss", "Accept that a partition without a leader may elect an unclean one.")
 SHOWN = 3  # stages of one state that are named
 CHANGE_STATUS = (
     "0 done, or nothing to do · 2 a bad name or value · 3 unknown topic, no connection · "

@@ -415,11 +415,11 @@ def _quorum_after(quorum: Quorum, stopped: tuple[int, ...], has_majority: bool) 
 
 @command(
     "rolling",
-    status="0 done, or with --watch the first one can be stopped · 2 no such node · 3 failed · 5 with --watch: it cannot be stopped",
+    status="0 a node can be stopped now, with --watch the first one · 2 no such node · 3 failed · 5 none can, with --watch the first one",
 )
 @reads
 @click.argument("nodes", nargs=-1, type=int, metavar="[BROKER]...", shell_complete=completing.brokers)
-@flag("--watch", "Exit with status 5 if the first node cannot be stopped safely now.")
+@flag("--watch", "Exit with status 5 if the first node cannot be stopped safely now, whatever others can.")
 def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcome:
     """Show the order of a rolling restart, and whether the next one can be stopped now.
 
@@ -445,7 +445,7 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
         )
     if nodes:
         order = [one for one in order if one.broker_id in nodes]
-    if watch and order and not order[0].is_safe_now:
+    if order and not any(one.is_safe_now for one in (order[:1] if watch else order)):
         frame.raise_status(5)
     rows = (RESTART.of(one, place=place) for place, one in enumerate(order, 1))
     return Outcome(rows, text=rolling_text)

@@ -16,6 +16,7 @@ from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.unclean_allowed import refuse_unaccepted
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import SILENT, Progress, TopicPartition
@@ -216,8 +217,12 @@ def _what(entry: Entry, index: int) -> str:
     return f"{entry.stages[index].intent}{number}"
 
 
-def resume(entry: Entry, run: ChangeRun) -> None:
-    """Go on with a change that was cut off. Raises Refused where there is nothing to go on with."""
+def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
+    """Go on with a change that was cut off.
+
+    Raises Refused where there is nothing to go on with, or where what is left lets a partition elect an unclean leader
+    that has lost its leader since, unless `accepted`.
+    """
     if entry.undone_by:
         raise Refused(
             f"change {entry.id} was undone by {entry.undone_by}",
@@ -236,6 +241,9 @@ def resume(entry: Entry, run: ChangeRun) -> None:
             stage.state = "written" if not _is_level(stage.intent) else "finished"
         elif stage.state == "planned":
             stage.writes = ()  # what was read then may have changed since; the intent says what must not have
+    if not accepted:
+        left = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
+        refuse_unaccepted(run.cluster, left, entry.details, run.kafka_version)
     apply(entry, replace(run, is_resumed=True))
 
 

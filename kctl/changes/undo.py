@@ -12,11 +12,15 @@ from kctl.changes.entry import Entry
 from kctl.changes.intents import AlterReplicaLogDirs, CreateTopic, DeleteTopic, Intent, Reassign, counted
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.state import ClusterState
+from kctl.cluster.unclean_allowed import guarded
 from kctl.errors import Refused
 
 
-def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
-    """The plan of taking back what stands of a change; empty where nothing of it was written."""
+def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
+    """The plan of taking back what stands of a change; empty where nothing of it was written.
+
+    Where a value comes back that lets a partition elect an unclean leader at once, it needs its own word: `accepted`.
+    """
     if entry.undone_by:
         raise Refused(
             f"change {entry.id} was undone by {entry.undone_by} already",
@@ -42,7 +46,8 @@ def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
         _require_left(entry, intent, state)
         warnings += _lost_with(intent, state, run)
     state, details = read_for(intents[0], run), {"undoes": entry.id}
-    return plan_of(intents, run.cluster, state, title=title, warnings=warnings, details=details)
+    plan = plan_of(intents, run.cluster, state, title=title, warnings=warnings, details=details)
+    return guarded(run.cluster, intents, plan, accepted=accepted, kafka_version=run.kafka_version)
 
 
 def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:

@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from formats.secrets import is_secret_key
 from formats.whole_numbers import whole_number
-from kctl.changes.intents import AlterConfig, Intent, WaitUntil, counted
+from kctl.changes.intents import AlterConfig, Intent, WaitUntil
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
-from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, UNCLEAN, key_for
+from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, key_for
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import sanitized, unknown_topics
 from kctl.cluster.state import DEFAULT, ClusterState
+from kctl.cluster.unclean_allowed import guarded
 from kctl.cluster.versions import V0_10_1, V1_1, V2_3, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused, near_names
-from kctl.model import TopicPartition
 from kctl.times import iso
 
 MIN_ISR = "min.insync.replicas"
@@ -170,52 +170,25 @@ def plan_configs(
     if not after:
         return Plan(title=title, stages=())
     intent = AlterConfig.of(entity_type, name, after, present)
-    first = Stage(intent=intent, writes=cluster.writes_for(intent, state))
-    waiting = _waiting_for_a_leader(cluster, entity_type, topics, after)
-    warnings = tuple(_warnings(entity_name, after, state, waiting))
-    needs = "--accept-loss" if waiting and not accepted else ""
-    if seconds is None:
-        return Plan(title=str(intent), stages=(first,), warnings=warnings, needs=needs)
-    until = time.time_ns() // 1_000_000 + round(seconds * 1000)
-    back = Stage(intent=intent.inverse(), undo=())
-    stages = (first, Stage(intent=WaitUntil(time=until), undo=()), back)
-    return Plan(title=f"{intent} until {iso(until)}", stages=stages, warnings=warnings, needs=needs)
+    stages: tuple[Stage, ...] = (Stage(intent=intent, writes=cluster.writes_for(intent, state)),)
+    title = str(intent)
+    if seconds is not None:
+        until = time.time_ns() // 1_000_000 + round(seconds * 1000)
+        title = f"{intent} until {iso(until)}"
+        back = Stage(intent=intent.inverse(), undo=())
+        stages = (*stages, Stage(intent=WaitUntil(time=until), undo=()), back)
+    plan = Plan(title=title, stages=stages, warnings=tuple(_warnings(entity_name, after, state)))
+    intents = [stage.intent for stage in stages]
+    return guarded(cluster, intents, plan, accepted=accepted, kafka_version=kafka_version)
 
 
-def _lets_elect_unclean(after: Mapping[str, str | None]) -> bool:
-    return (after.get(UNCLEAN) or "").lower() == "true"
-
-
-def _waiting_for_a_leader(
-    cluster: Cluster, entity_type: str, topics: Sequence[str], after: Mapping[str, str | None]
-) -> list[TopicPartition]:
-    """The partitions without a leader that the change lets elect whoever is there, or comes back first."""
-    if entity_type not in ("topics", "brokers") or not _lets_elect_unclean(after):
-        return []
-    state = cluster.read_state(topics or None)
-    led = state.partition_states.items()
-    return [tp for tp, found in led if found.leader < 0 or not state.is_alive(found.leader)]
-
-
-def _warnings(
-    name: str, after: Mapping[str, str | None], state: ClusterState, waiting: Sequence[TopicPartition]
-) -> Iterator[str]:
-    """What brokers accept without a word, though it stops writes or loses records."""
+def _warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -> Iterator[str]:
+    """What brokers accept without a word, though it stops writes."""
     wanted = after.get(MIN_ISR)
     if name in state.topics and wanted is not None and wanted.isdecimal():
         factor = min(map(len, state.topics[name].partitions.values()), default=int(wanted))
         if int(wanted) > factor:
             yield few_for_isr(wanted, factor)
-    if waiting:
-        yield (
-            f"{counted(len(waiting), 'partition')} without a leader ({waiting[0]}): the next replica that is there "
-            "is elected, however far behind it is; `kctl elect unclean` chooses the one that loses least"
-        )
-    elif _lets_elect_unclean(after):
-        yield (
-            "a replica without the last committed records may then lead, and these are lost; "
-            "`kctl elect unclean` chooses the one that loses least, and says how much"
-        )
 
 
 def few_for_isr(wanted: str, factor: int) -> str:

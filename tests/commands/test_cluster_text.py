@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from commands.cli.render import Page
 from commands.cluster.describe import (
     cluster_row,
@@ -21,6 +23,7 @@ from kctl.cluster.rolling import rolling_restart
 from kctl.model import TopicPartition
 from kctl.rows.cluster_wide import RESTART
 from kctl.rows.kraft import FEATURE_LEVELS
+from tests.conftest import rows
 from tests.kctl.cluster.test_kraft import cluster, quorum
 
 PAGE = Page(100, color=False)
@@ -89,6 +92,23 @@ def test_a_rolling_restart() -> None:
         "       2 partitions would have fewer in the ISR than min.insync.replicas: a-0, a-1",
         "  4  102 (controller)  can be stopped now",
     ]
+
+
+@pytest.mark.parametrize(
+    ("moment", "arguments", "status"),
+    [
+        ("before", [], 0),
+        ("before", ["--watch"], 0),
+        ("during", [], 5),  # broker 1 is dead, and nobody else may be stopped
+        ("during", ["--watch", 3], 5),
+        ("during", [3], 5),
+    ],
+)
+def test_a_rolling_restart_ends_with_5_where_nothing_can_be_stopped(
+    moment: str, arguments: list[object], status: int
+) -> None:
+    snapshot = f"examples/unclean-election/moments/{moment}/znodes.jsonl"
+    assert rows("cluster", "rolling", *arguments, "--snapshot", snapshot).status == status
 
 
 def test_predictions_end_with_the_quorum() -> None:

@@ -86,6 +86,20 @@ def test_the_forecast_the_choice_and_what_was_lost(made: Cluster, k: WireKctl) -
         for entity in (("topics", "--entity-name", best), ("brokers", "--entity-name", "<default>")):
             allowed = k.change(*allow, *entity, status=4)
             assert "without a leader" in allowed.err and "needs --accept-loss" in allowed.err
+        key, default = (
+            "unclean.leader.election.enable",
+            ("--entity-type", "brokers", "--entity-name", "<default>"),
+        )
+        for topic in topics:  # each keeps what all brokers are told from itself
+            k.change("topic", "config", "set", topic, f"{key}=false")
+        k.change("config", "set", f"{key}=true", *default)
+        hidden = k.change("topic", "config", "unset", best, key, status=4)
+        assert f"1 partition without a leader ({best}-0)" in hidden.err and "--accept-loss" in hidden.err
+        k.change("config", "unset", key, *default)
+        unset_by = k.change("topic", "config", "unset", best, key).of("change")[0]["id"]
+        assert "needs --accept-loss" in k.change("journal", "undo", k.ids()[-2], status=4).err
+        k.change("journal", "undo", unset_by)
+        assert k("topic", "describe", best).of("partition")[0]["leader"] == -1
         cannot = k.change("elect", "unclean", best, "--to", 3, "--accept-loss", status=4)
         assert "broker 3 cannot lead" in cannot.err and "is not alive" in cannot.err
         elected = k.change("elect", "unclean", best, "--accept-loss")

@@ -40,7 +40,7 @@ from kctl.cluster.versions import V1_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
 from kctl.zookeeper.cluster import ZookeeperCluster
-from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller
+from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller, put_state
 
 A0 = TopicPartition("a", 0)
 
@@ -505,6 +505,44 @@ def test_undo_of_a_configuration_leaves_what_others_set(store: FakeStore, course
     carry_out(plan_configs(course.cluster, "topics", "a", set={"segment.ms": "7"}), course)
     carry_out(plan_undo(entry, course), course)
     assert store.json("/config/topics/a") == {"version": 1, "config": {"segment.ms": "7"}}
+
+
+UNCLEAN = {"unclean.leader.election.enable": "true"}
+CLEAN = {"unclean.leader.election.enable": "false"}
+
+
+def test_undo_that_lets_a_partition_elect_unclean_needs_its_own_word(
+    store: FakeStore, course: ChangeRun
+) -> None:
+    add_topic(store, "a", [[1, 2]])
+    store.put("/config/topics/a", {"version": 1, "config": UNCLEAN})
+    entry = carry_out(plan_configs(course.cluster, "topics", "a", set=CLEAN), course)
+    assert not plan_undo(entry, course).needs
+    put_state(store, "a", 0, -1, [1])
+    plan = plan_undo(entry, course)
+    assert plan.needs == "--accept-loss" and "without a leader (a-0)" in plan.warnings[0]
+    accepted = plan_undo(entry, course, accepted=True)
+    assert not accepted.needs and accepted.details == {"undoes": entry.id, "may_elect_unclean": ["a-0"]}
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_resume_asks_for_the_word_where_it_was_not_given(
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    """A partition may have lost its leader since the change was planned."""
+    add_topic(store, "a", [[1, 2]])
+    if given:
+        put_state(store, "a", 0, -1, [1])
+    entry = entry_of(plan_configs(course.cluster, "topics", "a", set=UNCLEAN, accepted=given))
+    course.journal.write(entry)
+    put_state(store, "a", 0, -1, [1])
+    if not given:
+        with pytest.raises(Refused, match=r"without a leader .a-0.* nothing was written") as refused:
+            applying.resume(entry, course)
+        assert "--accept-loss" in refused.value.hint
+        assert store.json("/config/topics/a")["config"] == {}  # type: ignore[index,call-overload]
+    applying.resume(entry, course, accepted=not given)
+    assert store.json("/config/topics/a")["config"] == UNCLEAN  # type: ignore[index,call-overload]
 
 
 def test_undo_refuses_a_value_that_somebody_changed_since(store: FakeStore, course: ChangeRun) -> None:

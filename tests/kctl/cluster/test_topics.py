@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.changes.intents import AlterConfig
+from kctl.changes.plan import Plan
 from kctl.cluster.configs import check_values, parse_assignments, plan_configs
 from kctl.cluster.names import check_topic_name, refuse_collision, sanitized
 from kctl.cluster.placement import Draws
 from kctl.cluster.topics import NewTopic, parse_replica_assignment, plan_creation, plan_deletion, plan_growth
+from kctl.cluster.unclean_allowed import guarded
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.zookeeper.cluster import ZookeeperCluster
@@ -307,6 +310,83 @@ def test_to_let_a_partition_without_a_leader_elect_an_unclean_one_needs_its_own_
     assert not plan_configs(cluster, "topics", "a", set=value, accepted=True).needs
     assert not plan_configs(cluster, "topics", "b", set=value).needs
     assert not plan_configs(cluster, "topics", "a", set={"unclean.leader.election.enable": "false"}).needs
+
+
+UNCLEAN = "unclean.leader.election.enable"
+ENTITIES = {"topic": ("topics", "a"), "broker": ("brokers", "1"), "default": ("brokers", "<default>")}
+OTHERS = "may then lead"
+FILES = "if a controller's own file allows it, which cannot be read here"
+
+
+@pytest.mark.parametrize(
+    ("values", "change", "needs"),
+    [
+        # What a value hides comes into force when it is removed: the broker's, the default's, at last a file's.
+        ({"topic": "false", "default": "true"}, ("topic", None), True),
+        ({"topic": "false", "broker": "true", "default": "false"}, ("topic", None), True),
+        ({"topic": "false", "default": "false"}, ("topic", None), False),
+        ({"topic": "false"}, ("topic", None), FILES),
+        ({"topic": "true"}, ("topic", None), False),
+        ({"broker": "false", "default": "true"}, ("broker", None), True),
+        ({"default": "false"}, ("default", None), FILES),
+        ({"default": "true"}, ("default", None), False),
+        ({"topic": "false", "default": "false"}, ("default", None), False),
+        ({"topic": "false"}, ("default", "true"), OTHERS),
+        ({"default": "true"}, ("topic", "true"), False),
+        ({"default": "false"}, ("topic", "true"), True),
+        ({"default": "false"}, ("broker", "TRUE"), True),
+        ({"broker": "false", "topic": None}, ("default", "true"), True),
+    ],
+)
+@pytest.mark.parametrize("leader", [-1, 1])
+def test_what_a_changed_value_lets_elect_unclean_needs_its_own_word(
+    store: FakeStore,
+    cluster: ZookeeperCluster,
+    values: dict[str, str],
+    change: tuple[str, str | None],
+    needs: bool | str,
+    leader: int,
+) -> None:
+    add_topic(store, "a", [[1, 2]])
+    put_state(store, "a", 0, leader, [1])
+    for entity, present in values.items():
+        config = {UNCLEAN: present} if present else {}
+        store.put(f"/config/{'/'.join(ENTITIES[entity])}", {"version": 1, "config": config})
+    (entity_type, name), to = ENTITIES[change[0]], change[1]
+
+    def planned(**accepted: bool) -> Plan:
+        if to is None:
+            return plan_configs(cluster, entity_type, name, set={}, unset=[UNCLEAN], **accepted)
+        intent = AlterConfig.of(
+            entity_type,
+            name,
+            {UNCLEAN: to},
+            cluster.read_state(configs=["brokers", "topics"]).config(entity_type, name),
+        )
+        return guarded(cluster, [intent], Plan(title="", stages=()), **accepted)
+
+    plan = planned()
+    waits = needs in (True, FILES) and leader < 0
+    assert plan.needs == ("--accept-loss" if waits else "")
+    text = " ".join(plan.warnings)
+    assert ("1 partition without a leader (a-0)" in text) == waits
+    assert (FILES in text) == (needs == FILES and waits)
+    assert (OTHERS in text) == (needs == OTHERS or (needs is True and not waits))
+    assert not planned(accepted=True).needs
+    assert planned(accepted=True).details == ({"may_elect_unclean": ["a-0"]} if waits else {})
+
+
+def test_a_value_that_comes_back_later_needs_no_word_where_it_held_before(
+    store: FakeStore, cluster: ZookeeperCluster
+) -> None:
+    add_topic(
+        store,
+        "a",
+        [[1, 2]],
+    )
+    put_state(store, "a", 0, -1, [1])
+    store.put("/config/topics/a", {"version": 1, "config": {UNCLEAN: "true"}})
+    assert not plan_configs(cluster, "topics", "a", set={UNCLEAN: "false"}, seconds=60).needs
 
 
 def test_a_configuration_comes_with_its_notification(store: FakeStore, cluster: ZookeeperCluster) -> None:

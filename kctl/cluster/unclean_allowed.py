@@ -1,0 +1,153 @@
+"""Which partitions without a leader a change of `unclean.leader.election.enable` lets elect an unclean one.
+
+The controller looks at the topic's value, at its own broker's, at that of all brokers, at last into its own file: a
+value that is removed brings the next into force.
+
+Source: metadata/src/main/java/org/apache/kafka/controller/ConfigurationControlManager.java @ 3.9.0-rc3;
+core/src/main/scala/kafka/controller/PartitionStateMachine.scala @ 3.9.0-rc3
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from formats.values import replace
+from kctl.changes.intents import AlterConfig, Intent, counted
+from kctl.changes.plan import Plan
+from kctl.cluster.config_keys import UNCLEAN
+from kctl.cluster.interface import Cluster
+from kctl.cluster.state import DEFAULT, ClusterState
+from kctl.cluster.versions import KafkaVersion
+from kctl.errors import Refused
+from kctl.model import TopicPartition
+
+ACCEPTED = "may_elect_unclean"  # of a journal entry's details: the partitions for which the word was given
+WORD = "--accept-loss"
+Values = Mapping[tuple[str, str], str | None]  # of the key, by entity
+
+
+class Allowed(NamedTuple):
+    """What comes to be allowed: to these partitions without a leader, and to others.
+
+    `is_known` is False where only a controller's own file decides, which it does not tell.
+    """
+
+    waiting: tuple[TopicPartition, ...] = ()
+    is_known: bool = True
+    is_for_others: bool = False
+
+
+def newly_allowed(
+    cluster: Cluster, intents: Sequence[Intent], kafka_version: KafkaVersion | None = None
+) -> Allowed:
+    """What one intent after the other allows that is not allowed now."""
+    changes = [
+        one
+        for one in intents
+        if isinstance(one, AlterConfig) and one.entity_type in ("topics", "brokers") and UNCLEAN in one.after
+    ]
+    if not changes:
+        return Allowed()
+    everywhere = any(one.entity_type == "brokers" for one in changes)
+    names = None if everywhere else {one.entity_name for one in changes}
+    state = cluster.read_state(names, kafka_version=kafka_version)
+    leaderless = [tp for tp, one in state.partition_states.items() if not state.is_alive(one.leader)]
+    named = {tp.topic for tp in leaderless} | {
+        one.entity_name for one in changes if one.entity_type == "topics"
+    }
+    told = cluster.read_state(
+        named, partition_states=False, configs=("topics", "brokers"), config_keys={UNCLEAN}, kafka_version=kafka_version
+    )  # fmt: skip
+    before: Values = {entity: one.values.get(UNCLEAN) for entity, one in told.configs.items()}
+    after = [before]
+    for one in changes:
+        after.append({**after[-1], (one.entity_type, one.entity_name): one.after[UNCLEAN]})
+    controllers = _controllers(told, changes)
+
+    def comes(topic: str) -> Iterator[bool | None]:
+        """Whether it comes to be allowed to a topic, by controller; None: unless its file says otherwise."""
+        for controller in controllers:
+            was = _is_allowed(told, before, topic, controller)
+            for values in after[1:]:
+                now = _is_allowed(told, values, topic, controller)
+                yield now if was is False or (was is None and now) else False
+
+    waiting = {tp: set(comes(tp.topic)) & {True, None} for tp in leaderless}
+    found = tuple(tp for tp, how in waiting.items() if how)
+    others = ["", *named] if everywhere else named  # no topic is called "": one without a value of its own
+    return Allowed(
+        waiting=found,
+        is_known=all(True in waiting[tp] for tp in found),
+        is_for_others=any(True in comes(topic) for topic in others),
+    )
+
+
+def _controllers(state: ClusterState, changes: Collection[AlterConfig]) -> set[int]:
+    """Who may decide: brokers whose files are told, where some vote; else voters, else all brokers."""
+    able = set(state.quorum.voters) if state.quorum and state.quorum.voters else set(state.brokers)
+    changed = {
+        int(one.entity_name) for one in changes if one.entity_type == "brokers" and one.entity_name != DEFAULT
+    }
+    return (able & (state.broker_files.keys() | changed)) or able or {-1}
+
+
+def _is_allowed(state: ClusterState, values: Values, topic: str, controller: int) -> bool | None:
+    """Whether the controller would elect an unclean leader of a topic; None where its file decides and is not told."""
+    for entity in (("topics", topic), ("brokers", str(controller)), ("brokers", DEFAULT)):
+        if (value := values.get(entity)) is not None:
+            return _is_true(value)
+    file = state.broker_files.get(controller)
+    return None if file is None else _is_true(file.get(UNCLEAN, ""))
+
+
+def _is_true(value: str) -> bool:
+    return value.strip().lower() == "true"
+
+
+def guarded(
+    cluster: Cluster,
+    intents: Sequence[Intent],
+    plan: Plan,
+    *,
+    accepted: bool = False,
+    kafka_version: KafkaVersion | None = None,
+) -> Plan:
+    """The plan with what its intents allow as a warning, and in need of its own word where records may go at once."""
+    found = newly_allowed(cluster, intents, kafka_version)
+    if found.waiting:
+        return replace(
+            plan,
+            warnings=(*plan.warnings, _at_once(found)),
+            details={**plan.details, ACCEPTED: list(map(str, found.waiting))},
+            needs=plan.needs or ("" if accepted else WORD),
+        )
+    if found.is_for_others:
+        warning = (
+            "a replica without the last committed records may then lead, and these are lost; "
+            "`kctl elect unclean` chooses the one that loses least, and says how much"
+        )
+        return replace(plan, warnings=(*plan.warnings, warning))
+    return plan
+
+
+def _at_once(found: Allowed) -> str:
+    file = "" if found.is_known else "if a controller's own file allows it, which cannot be read here, "
+    return (
+        f"{counted(len(found.waiting), 'partition')} without a leader ({found.waiting[0]}): {file}the next replica "
+        "that is there is elected, however far behind it is; `kctl elect unclean` chooses the one that loses least"
+    )
+
+
+def refuse_unaccepted(
+    cluster: Cluster,
+    intents: Sequence[Intent],
+    details: Mapping[str, object],
+    kafka_version: KafkaVersion | None = None,
+) -> None:
+    """Raise Refused where intents allow it to partitions for which nobody gave the word."""
+    found = newly_allowed(cluster, intents, kafka_version)
+    known = details.get(ACCEPTED)
+    asked = set(known) if isinstance(known, list) else set()
+    if left := tuple(tp for tp in found.waiting if str(tp) not in asked):
+        raise Refused(
+            f"{_at_once(found._replace(waiting=left))}; nothing was written", f"add {WORD} if you want this"
+        )
