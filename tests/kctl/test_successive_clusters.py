@@ -99,6 +99,29 @@ def test_epochs_that_a_controller_lowers_are_those_of_a_topic_made_again(tmp_pat
     assert [one[:3] for one in told(found)] == [(1, 0, 0), (1, 1, 1), (1, 2, 0), (1, 1, 1), (1, 2, 0)]
 
 
+def sent(leader: int, epoch: int, version: int, *isr: int) -> str:
+    members = ",".join(map(str, isr))
+    return (
+        f"[Controller id=0 epoch=2] Sending become-follower LeaderAndIsr request PartitionState(controllerEpoch=1, "
+        f"leader={leader}, leaderEpoch={epoch}, isr={members}, zkVersion={version}, replicas=1,0, isNew=false) to broker 0 "
+        f"for partition t-0 (state.change.logger)"
+    )
+
+
+def test_two_isrs_of_one_version_are_those_of_two_topics(tmp_path: Path) -> None:
+    """Disks were wiped while no log was kept; the election is out of the ISR of the second topic."""
+    found = history(tmp_path, changed(1, 0, "NewPartition"), sent(1, 0, 0, 1, 0), changed(0, 1, "OfflinePartition"))
+    assert told(found) == [(1, 0, 1, "creation"), (1, 0, 1, "creation"), (1, 1, 0, "failure")]
+    assert not [finding for finding in found.findings() if finding.is_wrong]
+
+
+def test_one_isr_of_one_version_told_again_is_of_one_topic(tmp_path: Path) -> None:
+    """A shrink without its version lies between: what is sent again is of the version before it."""
+    shrinks = "[Partition t-0 broker=1] Shrinking ISR from 1,0 to 1 (kafka.cluster.Partition)"
+    found = history(tmp_path, sent(1, 3, 4, 1, 0), shrinks, sent(1, 3, 4, 0, 1), sent(1, 3, 5, 1))
+    assert [one[:3] for one in told(found)] == [(1, 3, 1)]
+
+
 def test_a_broker_that_hears_late_what_it_decided_as_controller_begins_nothing(tmp_path: Path) -> None:
     late = (
         "[Broker id=0] Leader t-0 starts at leader epoch 1 from offset 5 with high watermark 5 ISR [0] addingReplicas [] "

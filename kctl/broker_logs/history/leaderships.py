@@ -87,6 +87,8 @@ class Leadership(Struct):
     """Whether it had begun when the logs begin, so that `from_ms` is only when it was first seen."""
     rank: int = 9
     version: int | None = None
+    stated: tuple[int, frozenset[int]] | None = None
+    """The last version of the partition's state that came with its ISR, and this ISR."""
     cluster: int = 1
     """Its number among the clusters that followed each other on the same disks."""
     topic_id: str | None = None
@@ -124,8 +126,17 @@ class Leadership(Struct):
             cluster=self.cluster,
         )
 
+    def contradicts(self, seen: Observation) -> bool:
+        """Whether a line has another ISR in the same version, which one topic never has."""
+        if self.stated is None or seen.isr is None:
+            return False
+        version, isr = self.stated
+        return seen.version == version and isr != frozenset(seen.isr)
+
     def see(self, seen: Observation, time_ms: int) -> None:
         """Take over what a line says."""
+        if seen.version is not None and seen.isr is not None:
+            self.stated = seen.version, frozenset(seen.isr)
         rank = RANKS.get(seen.event.event or "", 8)
         self.last_seen_ms = max(self.last_seen_ms, time_ms)
         if seen.leader is not None and (self.leader is None or rank < self.rank):
@@ -247,6 +258,9 @@ class PartitionHistory:
     def _falls(self, seen: Observation, time_ms: int) -> bool:
         """Whether its epochs begin again, as those of a topic do that was deleted and made again."""
         name = seen.event.event or ""
+        same = self.epochs.get(seen.leader_epoch)
+        if same is not None and same.contradicts(seen):
+            return time_ms - same.from_ms > CLOCK_SLACK and not self.is_doubtful
         if name not in FIRST_SAID or not self.epochs:
             return False
         # What a controller decided, and what a broker was told later, each have an order of their own.
