@@ -110,7 +110,9 @@ def sent(leader: int, epoch: int, version: int, *isr: int) -> str:
 
 def test_two_isrs_of_one_version_are_those_of_two_topics(tmp_path: Path) -> None:
     """Disks were wiped while no log was kept; the election is out of the ISR of the second topic."""
-    found = history(tmp_path, changed(1, 0, "NewPartition"), sent(1, 0, 0, 1, 0), changed(0, 1, "OfflinePartition"))
+    found = history(
+        tmp_path, changed(1, 0, "NewPartition"), sent(1, 0, 0, 1, 0), changed(0, 1, "OfflinePartition")
+    )
     assert told(found) == [(1, 0, 1, "creation"), (1, 0, 1, "creation"), (1, 1, 0, "failure")]
     assert not [finding for finding in found.findings() if finding.is_wrong]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterReplicaLogDirs, Intent
 from kctl.changes.waiting import Waited
-from kctl.cluster.disks import LogDir, Place, ReplicaDirs, places
+from kctl.cluster.disks import LogDir, ReplicaDirs, ReplicaPlace, places
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.reassignment.throttles import DISK_RATE
 from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, NOT_STARTED, Standing
@@ -96,11 +96,13 @@ def check_log_dirs(log_dirs: ReplicaDirs, state: ClusterState) -> None:
         _check_broker(broker, own, placed, state)
 
 
-def _is_there(place: Place | None, path: str) -> bool:
+def _is_there(place: ReplicaPlace | None, path: str) -> bool:
     return place is not None and path in (place.log_dir, place.future_log_dir)
 
 
-def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place], state: ClusterState) -> None:
+def _check_broker(
+    broker: int, wanted: ReplicaDirs, placed: Mapping[Key, ReplicaPlace], state: ClusterState
+) -> None:
     known = [one for one in state.log_dirs if one.broker_id == broker]
     usable = ", ".join(str(one.path) for one in known if one.state == "online") or "none"
     hint = f"log directories of broker {broker} that can be used: {usable}"
@@ -162,7 +164,7 @@ def moved(intent: Intent, state: ClusterState) -> Waited:
     return Waited(done, len(intent.log_dirs), (*missing, *failed), "" if missing else "; ".join(failed[:3]))
 
 
-def waits_for(place: Place, path: str, broker: int, state: ClusterState) -> str:
+def waits_for(place: ReplicaPlace, path: str, broker: int, state: ClusterState) -> str:
     """What a replica waits for that is to be in a directory."""
     if place.future_log_dir is None:
         return f"broker {broker} does not copy it from {place.log_dir} to {path}"
@@ -232,7 +234,7 @@ def with_disk_moves(
 
 
 def _verdict(
-    place: Place | None, path: str, broker: int, state: ClusterState, *, was_asked: bool
+    place: ReplicaPlace | None, path: str, broker: int, state: ClusterState, *, was_asked: bool
 ) -> tuple[str, str | None]:
     if place is None:
         return IN_PROGRESS, f"it is unknown in which directory of broker {broker} it is"
@@ -245,7 +247,12 @@ def _verdict(
 
 
 def _measured(
-    one: Standing, place: Place, earlier: Place | None, seconds: float, shared: int, throttle: int
+    one: Standing,
+    place: ReplicaPlace,
+    earlier: ReplicaPlace | None,
+    seconds: float,
+    shared: int,
+    throttle: int,
 ) -> Standing:
     left = place.bytes_to(place.target)
     rate = None
