@@ -263,29 +263,84 @@ def aligned(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
     """Rows of one kind in aligned columns, numbers to the right; a single row that is too wide in lines.
 
-    Columns that do not fit the page stand indented below the first, their names likewise.
+    Where the page is too narrow headings take several lines and gaps one space, then the rows whose first cell is too
+    long two lines. Where that is not enough, the columns that do not fit stand indented below the first.
     """
     if not rows:
         return
     names = [n for n in rows[0] if n != "kind" and any(r.get(n) is not None for r in rows)]
     cells = [[visible(readable(n, row.get(n))) for n in names] for row in rows]
-    widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
-    if len(rows) == 1 and sum(widths) + 2 * len(widths) - 2 > page.width:
-        longest = max(map(len, names))
-        yield from (
-            f"{page.style(n.ljust(longest), 'dim')}  {c}" for n, c in zip(names, cells[0], strict=True)
-        )
-        return
+    widest = [max(len(c[i]) for c in cells) for i in range(len(names))]
     right = [all(isinstance(r.get(n), (int, float, type(None))) for r in rows) for n in names]
-    lines = list(_fitting(widths, page.width))
-    for n, row in enumerate([names, *cells]):
+    widths, gap = list(map(max, widest, map(len, names))), 2
+    heads, lines = [names], [range(len(names))]
+    if _total(widths, gap) > page.width:
+        if len(rows) == 1:
+            longest = max(map(len, names))
+            yield from (
+                f"{page.style(n.ljust(longest), 'dim')}  {c}" for n, c in zip(names, cells[0], strict=True)
+            )
+            return
+        beside = len(names) - (names[-1] == "")  # a remark at the end stands below where there is one
+        narrow = _narrow(names[:beside], [[len(cell) for cell in row[:beside]] for row in cells], page.width)
+        if narrow is None:
+            lines = list(_fitting(widths, page.width))
+        else:
+            heads, widths, gap = narrow
+            lines = [range(beside), *([range(beside, len(names))] if beside < len(names) else [])]
+            heads, widths = [[*head, ""] for head in heads], [*widths, 0]
+    is_narrow = widths[0] < widest[0]
+    for n, row in enumerate([*heads, *cells]):
+        if is_narrow and len(row[0]) > widths[0]:
+            yield row[0]
+            row = ["", *row[1:]]
         for columns in lines:
-            line = "  ".join(
+            line = (" " * gap).join(
                 row[i].rjust(widths[i]) if right[i] else row[i].ljust(widths[i]) for i in columns
             )
             text = (line if columns.start == 0 else "    " + line).rstrip()
             if text or columns.start == 0:
-                yield page.style(text, "dim") if n == 0 else text
+                yield page.style(text, "dim") if n < len(heads) else text
+
+
+def _narrow(
+    names: Sequence[str], lengths: Sequence[Sequence[int]], room: int
+) -> tuple[list[list[str]], list[int], int] | None:
+    """Lines of headings, widths and the gap with which columns fit but for the longest first cells; None if they do not."""
+    widest = [max(row[i] for row in lengths) for i in range(len(names))]
+    heads = [list(names)]
+    if _total(list(map(max, widest, map(len, names))), 2) > room:
+        heads = _folded_heads(names, widest)
+    least = [max(len(head[i]) for head in heads) for i in range(len(names))]
+    widths = list(map(max, widest, least))
+    gap = 2 if _total(widths, 2) <= room else 1
+    left = room - _total([0, *widths[1:]], gap)
+    if left < max(room // 4, least[0]):
+        return None
+    first = max((row[0] for row in lengths if row[0] <= left), default=left)
+    return heads, [max(first, least[0]), *widths[1:]], gap
+
+
+def _total(widths: Sequence[int], gap: int) -> int:
+    """The width of columns beside each other."""
+    return sum(widths) + gap * (len(widths) - 1)
+
+
+def _folded_heads(names: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """Lines of headings, broken after words and underscores where their columns are narrower."""
+    columns = []
+    for name, width in zip(names, widths, strict=True):
+        parts = re.findall(r"[^ _]*(?:_|$)|[^ _]+", name.rstrip())
+        lines = [""]
+        for part in filter(None, parts):
+            spaced = " " * bool(lines[-1] and not lines[-1].endswith("_"))
+            if lines[-1] and len(lines[-1] + spaced + part) > width:
+                lines.append(part)
+            else:
+                lines[-1] += spaced + part
+        columns.append(lines)
+    height = max(map(len, columns))
+    return [[([""] * (height - len(column)) + column)[line] for column in columns] for line in range(height)]
 
 
 def _fitting(widths: list[int], room: int) -> Iterator[range]:

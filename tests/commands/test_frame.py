@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from commands.cli.leaving import folded
 from commands.cli.render import Page, aligned, tab_separated
+from commands.topic import list_text
 from kctl.errors import KctlError
 from kctl.rows import RowType, is_wrong
 from kctl.settings import Context, read_context, with_secrets
@@ -409,6 +410,43 @@ def test_a_row_that_is_too_wide_stands_in_lines() -> None:
         "name           a",
         "registered_at  2026-11-21T13:18:43.393Z",
         "path           " + "p" * 60,
+    ]
+
+
+LONG = "payments-reconciliation-eu-west-1-production-events-v2-inter"  # 60 characters, the longest beside its columns
+
+
+def test_names_of_60_characters_fit_a_terminal_of_80() -> None:
+    """Headings and gaps give way before a row does."""
+    listed = [
+        {"kind": "topic", "topic": name, "partition_count": partitions, "replication_factor": 3,
+         "is_marked_for_deletion": False}
+        for name, partitions in ((LONG, 12), ("orders", 100))
+    ]  # fmt: skip
+    assert list(list_text(listed, Page(80, color=False))) == [
+        "topic                                                        partitions replicas",
+        "payments-reconciliation-eu-west-1-production-events-v2-inter         12        3",
+        "orders                                                              100        3",
+    ]
+
+
+def test_only_rows_whose_name_is_too_long_take_two_lines() -> None:
+    group = {"kind": "group", "type": "consumer", "protocol_type": "consumer", "coordinator": 2}
+    listed = [
+        {**group, "group": LONG, "state": "PreparingRebalance"},
+        {**group, "group": LONG[:29], "state": "Empty"},
+        {**group, "group": "billing", "state": "Stable"},
+    ]
+    names = "group", "type", "state", "protocol_type", "coordinator"
+    assert list(
+        aligned([{"kind": "group", **{n: g[n] for n in names}} for g in listed], Page(80, color=False))
+    ) == [
+        "                                                          protocol_",
+        "group                         type     state              type      coordinator",
+        "payments-reconciliation-eu-west-1-production-events-v2-inter",
+        "                              consumer PreparingRebalance consumer            2",
+        "payments-reconciliation-eu-we consumer Empty              consumer            2",
+        "billing                       consumer Stable             consumer            2",
     ]
 
 
