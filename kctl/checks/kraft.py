@@ -22,9 +22,10 @@ from kctl.scan.source import opened_source
 
 
 def check_kraft_snapshot(file: FolderFile, report: FileReport, options: CheckOptions) -> None:
-    """Scan a snapshot; report a missing header or footer."""
-    # Position, and whether it is a control batch, of the first and the last batch.
-    batches: list[tuple[int, bool]] = []
+    """Scan a snapshot; say so where its header or footer is not there."""
+    batches: list[
+        tuple[int, bool]
+    ] = []  # position, and whether it is a control batch: the first and the last
 
     def note(_: FolderFile, chunk: Chunk) -> None:
         headers = chunk.headers
@@ -52,7 +53,7 @@ def _is_control(file: FolderFile, position: int, is_control: bool, type_: Contro
             records = records_at(source, position)
         return any(read_key(record.key).type == type_ for record in records)
     except (FormatError, OSError):
-        return True  # the scan has reported the damage
+        return True  # what is damaged was said already
 
 
 def reaches(snapshots: Sequence[FolderFile], log_start: int) -> bool:

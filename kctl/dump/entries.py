@@ -45,7 +45,7 @@ Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)
 MOST_BYTES = 1 << 26
 
 
-def index_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
+def index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of an offset index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -53,9 +53,9 @@ def index_rows(source: Source, path: str, file: str, selection: DumpSelection) -
         entries_of(OffsetIndexEntry, memoryview(data)[: used_size(data, OFFSET_ENTRY_SIZE)])
     ):
         offset = entry.relative_offset + (base or 0)
-        if selection.offset_is_in(offset):
+        if wanted.offset_is_in(offset):
             yield INDEX_ENTRY(
-                file=file,
+                file=shown,
                 relative_offset=entry.relative_offset,
                 offset=None if base is None else offset,
                 position=entry.position,
@@ -63,7 +63,7 @@ def index_rows(source: Source, path: str, file: str, selection: DumpSelection) -
             )
 
 
-def time_index_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
+def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of a time index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -71,9 +71,9 @@ def time_index_rows(source: Source, path: str, file: str, selection: DumpSelecti
         entries_of(TimeIndexEntry, memoryview(data)[: used_size(data, TIME_ENTRY_SIZE)])
     ):
         offset = entry.relative_offset + (base or 0)
-        if selection.offset_is_in(offset) and selection.time_is_in(entry.timestamp):
+        if wanted.offset_is_in(offset) and wanted.time_is_in(entry.timestamp):
             yield TIME_INDEX_ENTRY(
-                file=file,
+                file=shown,
                 timestamp=entry.timestamp,
                 relative_offset=entry.relative_offset,
                 offset=None if base is None else offset,
@@ -81,29 +81,31 @@ def time_index_rows(source: Source, path: str, file: str, selection: DumpSelecti
             )
 
 
-def transaction_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
+def transaction_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Aborted transactions; one is wanted where its marker's offset is."""
     for number, entry in enumerate(entries_of(AbortedTransaction, whole(source, MOST_BYTES))):
-        if selection.offset_is_in(entry.last_offset):
-            yield TRANSACTION_ENTRY(file=file, position=number * ABORTED_SIZE, **entry._asdict())
+        if wanted.offset_is_in(entry.last_offset):
+            yield TRANSACTION_ENTRY(file=shown, position=number * ABORTED_SIZE, **entry._asdict())
 
 
-def producer_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
+def producer_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Producers of a snapshot; all that can be read, then `UnreadableFile` where Kafka would delete it."""
     data = whole(source, MOST_BYTES)
     try:
         for number, entry in enumerate(read_entries(data)):
-            if selection.offset_is_in(entry.last_offset) and selection.time_is_in(entry.timestamp):
-                yield PRODUCER_ENTRY(file=file, position=HEADER_SIZE + number * ENTRY_SIZE, **entry._asdict())
+            if wanted.offset_is_in(entry.last_offset) and wanted.time_is_in(entry.timestamp):
+                yield PRODUCER_ENTRY(
+                    file=shown, position=HEADER_SIZE + number * ENTRY_SIZE, **entry._asdict()
+                )
         check_crc(data)
     except FormatError as error:
         raise UnreadableFile(
-            f"{file}: {error}; Kafka deletes the snapshot and uses the previous one",
+            f"{shown}: {error}; Kafka deletes the snapshot and uses the previous one",
             "`kctl segment rebuild` makes it again from the log",
         ) from error
 
 
-def read_text(source: Source, file: str) -> str:
+def read_text(source: Source, shown: str) -> str:
     """The text of a checkpoint; `UnreadableFile` where it is not UTF-8, which Kafka refuses too."""
     data = whole(source, MOST_BYTES)
     try:
@@ -111,27 +113,27 @@ def read_text(source: Source, file: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableFile(
-            f"{file}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline",
+            f"{shown}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline",
             "`kctl segment verify` on its folder shows the damage",
         ) from error
 
 
-def checkpoint_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
+def checkpoint_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Lines of an offset checkpoint."""
-    entries = _parsed(parse_offset_checkpoint, read_text(source, file), file)
+    entries = _parsed(parse_offset_checkpoint, read_text(source, shown), shown)
     for line, (topic, partition, offset) in enumerate(entries, 3):
-        if selection.offset_is_in(offset):
-            yield OFFSET_ENTRY(file=file, topic=topic, partition=partition, offset=offset, line=line)
+        if wanted.offset_is_in(offset):
+            yield OFFSET_ENTRY(file=shown, topic=topic, partition=partition, offset=offset, line=line)
 
 
-def epoch_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
+def epoch_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Lines of a leader epoch checkpoint, with the partition of the folder that it is in."""
     folder = partition_of(path)
-    entries = _parsed(parse_leader_epochs, read_text(source, file), file)
+    entries = _parsed(parse_leader_epochs, read_text(source, shown), shown)
     for line, entry in enumerate(entries, 3):
-        if selection.offset_is_in(entry.start_offset):
+        if wanted.offset_is_in(entry.start_offset):
             yield EPOCH_ENTRY(
-                file=file,
+                file=shown,
                 topic=folder.topic if folder else None,
                 partition=folder.partition if folder else None,
                 epoch=entry.epoch,
@@ -140,12 +142,12 @@ def epoch_rows(source: Source, path: str, file: str, selection: DumpSelection) -
             )
 
 
-def _parsed(parse: Callable[[str], list[Parsed]], text: str, file: str) -> list[Parsed]:
+def _parsed(parse: Callable[[str], list[Parsed]], text: str, shown: str) -> list[Parsed]:
     try:
         return parse(text)
     except MalformedCheckpoint as error:
         raise UnreadableFile(
-            f"{file}: {error.what} (line {error.position}). {error.refusal}",
+            f"{shown}: {error.what} (line {error.position}). {error.refusal}",
             "`kctl segment verify` on its folder shows the damage",
         ) from error
 

@@ -28,6 +28,7 @@ from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
@@ -258,6 +259,28 @@ PRIVATE = (
 )
 receive_quickly()
 take_small_messages()
+# What brokers of KRaft clusters send on to the controller: who of the two is silent cannot be told.
+FORWARDED = frozenset(
+    {
+        "AddRaftVoter",
+        "AlterClientQuotas",
+        "AlterPartitionReassignments",
+        "CreatePartitions",
+        "CreateTopics",
+        "DeleteTopics",
+        "DescribeQuorum",
+        "ElectLeaders",
+        "IncrementalAlterConfigs",
+        "ListPartitionReassignments",
+        "RemoveRaftVoter",
+        "UnregisterBroker",
+        "UpdateFeatures",
+    }
+)
+FORWARDED_HINT = (
+    "check that both run: a broker waits for a controller that hangs for up to 30 s (controller.socket.timeout.ms), "
+    "even when another has been elected; then ask again"
+)
 IN_FLIGHT = 500  # requests to a broker at once; above it the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
@@ -537,6 +560,13 @@ class Wire:
         if (cause := cause_of(error)) == JUST_FAILED:
             cause = self._causes.get(node, JUST_FAILED)
         self._causes[node] = cause
+        if (
+            cause == NO_ANSWER
+            and request_name in FORWARDED
+            and self.version_of(DescribeQuorumRequest) is not None
+        ):
+            text = f"the controller does not answer {request_name} through broker {node}: {cause}"
+            return NoAnswer(text, hint=FORWARDED_HINT)
         return NoAnswer(f"broker {node} does not answer {request_name}: {cause}", node)
 
     def warn(self, text: str) -> None:

@@ -14,6 +14,7 @@ import contextlib
 import errno
 import select
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -34,13 +35,14 @@ LOOKED_AT = 3  # brokers: one alone may be cut off from the controller
 ANSWERING = 2000  # milliseconds since its last fetch, within which a voter counts as alive; it fetches every half second
 VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 CONTROLLERS = 2  # the type of endpoints
+VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 0, -1)  # size, ApiVersions, version, number, no client id
 NO_CONTROLLER = (
     "brokers still serve producers and consumers; no leader is elected, and nothing can be changed"
 )
 
 
 class NoController(KctlError):
-    """The quorum has no leader; `voters` are the known ones, with whether each accepts a connection."""
+    """The quorum has no leader; `voters` are the known ones, with whether each answers."""
 
     hint = "start controllers until a majority of the voters answers"
 
@@ -160,10 +162,22 @@ def _look(wire: Wire, request: Callable[[], Any]) -> Any:
             wire.read_from(node)
             return answer
     after = _epochs(wire, [*before])
-    if not before or any(after.get(node, epoch) > epoch for node, epoch in before.items()):
+    if not before:
         return wire.read(request())
+    if any(after.get(node, epoch) > epoch for node, epoch in before.items()):
+        return _wait(wire, sorted(after, key=nodes.index), request)
     wire.without_controller = {wire.node: after.get(wire.node, -1)}
     raise NoController(_voters(wire))
+
+
+def _wait(wire: Wire, nodes: list[int], request: Callable[[], Any]) -> Any:
+    """Ask these brokers once more, as long as any answer may take. Raises NoAnswer for the first of them."""
+    answers = wire.send_all([(node, request()) for node in nodes])
+    for node, answer in zip(nodes, answers, strict=True):
+        if not isinstance(answer, KctlError):
+            wire.read_from(node)
+            return answer
+    raise answers[0]
 
 
 def _epochs(wire: Wire, nodes: list[int]) -> dict[int, int]:
@@ -181,7 +195,7 @@ def _epochs(wire: Wire, nodes: list[int]) -> dict[int, int]:
 
 
 def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
-    """The voters in the broker's configuration file, and whether each accepts a connection.
+    """The voters in the broker's configuration file, and whether each answers.
 
     With a dynamic quorum the file has addresses only: a controller that answers knows their ids.
     """
@@ -195,7 +209,7 @@ def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
         host, _, port = address.rpartition(":")
         if host and (at := whole_number(port)) is not None:
             endpoints[int(id or -number)] = Endpoint("", host, at)
-    reachable = listening(set(endpoints.values()))
+    reachable = listening(set(endpoints.values()), QUICK, answers=True)
     nameless = any(id < 0 for id in endpoints)
     ids_by_address = {
         (at.host, at.port): id for id, at in (_registered(wire, reachable, QUICK) if nameless else {}).items()
@@ -206,8 +220,12 @@ def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
     }
 
 
-def listening(endpoints: set[Endpoint], seconds: float = 0.4) -> set[Endpoint]:
-    """The endpoints that accept a connection within `seconds`."""
+def listening(endpoints: set[Endpoint], seconds: float = 0.4, *, answers: bool = False) -> set[Endpoint]:
+    """The endpoints that accept a connection within `seconds`, and with `answers` react to a request.
+
+    The kernel accepts connections of a process that hangs. A request for versions is answered before a login, and ends
+    the connection where TLS is wanted.
+    """
     waiting: dict[int, tuple[socket.socket, Endpoint]] = {}
     reachable, end = set(), time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
@@ -224,11 +242,20 @@ def listening(endpoints: set[Endpoint], seconds: float = 0.4) -> set[Endpoint]:
             if opened.connect_ex(address) in (0, errno.EINPROGRESS):
                 waiting[opened.fileno()] = opened, endpoint
                 poll.register(opened, select.POLLOUT)
+        asked = set[int]()
         while waiting and (remaining := end - time.monotonic()) > 0:
             for descriptor, _ in poll.poll(remaining * 1000):
+                opened, endpoint = waiting[descriptor]
+                is_open = descriptor in asked or not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if is_open and answers and descriptor not in asked:
+                    asked.add(descriptor)
+                    with contextlib.suppress(OSError):
+                        opened.send(VERSIONS_REQUEST)
+                    poll.modify(opened, select.POLLIN)
+                    continue
                 poll.unregister(descriptor)
-                opened, endpoint = waiting.pop(descriptor)
-                if not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                del waiting[descriptor]
+                if is_open:
                     reachable.add(endpoint)
     return reachable
 

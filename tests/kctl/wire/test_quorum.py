@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
+from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from commands.cli.render import Page
 from commands.cluster.quorum import describe_text, member_rows, quorum_row
 from kctl.cluster.state import Endpoint, Quorum
 from kctl.errors import KctlError
-from kctl.wire.adapter import Access, NoAnswer
+from kctl.wire.adapter import Access, NoAnswer, Wire
 from kctl.wire.quorum import NoController, ask_controller, listening, read_quorum
 
 SILENT = NoAnswer("broker 1 does not answer DescribeQuorum: no answer in time", 1)
@@ -31,6 +36,11 @@ class FakeWire:
         self.through, self.growth, self.voters, self.silent = through, growth, voters, silent
         self.epoch, self.asked, self.answer = 100, 0, SimpleNamespace()
         self.file_key = "controller.quorum.voters"
+        self.hanging, self.through_in_time, self.waits = (
+            set[int](),
+            tuple[int, ...](),
+            list[tuple[int, ...]](),
+        )
 
     def version_of(self, request: Any) -> int:
         return 2
@@ -45,13 +55,17 @@ class FakeWire:
         return SimpleNamespace(results=[SimpleNamespace(configs=[config])])
 
     def send_all(self, requests: Any, *, timeout: float | None = None) -> list[Any]:
-        answers = [self._one(node, request) for node, request in requests]
+        nodes = tuple(node for node, _ in requests)
+        if timeout is None:
+            self.waits.append(nodes)
+            return [self.answer if node in self.through_in_time else SILENT for node in nodes]
+        answers = [SILENT if node in self.hanging else self._one(node, request) for node, request in requests]
         if requests and isinstance(requests[0][1], ApiVersionsRequest):
             self.epoch += self.growth
         return answers
 
     def send(self, request: Any, *, timeout: float | None = None) -> Any:
-        (answer,) = self.send_all([(self.node, request)])
+        (answer,) = self.send_all([(self.node, request)], timeout=timeout or 10)
         if isinstance(answer, KctlError):
             raise answer
         return answer
@@ -93,14 +107,68 @@ def test_a_broker_that_is_cut_off_from_the_controller_is_not_read_from() -> None
 @pytest.mark.parametrize("wire", [FakeWire(growth=1), FakeWire(silent=True)])
 def test_a_slow_controller_is_waited_for(wire: FakeWire) -> None:
     """Somebody writes to the log, or nobody can tell."""
+    wire.through_in_time = (1,)
     assert ask(wire) is wire.answer
 
 
+def test_a_controller_that_hangs_is_asked_through_the_brokers_that_answer() -> None:
+    """A broker goes on asking the one that hung although another is elected; not all brokers had asked it."""
+    wire = FakeWire(growth=1)
+    wire.nodes, wire.hanging, wire.through_in_time = [1, 2, 3], {3}, (2,)
+    assert ask(wire) is wire.answer and wire.node == 2
+    assert wire.waits == [(1, 2)], "all at once, the one that hangs itself not again"
+    wire.through_in_time = ()
+    with pytest.raises(NoAnswer) as silent:
+        ask(wire)
+    assert silent.value is SILENT
+
+
+@pytest.mark.parametrize(
+    ("request_class", "is_kraft", "error", "says"),
+    [
+        (DescribeQuorumRequest, True, TimeoutError(), "the controller does not answer DescribeQuorum through broker 2: no answer in time"),
+        (DescribeQuorumRequest, True, OSError("Connection refused"), "broker 2 does not answer DescribeQuorum: connection refused"),
+        (CreateTopicsRequest, False, TimeoutError(), "broker 2 does not answer CreateTopics: no answer in time"),
+        (DescribeConfigsRequest, True, TimeoutError(), "broker 2 does not answer DescribeConfigs: no answer in time"),
+    ],
+)  # fmt: skip
+def test_a_broker_is_not_blamed_for_a_controller(
+    request_class: Any, is_kraft: bool, error: Exception, says: str
+) -> None:
+    wire = SimpleNamespace(version_of=lambda _: 2 if is_kraft else None, _causes={})
+    failure = Wire._failure(wire, error, 2, request_class())  # type: ignore[arg-type]
+    assert isinstance(failure, NoAnswer) and failure.message == says
+    assert failure.node == (None if says.startswith("the controller") else 2)
+    assert ("controller.socket.timeout.ms" in failure.hint) == (failure.node is None)
+
+
+@contextmanager
+def answering_server() -> Iterator[int]:
+    """The port of a server that ends each connection once it has read a request, as one that wants TLS does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        assert connection.recv(100) == b"\0\0\0\x0a\0\x12\0\0\0\0\0\0\xff\xff"
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
 def test_a_log_that_stands_still_has_no_controller() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+    """The kernel accepts connections for a process that hangs: that is no answer."""
+    with (
+        answering_server() as up,
+        socket.create_server(("127.0.0.1", 0)) as hanging,
+        socket.socket() as closed,
+    ):
         closed.bind(("127.0.0.1", 0))
-        up, down = server.getsockname()[1], closed.getsockname()[1]
-        wire = FakeWire(voters=f"101@127.0.0.1:{up},102@127.0.0.1:{down},103@127.0.0.1:{down}")
+        down, hangs = closed.getsockname()[1], hanging.getsockname()[1]
+        wire = FakeWire(voters=f"101@127.0.0.1:{up},102@127.0.0.1:{down},103@127.0.0.1:{hangs}")
         with pytest.raises(
             NoController, match=r"^no active controller: 1 of 3 voters answer; brokers still"
         ) as none:
@@ -119,9 +187,9 @@ def test_a_log_that_stands_still_has_no_controller() -> None:
 @pytest.mark.parametrize("tells", [True, False])
 def test_voters_of_which_files_have_addresses_alone(tells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A controller that answers knows whose addresses they are; they are never taken for brokers of those numbers."""
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+    with answering_server() as up, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        up, down = server.getsockname()[1], closed.getsockname()[1]
+        down = closed.getsockname()[1]
         wire = FakeWire(voters=f"127.0.0.1:{down},127.0.0.1:{up}")
         wire.file_key = "controller.quorum.bootstrap.servers"
         asked = []
