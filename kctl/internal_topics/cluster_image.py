@@ -69,12 +69,10 @@ class BrokerImage(Struct):
 
 
 class ClusterImage(Struct):
-    """Everything that the metadata log says up to `end_offset` (exclusive)."""
+    """The cluster by the metadata log up to `end_offset` (exclusive)."""
 
     end_offset: int = 0
-    start_offset: int = (
-        0  # of the first record that was taken one by one; what came before is from a snapshot
-    )
+    start_offset: int = 0  # of the first record after the snapshot
     timestamp: int | None = None  # of the newest record, milliseconds
     names: dict[str, str] = field(default_factory=dict)  # topic id to name
     partitions: dict[str, dict[int, PartitionImage]] = field(default_factory=dict)  # by topic id
@@ -102,8 +100,8 @@ class ClusterImage(Struct):
             if logged.record.type == "BEGIN_TRANSACTION_RECORD":
                 pending = []
             elif logged.record.type == "END_TRANSACTION_RECORD":
-                for held in pending or ():
-                    self._take(held)
+                for pending_record in pending or ():
+                    self._take(pending_record)
                 pending = None
             elif logged.record.type == "ABORT_TRANSACTION_RECORD":
                 pending = None
@@ -160,22 +158,22 @@ def _partition_change(image: ClusterImage, values: Values) -> None:
 
 
 def _clear_eligible(image: ClusterImage, values: Values) -> None:
-    """The controller forgets who is eligible besides the ISR, in one topic or, without a name, in all."""
+    """The controller clears the eligible leader replicas of one topic or, without a name, of all."""
     for topic_id, name in image.names.items():
         for partition in image.partitions.get(topic_id, {}).values():
-            said = partition.eligible_leader_replicas or partition.last_known_elr
-            if values["topic_name"] in ("", name) and said:
+            has_eligible = partition.eligible_leader_replicas or partition.last_known_elr
+            if values["topic_name"] in ("", name) and has_eligible:
                 partition.eligible_leader_replicas, partition.last_known_elr = [], []
                 partition.partition_epoch += 1
 
 
 def _config(image: ClusterImage, values: Values) -> None:
     key = (RESOURCES.get(values["resource_type"], str(values["resource_type"])), values["resource_name"])
-    kept = image.configs.setdefault(key, {})
+    configs = image.configs.setdefault(key, {})
     if values["value"] is None:
-        kept.pop(values["name"], None)
+        configs.pop(values["name"], None)
     else:
-        kept[values["name"]] = values["value"]
+        configs[values["name"]] = values["value"]
 
 
 def _register_broker(image: ClusterImage, values: Values) -> None:
@@ -217,11 +215,11 @@ def _feature(image: ClusterImage, values: Values) -> None:
 
 def _quota(image: ClusterImage, values: Values) -> None:
     entity = tuple(sorted({part["entity_type"]: part["entity_name"] for part in values["entity"]}.items()))
-    kept = image.quotas.setdefault(entity, {})
+    quotas = image.quotas.setdefault(entity, {})
     if values["remove"]:
-        kept.pop(values["key"], None)
+        quotas.pop(values["key"], None)
     else:
-        kept[values["key"]] = values["value"]
+        quotas[values["key"]] = values["value"]
 
 
 def _producer_ids(image: ClusterImage, values: Values) -> None:
@@ -292,7 +290,7 @@ SAYS_NOTHING = frozenset({"NO_OP_RECORD"})
 
 
 def shown_value(name: str, value: Any) -> str:
-    """A configuration's value, a secret one not."""
+    """The value of a configuration as text, redacted if it is secret."""
     return REDACTED if is_secret_key(name) else redact_text(str(value))
 
 
@@ -312,11 +310,10 @@ def snapshots(folder: Path) -> list[tuple[int, Path]]:
 def read_image(
     folder: Path, as_of: AsOf = NOW, watch: Watch = None, *, whole_log: bool = False
 ) -> tuple[ClusterImage, list[Unreadable]]:
-    """The cluster as of an offset or a time, and what could not be read of the log.
+    """The cluster as of an offset or a time, and the parts of the log that could not be read.
 
-    `watch` is called after each record with the image as it is then; with `whole_log` after each that the log still
-    has, where else those are passed over that a snapshot holds. `KctlError` where nothing in the folder reaches back
-    that far.
+    `watch` is called after each record with the image as it is then; with `whole_log` also after records of the log
+    that the newest snapshot covers. `KctlError` if neither the log nor a snapshot reaches back that far.
     """
     trouble: list[Unreadable] = []
     image = ClusterImage(watch=watch)
@@ -324,16 +321,16 @@ def read_image(
     first = next(entries(folder, []), None)
     usable = snapshots(folder)[::-1]
     if whole_log and first is not None:
-        usable = [one for one in usable[::-1] if 0 < first.base_offset <= one[0]]
+        usable = [snapshot for snapshot in usable[::-1] if 0 < first.base_offset <= snapshot[0]]
     for end, path in usable:
         # The header of a snapshot has the time of the last record in it; the offset is enough to go by.
         if as_of.offset is None or end <= as_of.offset:
-            taken = _from_snapshot(path, end, as_of, trouble, watch)
-            if taken is not None:
-                image, start = taken, end
+            snapshot_image = _from_snapshot(path, end, as_of, trouble, watch)
+            if snapshot_image is not None:
+                image, start = snapshot_image, end
                 break
     if start == 0 and first is not None and first.base_offset > 0:
-        damaged = "".join(f"; {one.file.name}: {one.what}" for one in trouble)
+        damaged = "".join(f"; {snapshot.file.name}: {snapshot.what}" for snapshot in trouble)
         raise KctlError(
             f"{folder.name}: the log starts at {first.base_offset} and no whole snapshot reaches back that far{damaged}",
             "copy the .checkpoint files of the folder too, or ask for a later state",
@@ -350,7 +347,7 @@ def read_image(
 def _from_snapshot(
     path: Path, end: int, as_of: AsOf, trouble: list[Unreadable], watch: Watch
 ) -> ClusterImage | None:
-    """The image that a snapshot holds; None where it is from after the time asked for, and where it is not whole."""
+    """The image in a snapshot; None if it is newer than the requested time, or not whole."""
     image = ClusterImage(watch=watch)
     with ExitStack() as stack:
         try:
@@ -364,7 +361,8 @@ def _from_snapshot(
             return None
         sound = [item for item in items if isinstance(item, LogEntry)]
         newest = max(
-            (one.batch.max_timestamp for one in sound if one.batch and not one.batch.is_control), default=-1
+            (entry.batch.max_timestamp for entry in sound if entry.batch and not entry.batch.is_control),
+            default=-1,
         )
         if as_of.timestamp is not None and newest > as_of.timestamp:
             return None
@@ -375,7 +373,7 @@ def _from_snapshot(
 
 
 def _partial(items: Sequence[LogEntry | Damage]) -> tuple[int, str] | None:
-    """Where and why a snapshot cannot be taken for what its name says; None for a whole one."""
+    """Position and reason of what a snapshot lacks; None for a whole one."""
     for item in items:
         if isinstance(item, Damage):
             return item.position, str(item.reason)
@@ -401,24 +399,24 @@ def _has_control(entry: LogEntry, type_: ControlType) -> bool:
 def _records(
     sound: Iterator[LogEntry], place: Path, as_of: AsOf, trouble: list[Unreadable], start: int
 ) -> Iterator[LoggedRecord]:
-    following: int | None = None if start < 0 else start
+    next_offset: int | None = None if start < 0 else start
     for entry in sound:
         batch = entry.batch
         if batch is None or batch.last_offset < start:
             continue
-        if following is not None and entry.base_offset > following:
+        if next_offset is not None and entry.base_offset > next_offset:
             trouble.append(
                 Unreadable(
-                    place, entry.position, f"offsets {following} to {entry.base_offset - 1} are not there"
+                    place, entry.position, f"offsets {next_offset} to {entry.base_offset - 1} are not there"
                 )
             )
-        following = None if following is None else batch.last_offset + 1
+        next_offset = None if next_offset is None else batch.last_offset + 1
         if batch.is_control:
             continue
         try:
             for record in iterate_records(entry, limit=LIMIT):
                 if record.offset >= start and as_of.includes(record.offset, record.timestamp):
-                    read = read_metadata_record(record.value or b"")
-                    yield LoggedRecord(record.offset, read, record.timestamp)
+                    metadata_record = read_metadata_record(record.value or b"")
+                    yield LoggedRecord(record.offset, metadata_record, record.timestamp)
         except FormatError as error:
             trouble.append(Unreadable(place, entry.position, str(error)))

@@ -60,7 +60,7 @@ class Decision(NamedTuple):
     """The folder of the log, as rows name it."""
 
     def proof(self) -> dict[str, object]:
-        """What to point at, with the keys of a log line's proof, and the offset of the record."""
+        """The record as proof, with the keys of a log line's proof, and its offset."""
         members = ",".join(map(str, self.isr))
         at = "" if self.offset is None else f"offset {self.offset}: "
         eligible = f", eligible [{','.join(map(str, self.eligible))}]" if self.eligible else ""
@@ -75,7 +75,7 @@ class Decision(NamedTuple):
 
 
 class Decided(Struct):
-    """All that a metadata log tells of partitions."""
+    """The history of partitions in a metadata log."""
 
     file: str = ""
     """The folder of the log, as rows name it."""
@@ -88,7 +88,7 @@ class Decided(Struct):
     trouble: list[Unreadable] = field(default_factory=list)
 
 
-# Its records are read one by one; more than this would take longer than all else.
+# Records are read one by one; a larger log would take longer than everything else.
 MOST_BYTES = 256 << 20
 
 
@@ -102,19 +102,27 @@ def metadata_logs(evidence: FoundEvidence) -> dict[str | None, list[Replica]]:
         if size <= MOST_BYTES:
             ranked.setdefault(replica.moment, []).append((rank, replica))
     return {
-        moment: [replica for _, replica in sorted(copies, key=lambda one: one[0], reverse=True)]
+        moment: [
+            replica for _, replica in sorted(copies, key=lambda ranked_copy: ranked_copy[0], reverse=True)
+        ]
         for moment, copies in ranked.items()
     }
 
 
 def _reach(folder: Path) -> tuple[tuple[int, int], int]:
-    """What a copy of the log is ranked by, and how many bytes its segments have."""
+    """The rank of a copy of the log, and the bytes of its segments."""
     try:
-        paths, taken = segments(folder), snapshots(folder)
+        paths, snapshot_files = segments(folder), snapshots(folder)
         sizes = [path.stat().st_size for path in paths]
-    except OSError:  # who reads this copy, where there is no other, says so
+    except OSError:  # an error when it is read, which it is without a better copy
         return (-2, 0), 0
-    last = (int(paths[-1].stem), sizes[-1]) if paths else (taken[-1][0], 0) if taken else (-1, 0)
+    last = (
+        (int(paths[-1].stem), sizes[-1])
+        if paths
+        else (snapshot_files[-1][0], 0)
+        if snapshot_files
+        else (-1, 0)
+    )
     return last, sum(sizes)
 
 
@@ -132,7 +140,7 @@ def voters_in(evidence: FoundEvidence, moment: str | None) -> tuple[int, ...]:
 
 
 def decided_in(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> Decided | None:
-    """What the metadata log of the last moment tells; None without one. What cannot be read is reported."""
+    """The decisions in the metadata log of the last moment; None without one. `report` is called with errors."""
     logs = metadata_logs(evidence)
     for moment in (*reversed(evidence.moments), None):
         if moment in logs:
@@ -144,37 +152,37 @@ def decided_in(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> 
 
 
 def read_decisions(evidence: FoundEvidence, copies: Iterable[Replica]) -> Decided:
-    """What a metadata log tells; since the newest snapshot alone where something before it cannot be read.
+    """The decisions in a metadata log; those since the newest snapshot if something before it cannot be read.
 
     The first of the copies is read, and where it is not whole the next ones, for a whole one that reaches as far.
     `KctlError` where none can be read.
     """
-    found, error = None, None
+    best, error = None, None
     for replica in copies:
         file = evidence.place_of(replica.folder, replica.log_dir.root).file or ""
         try:
-            read = _read(replica.folder, file, whole_log=True)
-            if read.trouble:
-                read = _read(replica.folder, file, whole_log=False)
+            decided = _read(replica.folder, file, whole_log=True)
+            if decided.trouble:
+                decided = _read(replica.folder, file, whole_log=False)
         except KctlError as raised:
             error = error or raised
             continue
-        if not read.trouble and (found is None or read.image.end_offset >= found.image.end_offset):
-            return read
-        found = found or read
-    if found is None:
+        if not decided.trouble and (best is None or decided.image.end_offset >= best.image.end_offset):
+            return decided
+        best = best or decided
+    if best is None:
         raise error or KctlError(f"no copy of {CLUSTER_METADATA}", "name a controller's log directory")
-    return found
+    return best
 
 
 def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
-    found = Decided(file)
-    known: dict[tuple[str, int], Decision] = {}
+    decided = Decided(file)
+    last_decisions: dict[tuple[str, int], Decision] = {}
 
     def watch(image: ClusterImage, logged: LoggedRecord) -> None:
         record = logged.record
         if record.type == "REMOVE_TOPIC_RECORD":
-            found.removed[record.values["topic_id"]] = logged.time_ms
+            decided.removed[record.values["topic_id"]] = logged.time_ms
         elif record.type == "CLEAR_ELR_RECORD":
             for topic_id, name in image.names.items():
                 for number in (
@@ -186,7 +194,7 @@ def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
 
     def note(image: ClusterImage, logged: LoggedRecord, topic_id: str, number: int) -> None:
         partition, name = image.partitions.get(topic_id, {}).get(number), image.names.get(topic_id)
-        before = known.get((topic_id, number))
+        before = last_decisions.get((topic_id, number))
         if partition is None or name is None:
             return
         how, cause = _how(image, before, partition, logged)
@@ -195,11 +203,11 @@ def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
             partition.partition_epoch, tuple(partition.isr), tuple(partition.eligible_leader_replicas),
             tuple(partition.replicas), how, cause, logged.time_ms, logged.offset, file,
         )  # fmt: skip
-        known[topic_id, number] = decision
-        found.decisions.append(decision)
+        last_decisions[topic_id, number] = decision
+        decided.decisions.append(decision)
 
-    found.image, found.trouble = read_image(folder, watch=watch, whole_log=whole_log)
-    return found
+    decided.image, decided.trouble = read_image(folder, watch=watch, whole_log=whole_log)
+    return decided
 
 
 def _how(
@@ -210,14 +218,19 @@ def _how(
         return ("creation", "") if after.leader_epoch == 0 else ("unknown", "")
     if after.leader_epoch == before.leader_epoch:
         return before.how, before.cause
-    gone = before.leader not in after.isr and before.leader != NO_LEADER
+    has_left = before.leader not in after.isr and before.leader != NO_LEADER
     broker = image.brokers.get(before.leader)
     is_shut_down = broker is not None and broker.in_controlled_shutdown
     is_moved = any(logged.record.values.get(name) is not None for name in ASSIGNED)
     if after.leader == NO_LEADER:
-        done = "was shut down" if is_shut_down else "failed"
-        alone = "no other replica could be elected"
-        return "none", f"broker {before.leader} {done} and {alone}" if before.leader != NO_LEADER else alone
+        how_it_ended = "was shut down" if is_shut_down else "failed"
+        why_none = "no other replica could be elected"
+        return (
+            "none",
+            f"broker {before.leader} {how_it_ended} and {why_none}"
+            if before.leader != NO_LEADER
+            else why_none,
+        )
     if _is_unclean(image, before, after, is_moved):
         return "unclean", _why_unclean(before, after)
     if before.leader == after.leader:
@@ -226,7 +239,7 @@ def _how(
         return "failure", f"broker {after.leader} was back"
     if is_moved:
         return "reassignment", ""
-    if gone or is_shut_down:
+    if has_left or is_shut_down:
         return (
             ("controlled_shutdown", f"broker {before.leader} shut down")
             if is_shut_down

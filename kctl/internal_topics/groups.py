@@ -79,11 +79,11 @@ class Groups(Struct):
     unreadable: list[tuple[int, int, str]] = field(default_factory=list)
 
     def names(self) -> list[str]:
-        """Every group that something is known of."""
+        """The names of all groups with state or offsets."""
         return sorted(set(self.groups) | set(self.commits))
 
     def group(self, name: str) -> RecordedGroup:
-        """The group; one with offsets only where no state of it is there."""
+        """The group; one without state if it has offsets only."""
         return self.groups.get(name) or RecordedGroup(
             name, log_partition=next((c.log_partition for c in self.commits.get(name, {}).values()), None)
         )
@@ -138,9 +138,9 @@ def _keep_commit(state: Groups, commit: Commit) -> None:
     if commit.offset is not None:
         state.commits.setdefault(commit.group, {})[key] = commit
         return
-    kept = state.commits.get(commit.group, {})
-    kept.pop(key, None)
-    if not kept:
+    group_commits = state.commits.get(commit.group, {})
+    group_commits.pop(key, None)
+    if not group_commits:
         state.commits.pop(commit.group, None)
 
 
@@ -198,13 +198,17 @@ def _consumer_group(state: Groups, record: TopicRecord, read: GroupRecord) -> No
 def _consumer_member(state: Groups, record: TopicRecord, read: GroupRecord) -> None:
     name, member = read.key.values["group_id"], read.key.values["member_id"]
     group = state.groups.get(name)
-    others = tuple(one for one in group.members if one.member_id != member) if group else ()
+    other_members = (
+        tuple(group_member for group_member in group.members if group_member.member_id != member)
+        if group
+        else ()
+    )
     if read.value is None:
         if group:
-            state.groups[name] = replace(group, members=others)
+            state.groups[name] = replace(group, members=other_members)
         return
     values = read.value.values
-    found = Member(
+    new_member = Member(
         member,
         values["instance_id"],
         values["client_id"],
@@ -213,11 +217,12 @@ def _consumer_member(state: Groups, record: TopicRecord, read: GroupRecord) -> N
         None,
     )
     state.groups[name] = replace(
-        group or RecordedGroup(name, CONSUMER, log_partition=record.partition), members=(*others, found)
+        group or RecordedGroup(name, CONSUMER, log_partition=record.partition),
+        members=(*other_members, new_member),
     )
 
 
-# What each type of record does to the state; the types left out say nothing that is shown.
+# How each type of record changes the state; the other types hold nothing that is shown.
 FOLDS = {
     "GroupMetadataKey": _classic,
     "ConsumerGroupMetadataKey": _consumer_group,
@@ -227,5 +232,5 @@ FOLDS = {
 
 def reset_lines(commits: Iterable[Commit]) -> Iterator[str]:
     """Lines that `kafka-consumer-groups --reset-offsets --from-file` takes for one group: topic,partition,offset."""
-    for commit in sorted(commits, key=lambda one: (one.topic, one.partition)):
+    for commit in sorted(commits, key=lambda c: (c.topic, c.partition)):
         yield f"{commit.topic},{commit.partition},{commit.offset}"

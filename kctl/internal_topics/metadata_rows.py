@@ -26,8 +26,8 @@ def furthest_rows(copies: list[Path]) -> Iterator[Row]:
 
 def metadata_folders(evidence: FoundEvidence) -> list[Path]:
     """The copies of the metadata log."""
-    found = (log_dir.path / f"{CLUSTER_METADATA}-0" for log_dir in evidence.log_dirs)
-    return [folder for folder in found if folder.is_dir()]
+    folders = (log_dir.path / f"{CLUSTER_METADATA}-0" for log_dir in evidence.log_dirs)
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def furthest_image(folders: Iterable[Path], as_of: AsOf = NOW) -> tuple[ClusterImage, list[Unreadable]]:
@@ -66,9 +66,9 @@ def metadata_rows(image: ClusterImage, topics: Iterable[str] = ()) -> Iterator[R
             in_controlled_shutdown=broker.in_controlled_shutdown, end_points=broker.end_points,
             configs=configs("broker", str(broker_id)),
         )  # fmt: skip
-    wanted = set(topics)
-    for topic_id, name in sorted(image.names.items(), key=lambda one: one[1]):
-        if not wanted or name in wanted:
+    names = set(topics)
+    for topic_id, name in sorted(image.names.items(), key=lambda item: item[1]):
+        if not names or name in names:
             partitions = image.partitions.get(topic_id, {})
             yield METADATA_TOPIC(
                 topic=name, topic_id=topic_id, partitions=len(partitions), configs=configs("topic", name)
@@ -77,10 +77,10 @@ def metadata_rows(image: ClusterImage, topics: Iterable[str] = ()) -> Iterator[R
 
 
 def _partition_rows(image: ClusterImage, topic_id: str, name: str) -> Iterator[Row]:
-    for number, one in sorted(image.partitions.get(topic_id, {}).items()):
+    for number, partition in sorted(image.partitions.get(topic_id, {}).items()):
         yield METADATA_PARTITION(
-            topic=name, topic_id=topic_id, partition=number, leader=one.leader, leader_epoch=one.leader_epoch,
-            partition_epoch=one.partition_epoch, replicas=one.replicas, isr=one.isr,
-            adding_replicas=one.adding_replicas, removing_replicas=one.removing_replicas,
-            eligible_leader_replicas=one.eligible_leader_replicas,
+            topic=name, topic_id=topic_id, partition=number, leader=partition.leader, leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch, replicas=partition.replicas, isr=partition.isr,
+            adding_replicas=partition.adding_replicas, removing_replicas=partition.removing_replicas,
+            eligible_leader_replicas=partition.eligible_leader_replicas,
         )  # fmt: skip

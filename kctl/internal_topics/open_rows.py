@@ -35,12 +35,12 @@ from kctl.rows.internal_topics import OPEN_TRANSACTION
 
 
 def open_rows(evidence: FoundEvidence, *, every: bool) -> Iterator[Row | Judgement]:
-    """Transactions that data logs hold open, but those that somebody will end; `every`: those too; judgements.
+    """Open transactions of data logs that no coordinator will end (`every`: all of them), and judgements.
 
     `hanging` is null where the evidence does not tell: without the part of `__transaction_state` that may know better.
     """
-    known = transactions_in(evidence)
-    state = known[0] if known else None
+    stored = transactions_in(evidence)
+    state = stored[0] if stored else None
     unseen = _unseen_in(evidence)
     cut: set[int] = set()  # partitions of __transaction_state
     # It comes first: what the others' coordinators know depends on it.
@@ -50,25 +50,25 @@ def open_rows(evidence: FoundEvidence, *, every: bool) -> Iterator[Row | Judgeme
         for replica in copies_to_read(evidence, topic):
             trouble: list[Unreadable] = []
             read = _Read()
-            found = entries(replica.folder, trouble, arriving=replica.arriving)
+            log_entries = entries(replica.folder, trouble, arriving=replica.arriving)
             hanging: list[bool | None] = []
-            for one in open_transactions(replica.topic_partition, read.follow(found)):
-                if not is_ended(one, replica.folder, log_end=read.end):
-                    coordinator = state.of_producer(one.producer_id) if state else None
+            for transaction in open_transactions(replica.topic_partition, read.follow(log_entries)):
+                if not is_ended(transaction, replica.folder, log_end=read.end):
+                    coordinator = state.of_producer(transaction.producer_id) if state else None
                     is_decided = state is not None and (
                         coordinator.log_partition not in cut if coordinator else state.is_whole and not cut
                     )
-                    why = why_it_hangs(one, coordinator) if is_decided else None
+                    why = why_it_hangs(transaction, coordinator) if is_decided else None
                     hanging.append(bool(why) if is_decided else None)
                     if why or every or not is_decided:
-                        yield from _rows_of(one, coordinator, hanging[-1], why)
+                        yield from _rows_of(transaction, coordinator, hanging[-1], why)
             closed = [unreadable for unreadable in trouble if unreadable.is_closed]
             yield from unreadable_rows(topic, [], closed)
             lacking, hole = unseen(replica, read)
             if lacking and topic == TRANSACTION_STATE:
                 cut.add(replica.partition)
-            said = [unreadable.what for unreadable in trouble]
-            yield judge_transactions(replica.topic_partition, hanging, said, lacking, hole)
+            reasons = [unreadable.what for unreadable in trouble]
+            yield judge_transactions(replica.topic_partition, hanging, reasons, lacking, hole)
 
 
 class _Read(Struct):
@@ -77,10 +77,10 @@ class _Read(Struct):
     end: int = 0
     hole: tuple[int, int] | None = None
 
-    def follow(self, found: Iterable[LogEntry]) -> Iterator[LogEntry]:
-        """The same entries; what is known of the log is kept up to date."""
+    def follow(self, log_entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+        """The same entries; updates `end` and `hole` meanwhile."""
         is_first = True
-        for entry in found:
+        for entry in log_entries:
             # Of wrappers before message format 2 only the last offset is stored.
             if not is_first and self.hole is None and entry.batch and entry.base_offset > self.end:
                 self.hole = self.end, entry.base_offset
@@ -124,22 +124,22 @@ def _unseen_in(evidence: FoundEvidence) -> Callable[[Replica, _Read], tuple[Rang
 
 
 def _rows_of(
-    one: OpenTransaction, coordinator: Transaction | None, hanging: bool | None, why: str | None
+    transaction: OpenTransaction, coordinator: Transaction | None, hanging: bool | None, why: str | None
 ) -> Iterator[Row]:
     yield OPEN_TRANSACTION(
-        **one._asdict(),
+        **transaction._asdict(),
         transactional_id=coordinator.transactional_id if coordinator else None,
         hanging=hanging,
         why=why,
-        abort_command=abort_command(one) if why else None,
+        abort_command=abort_command(transaction) if why else None,
     )
     if why:
         place = Place(
-            topic=one.topic,
-            partition=one.partition,
-            base_offset=one.first_offset,
-            last_offset=one.last_offset,
+            topic=transaction.topic,
+            partition=transaction.partition,
+            base_offset=transaction.first_offset,
+            last_offset=transaction.last_offset,
         )
         yield HANGING_TRANSACTION.at(
-            place, producer_id=one.producer_id, producer_epoch=one.producer_epoch, why=why
+            place, producer_id=transaction.producer_id, producer_epoch=transaction.producer_epoch, why=why
         ).row()

@@ -1,4 +1,4 @@
-"""The records of an internal topic, from whichever copies the evidence holds.
+"""The records of an internal topic, from the best copies in the evidence.
 
 Where several copies of a partition are there, one is read: of the last moment, then the one that reaches
 furthest. Records of aborted transactions are left out, and those of transactions still open, as a consumer of
@@ -92,16 +92,16 @@ def _best_copies(evidence: FoundEvidence, topic: str) -> list[list[Replica]]:
         try:
             last = [] if replica.arriving else segments(replica.folder)[-1:]
             reach = (int(last[0].stem), last[0].stat().st_size) if last else (-1, 0)
-        except OSError:  # another copy is better; where there is none, who reads this one says so
+        except OSError:  # an error when it is read, which it is without a better copy
             reach = (-2, 0)
         if replica.arriving:
             reach = (sys.maxsize, 0)  # its leader has it now
         rank = (order.get(replica.moment or "", -1), *reach)
-        known = best.get(replica.topic_partition)
-        if known is None or rank > known[0]:
+        best_so_far = best.get(replica.topic_partition)
+        if best_so_far is None or rank > best_so_far[0]:
             best[replica.topic_partition] = (rank, [replica])
-        elif rank == known[0] and not replica.arriving:
-            known[1].append(replica)
+        elif rank == best_so_far[0] and not replica.arriving:
+            best_so_far[1].append(replica)
     return [best[key][1] for key in sorted(best)]
 
 
@@ -112,20 +112,20 @@ def segments(folder: Path) -> list[Path]:
 
 def newest_segments(folder: Path, most_bytes: int | None) -> tuple[list[Path], int]:
     """The last segments that together have at most so many bytes, by base offset, and how many they have."""
-    total, kept = 0, list[Path]()
+    total, paths = 0, list[Path]()
     for path in reversed(segments(folder)):
         size = path.stat().st_size if path.exists() else 0
         if most_bytes is not None and total + size > most_bytes:
             break
         total += size
-        kept.append(path)
-    return kept[::-1], total
+        paths.append(path)
+    return paths[::-1], total
 
 
 def entries(
     folder: Path, trouble: list[Unreadable], most_bytes: int | None = None, arriving: Arriving | None = None
 ) -> Iterator[LogEntry]:
-    """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`.
+    """The sound entries of a partition folder in the order of the log; the rest goes to `trouble`.
 
     `most_bytes`: only of the newest segments that have no more. `arriving` gives the segments in place of the folder.
     """
@@ -182,7 +182,7 @@ def topic_records(
             yield from _ended(entry, batch, pending, as_of)
             continue
         try:
-            found = [
+            records = [
                 TopicRecord(replica.partition, r.offset, r.timestamp, r.key, r.value)
                 for r in iterate_records(entry, limit=LIMIT)
                 if as_of.includes(r.offset, r.timestamp)
@@ -191,9 +191,9 @@ def topic_records(
             trouble.append(Unreadable(replica.folder, entry.position, str(error)))
             continue
         if committed_only and batch is not None and batch.is_transactional:
-            pending.setdefault((batch.producer_id, batch.producer_epoch), []).extend(found)
+            pending.setdefault((batch.producer_id, batch.producer_epoch), []).extend(records)
         else:
-            yield from found
+            yield from records
 
 
 def _ended(
@@ -208,7 +208,11 @@ def _ended(
     if not markers or not as_of.includes(markers[0].offset, markers[0].timestamp):
         return
     # A marker may carry a higher epoch than the records that it ends (KIP-360, KIP-890).
-    for key in [one for one in pending if one[0] == batch.producer_id and one[1] <= batch.producer_epoch]:
-        held = pending.pop(key)
+    for key in [
+        producer
+        for producer in pending
+        if producer[0] == batch.producer_id and producer[1] <= batch.producer_epoch
+    ]:
+        records = pending.pop(key)
         if kind == control_records.ControlType.COMMIT:
-            yield from held
+            yield from records

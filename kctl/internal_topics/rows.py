@@ -44,7 +44,7 @@ TRANSACTION_STATE = "__transaction_state"
 
 
 def groups_in(evidence: FoundEvidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unreadable]] | None:
-    """The groups, and what could not be read; None where no copy of the topic is there."""
+    """The groups, and what could not be read; None without a copy of the topic."""
     from kctl.internal_topics.groups import fold_groups
 
     trouble: list[Unreadable] = []
@@ -55,14 +55,16 @@ def groups_in(evidence: FoundEvidence, as_of: AsOf = NOW) -> tuple[Groups, list[
 def transactions_in(
     evidence: FoundEvidence, as_of: AsOf = NOW
 ) -> tuple[Transactions, list[Unreadable]] | None:
-    """The transactional ids that coordinators know; None where no copy of the topic is there."""
+    """The transactional ids that coordinators know, and what could not be read; None without a copy of the topic."""
     trouble: list[Unreadable] = []
     copies = whole_copies(evidence, TRANSACTION_STATE)
     if not copies:
         return None
     state = fold_transactions(_records(copies, as_of, trouble))
-    there = {copy.partition for copy in copies}
-    state.is_whole = not (trouble or state.unreadable) and is_every_partition(there, state.by_id.values())
+    partitions = {copy.partition for copy in copies}
+    state.is_whole = not (trouble or state.unreadable) and is_every_partition(
+        partitions, state.by_id.values()
+    )
     return state, trouble
 
 
@@ -75,11 +77,11 @@ MOST_PARTITIONS = 100_000
 
 
 def partitions_without_copy(evidence: FoundEvidence, topic: str) -> list[int]:
-    """Partitions of an internal topic that are told of and of which no copy is there, ascending.
+    """Partitions of an internal topic without a copy in the evidence, ascending.
 
-    Numbers have no gaps, so that each tells of those below it; checkpoints name every partition of their broker.
+    Partition numbers have no gaps, so the highest known one tells all; checkpoints name every partition of a broker.
     """
-    there = {
+    copied = {
         replica.partition
         for replica in evidence.replicas
         if replica.topic == topic and replica.kind is FolderKind.LIVE
@@ -90,8 +92,8 @@ def partitions_without_copy(evidence: FoundEvidence, topic: str) -> list[int]:
         for where in partitions_in(log_dir)
         if where.topic == topic
     }
-    told = max((number for number in there | named if number < MOST_PARTITIONS), default=-1)
-    return sorted({*range(told + 1)} - there)
+    highest = max((number for number in copied | named if number < MOST_PARTITIONS), default=-1)
+    return sorted({*range(highest + 1)} - copied)
 
 
 def group_row(groups: Groups, name: str) -> Row:
@@ -126,9 +128,9 @@ def commit_row(commit: Commit) -> Row:
     return COMMITTED_OFFSET(**commit._asdict())
 
 
-def transaction_row(one: Transaction) -> Row:
+def transaction_row(transaction: Transaction) -> Row:
     """The row of a transactional id."""
-    return TRANSACTION(**{**one._asdict(), "partitions": list(map(str, one.partitions))})
+    return TRANSACTION(**{**transaction._asdict(), "partitions": list(map(str, transaction.partitions))})
 
 
 def unreadable_rows(

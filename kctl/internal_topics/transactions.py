@@ -69,15 +69,18 @@ class Transactions(Struct):
 
     def of_producer(self, producer_id: int) -> Transaction | None:
         """The transaction of a producer."""
-        return next((one for one in self.by_id.values() if one.producer_id == producer_id), None)
+        return next(
+            (transaction for transaction in self.by_id.values() if transaction.producer_id == producer_id),
+            None,
+        )
 
 
 def transaction_of(record: TopicRecord) -> tuple[str, Transaction | None]:
     """The transactional id of a record, and its state; None for a tombstone. `FormatError` where it cannot be read."""
-    read = read_transaction_record(record.key or b"", record.value)
-    if read.value is None:
-        return read.transactional_id, None
-    values = read.value
+    state_record = read_transaction_record(record.key or b"", record.value)
+    if state_record.value is None:
+        return state_record.transactional_id, None
+    values = state_record.value
     status = values["transaction_status"]
     name = (
         TransactionStatus(status).name
@@ -87,13 +90,13 @@ def transaction_of(record: TopicRecord) -> tuple[str, Transaction | None]:
     started = values["transaction_start_timestamp_ms"]
     partitions = tuple(
         sorted(
-            TopicPartition(one["topic"], p)
-            for one in values["transaction_partitions"] or ()
-            for p in one["partition_ids"]
+            TopicPartition(topic["topic"], p)
+            for topic in values["transaction_partitions"] or ()
+            for p in topic["partition_ids"]
         )
     )
-    return read.transactional_id, Transaction(
-        read.transactional_id, values["producer_id"], values["producer_epoch"], name, values["transaction_timeout_ms"],
+    return state_record.transactional_id, Transaction(
+        state_record.transactional_id, values["producer_id"], values["producer_epoch"], name, values["transaction_timeout_ms"],
         started if started >= 0 else None, values["transaction_last_update_timestamp_ms"], partitions,
         record.partition, record.offset,
     )  # fmt: skip
@@ -112,13 +115,13 @@ def partition_for(transactional_id: str, count: int) -> int:
     return (0 if signed == -(1 << 31) else abs(signed)) % count
 
 
-def is_every_partition(there: set[int], known: Iterable[Transaction]) -> bool:
+def is_every_partition(partitions_read: set[int], transactions: Iterable[Transaction]) -> bool:
     """Whether these are all partitions of `__transaction_state`, as far as the evidence tells.
 
     They are not where a number is missing or an id lies where it would not with so many; nor where every id lies
     where it would with the default count, of which these are the first few.
     """
-    ids, count = list(known), len(there)
+    ids, count = list(transactions), len(partitions_read)
 
     def fit(partitions: int) -> bool:
         return all(
@@ -127,7 +130,7 @@ def is_every_partition(there: set[int], known: Iterable[Transaction]) -> bool:
         )
 
     return (
-        there == set(range(count))
+        partitions_read == set(range(count))
         and fit(count)
         and (count >= DEFAULT_PARTITIONS or not fit(DEFAULT_PARTITIONS))
     )
@@ -163,16 +166,18 @@ class OpenTransaction(NamedTuple):
 
 def open_transactions(partition: TopicPartition, entries: Iterable[LogEntry]) -> list[OpenTransaction]:
     """The transactions that a log has begun and not ended, by first offset."""
-    found: dict[int, OpenTransaction] = {}
+    open_by_producer: dict[int, OpenTransaction] = {}
     for entry in entries:
         batch = entry.batch
         if batch is None or not batch.is_transactional or batch.producer_id < 0:
             continue
         if batch.is_control:
-            found.pop(batch.producer_id, None)
+            open_by_producer.pop(batch.producer_id, None)
         else:
-            found[batch.producer_id] = _extended(partition, found.get(batch.producer_id), batch)
-    return sorted(found.values(), key=lambda one: one.first_offset)
+            open_by_producer[batch.producer_id] = _extended(
+                partition, open_by_producer.get(batch.producer_id), batch
+            )
+    return sorted(open_by_producer.values(), key=lambda transaction: transaction.first_offset)
 
 
 def _extended(
@@ -190,12 +195,14 @@ def _extended(
     )
 
 
-def why_it_hangs(one: OpenTransaction, coordinator: Transaction | None) -> str | None:
-    """Why nobody will end an open transaction; None where the coordinator still has it."""
+def why_it_hangs(transaction: OpenTransaction, coordinator: Transaction | None) -> str | None:
+    """Why no coordinator will end an open transaction; None if one will."""
     if coordinator is None:
-        return f"no transactional id has producer {one.producer_id}"
-    is_listed = TopicPartition(one.topic, one.partition) in coordinator.partitions
-    if coordinator.producer_epoch > one.producer_epoch and not (is_listed and coordinator.state in ENDING):
+        return f"no transactional id has producer {transaction.producer_id}"
+    is_listed = TopicPartition(transaction.topic, transaction.partition) in coordinator.partitions
+    if coordinator.producer_epoch > transaction.producer_epoch and not (
+        is_listed and coordinator.state in ENDING
+    ):
         return f"the coordinator has gone on to producer epoch {coordinator.producer_epoch}"
     if coordinator.state not in {status.name for status in UNDER_WAY}:
         return f"the coordinator holds {coordinator.transactional_id} for {coordinator.state}"
@@ -204,18 +211,18 @@ def why_it_hangs(one: OpenTransaction, coordinator: Transaction | None) -> str |
     return None
 
 
-def abort_command(one: OpenTransaction) -> str:
+def abort_command(transaction: OpenTransaction) -> str:
     """The command of Kafka's tools that writes the missing marker; brokers of 3.0 and later find the producer."""
     return (
-        f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {one.topic} "
-        f"--partition {one.partition} --start-offset {one.first_offset}"
+        f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {transaction.topic} "
+        f"--partition {transaction.partition} --start-offset {transaction.first_offset}"
     )
 
 
-def is_ended(one: OpenTransaction, folder: Path, log_end: int) -> bool:
+def is_ended(transaction: OpenTransaction, folder: Path, log_end: int) -> bool:
     """Whether the transaction is closed in the newest readable producer snapshot after its records."""
-    producers = _known_behind(one.last_offset + 1, folder, log_end)
-    return producers is not None and not any(_holds(producer, one) for producer in producers)
+    producers = _known_behind(transaction.last_offset + 1, folder, log_end)
+    return producers is not None and not any(_holds(producer, transaction) for producer in producers)
 
 
 def none_began_in(hole: tuple[int, int], folder: Path, log_end: int) -> bool:
@@ -242,8 +249,9 @@ def _known_behind(offset: int, folder: Path, log_end: int) -> list[ProducerEntry
     return None
 
 
-def _holds(producer: ProducerEntry, one: OpenTransaction) -> bool:
+def _holds(producer: ProducerEntry, transaction: OpenTransaction) -> bool:
     """Whether a snapshot entry has the transaction open. Kafka keeps the entry until it ends (isExpired)."""
     return (
-        producer.producer_id == one.producer_id and 0 <= producer.current_txn_first_offset <= one.last_offset
+        producer.producer_id == transaction.producer_id
+        and 0 <= producer.current_txn_first_offset <= transaction.last_offset
     )

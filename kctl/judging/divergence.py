@@ -37,13 +37,17 @@ def judge_divergence(
     def judged(verdict: Verdict, reason: str, missing: Sequence[MissingEvidence] = ()) -> Judgement:
         return Judgement(Question.DIVERGENCE, verdict, subject, reason, tuple(missing))
 
-    absent = [replica_of(broker_id, partition, moment) for broker_id in assigned if broker_id not in copies]
+    missing_replicas = [
+        replica_of(broker_id, partition, moment) for broker_id in assigned if broker_id not in copies
+    ]
     if verdict in WRONG:
-        return judged(Verdict.DAMAGED, reason, absent)
+        return judged(Verdict.DAMAGED, reason, missing_replicas)
     if unreadable:
         missing = [replica_of(broker_id, partition, moment, why) for broker_id, why in unreadable]
         names = ", ".join(f"broker {broker_id}" for broker_id, _ in unreadable)
-        return judged(Verdict.UNREADABLE, f"the copy of {names} could not be read whole", [*missing, *absent])
+        return judged(
+            Verdict.UNREADABLE, f"the copy of {names} could not be read whole", [*missing, *missing_replicas]
+        )
     if len(copies) < 2:
         if len(assigned) == 1:
             return judged(Verdict.SOUND, "the partition has one replica: there is nothing to diverge from")
@@ -51,7 +55,7 @@ def judge_divergence(
             return judged(
                 Verdict.COULD_NOT_JUDGE,
                 f"{len(copies)} of {len(assigned)} replicas is in the evidence",
-                absent,
+                missing_replicas,
             )
         if unopened:
             return judged(
@@ -72,7 +76,7 @@ def judge_divergence(
         )
     if verdict not in AGREEING:
         missing = [replica_of(broker_id, partition, moment, why) for broker_id, why in incomplete]
-        missing = [*missing, *absent] or [other_replicas(partition, moment)]
+        missing = [*missing, *missing_replicas] or [other_replicas(partition, moment)]
         return judged(Verdict.COULD_NOT_JUDGE, reason or "the comparison has no verdict", missing)
     names = ", ".join(map(str, sorted(copies)))
     return judged(Verdict.SOUND, f"the copies of brokers {names} {agreement}")

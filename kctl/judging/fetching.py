@@ -1,4 +1,4 @@
-"""What would have to be examined, and the command that fetches it: one constructor a kind of evidence."""
+"""Missing evidence and the command that fetches it: a function for each kind."""
 
 from kctl.judging.judgement import MissingEvidence
 from kctl.model import TopicPartition
@@ -24,9 +24,9 @@ def other_replicas(partition: TopicPartition, moment: str | None = None) -> Miss
 def log_dirs_of(broker_id: int | None, folder: str, moment: str | None = None) -> MissingEvidence:
     """The log directories of a broker of which a folder holds nothing."""
     owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
-    what = "log directories" if broker_id is None else f"log directories of broker {broker_id}"
+    name = "log directories" if broker_id is None else f"log directories of broker {broker_id}"
     return MissingEvidence(
-        what, broker_id, moment, f"{folder} holds none", f"rsync -a {owner}:LOG_DIR/ {folder}/"
+        name, broker_id, moment, f"{folder} holds none", f"rsync -a {owner}:LOG_DIR/ {folder}/"
     )
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from formats.values import Struct, field
 from kctl.findings import Finding, Place
-from kctl.findings import evidence as said_of_evidence
-from kctl.findings import segments as said_of_segments
+from kctl.findings import evidence as evidence_findings
+from kctl.findings import segments as segment_findings
 from kctl.judging.fetching import log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 
@@ -16,30 +16,30 @@ from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence,
 UNREADABLE = frozenset(
     finding_type.code
     for finding_type in (
-        said_of_evidence.UNREADABLE,
-        said_of_evidence.LINK_NOT_FOLLOWED,
-        said_of_evidence.NOT_A_FILE,
+        evidence_findings.UNREADABLE,
+        evidence_findings.LINK_NOT_FOLLOWED,
+        evidence_findings.NOT_A_FILE,
     )
 )
 # Findings that say that bytes were read whose records were not examined.
-NOT_EXAMINED = frozenset({said_of_segments.NOT_EXAMINED.code})
+NOT_EXAMINED = frozenset({segment_findings.NOT_EXAMINED.code})
 # Findings that say that something is not Kafka's, so that none of Kafka's rules decide.
-NOT_KAFKAS = frozenset({said_of_evidence.OF_ANOTHER_SYSTEM.code})
-# What is looked for in a folder.
+NOT_KAFKAS = frozenset({evidence_findings.OF_ANOTHER_SYSTEM.code})
+# What a folder must hold to be examined.
 WANTED = "log directory, partition folder or segment"
 NO_FILE_OF_KAFKAS = "neither a segment nor another file of a log directory"
 NAME_ANOTHER = "name a segment, or a folder that holds one"
 NOT_THERE = "no such file or directory"  # of a path of the command line: it may be misspelt
 
 
-class Examined(Protocol):
+class ExaminedFile(Protocol):
     """A file that was examined."""
 
     place: Place
 
 
-class _Said(Struct):
-    """What is not right about one copy so far."""
+class _Problems(Struct):
+    """The problems of one copy so far."""
 
     wrong: dict[str, int] = field(default_factory=dict)  # findings that are errors or warnings, by code
     unread: list[tuple[str | None, str]] = field(default_factory=list)  # files not read, and why
@@ -53,7 +53,7 @@ class Integrity(Struct):
     """The judgement of bytes: give it every finding and every file, then ask for the judgements."""
 
     _files: dict[JudgementSubject, int] = field(default_factory=dict)  # examined, of each copy
-    _said: dict[JudgementSubject, _Said] = field(
+    _problems: dict[JudgementSubject, _Problems] = field(
         default_factory=dict
     )  # of copies with something to say; most are sound
 
@@ -61,7 +61,7 @@ class Integrity(Struct):
         """Take a finding of a check of files."""
         place = finding.place
         self._count(place, 0)
-        if finding.code == said_of_evidence.BROKER_FOLDER_EMPTY.code:
+        if finding.code == evidence_findings.BROKER_FOLDER_EMPTY.code:
             self._of(place).empty.append(place.file or "")
         if finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
             self._of(place).unread.append((place.file, finding.message))
@@ -75,7 +75,7 @@ class Integrity(Struct):
         """Take a file that was examined from its first byte to its last."""
         self._count(place, 1)
 
-    def item(self, item: Finding | Examined) -> None:
+    def item(self, item: Finding | ExaminedFile) -> None:
         """Take what a verification gives: a finding, or a file that was examined."""
         if isinstance(item, Finding):
             self.finding(item)
@@ -98,14 +98,14 @@ class Integrity(Struct):
         subject = _subject(place)
         self._files[subject] = self._files.get(subject, 0) + files
 
-    def _of(self, place: Place) -> _Said:
+    def _of(self, place: Place) -> _Problems:
         self._count(place, 0)
-        return self._said.setdefault(_subject(place), _Said())
+        return self._problems.setdefault(_subject(place), _Problems())
 
     def judgements(self) -> Iterator[Judgement]:
         """A judgement a copy of a partition, and one for the files that belong to no partition."""
         for subject, files in sorted(self._files.items(), key=lambda item: _order(item[0])):
-            yield _judgement(subject, files, self._said.get(subject) or _Said())
+            yield _judgement(subject, files, self._problems.get(subject) or _Problems())
 
 
 def _subject(place: Place) -> JudgementSubject:
@@ -122,7 +122,7 @@ def _order(subject: JudgementSubject) -> tuple[str, int, int, str]:
     )
 
 
-def _judgement(subject: JudgementSubject, files: int, said: _Said) -> Judgement:
+def _judgement(subject: JudgementSubject, files: int, problems: _Problems) -> Judgement:
     missing = tuple(
         MissingEvidence(
             f"bytes of {path or 'a file'}",
@@ -131,25 +131,25 @@ def _judgement(subject: JudgementSubject, files: int, said: _Said) -> Judgement:
             why,
             "" if why == NOT_THERE else "copy the file again",
         )
-        for path, why in dict.fromkeys(said.unread)
+        for path, why in dict.fromkeys(problems.unread)
     )
-    if said.wrong:
-        codes = ", ".join(f"{count} {code}" for code, count in sorted(said.wrong.items()))
+    if problems.wrong:
+        codes = ", ".join(f"{count} {code}" for code, count in sorted(problems.wrong.items()))
         return Judgement(Question.INTEGRITY, Verdict.DAMAGED, subject, f"the checks found {codes}", missing)
-    if said.unread:
-        path, why = said.unread[0]
-        reason = f"{len(said.unread):,} of {len(said.unread) + files:,} files could not be read: {path or ''} {why}"
+    if problems.unread:
+        path, why = problems.unread[0]
+        reason = f"{len(problems.unread):,} of {len(problems.unread) + files:,} files could not be read: {path or ''} {why}"
         return Judgement(Question.INTEGRITY, Verdict.UNREADABLE, subject, reason, missing)
-    if said.empty:
+    if problems.empty:
         return Judgement(
             Question.INTEGRITY,
             Verdict.COULD_NOT_JUDGE,
             subject,
-            f"{', '.join(said.empty)}: there is no {WANTED}",
-            tuple(log_dirs_of(subject.broker_id, path, subject.moment) for path in said.empty),
+            f"{', '.join(problems.empty)}: there is no {WANTED}",
+            tuple(log_dirs_of(subject.broker_id, path, subject.moment) for path in problems.empty),
         )
-    if said.foreign:
-        path, why, get = said.foreign[0]
+    if problems.foreign:
+        path, why, get = problems.foreign[0]
         return Judgement(
             Question.INTEGRITY,
             Verdict.COULD_NOT_JUDGE,

@@ -143,12 +143,12 @@ class Coverage(Struct):
         )
 
 
-def judgement_rows(items: Iterable[Judgement | Row], asked: Iterable[Question] = ()) -> Iterator[Row]:
+def judgement_rows(items: Iterable[Judgement | Row], questions: Iterable[Question] = ()) -> Iterator[Row]:
     """The rows as they are, a row a judgement, then a `coverage` row a question, in the order of `Question`.
 
     A question that was asked and has no subject gets a coverage row of zeros.
     """
-    coverages = {question: Coverage(question) for question in asked}
+    coverages = {question: Coverage(question) for question in questions}
     for item in items:
         if isinstance(item, Judgement):
             coverages.setdefault(item.question, Coverage(item.question)).add(item)

@@ -54,8 +54,8 @@ def judge_silent(partition: TopicPartition) -> Judgement:
 def _after(leaderships: Sequence[Leadership], newest: tuple[int, str] | None) -> Iterator[MissingEvidence]:
     """The logs that would show the epochs after the last known one."""
     if leaderships and newest is not None and newest[0] > leaderships[-1].leader_epoch:
-        what = f"{CONTROLLER_LOGS} after {iso(leaderships[-1].last_seen_ms)}"
-        yield broker_logs(what, why=f"{newest[1]} names leader epoch {newest[0]}")
+        name = f"{CONTROLLER_LOGS} after {iso(leaderships[-1].last_seen_ms)}"
+        yield broker_logs(name, why=f"{newest[1]} names leader epoch {newest[0]}")
 
 
 def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterator[MissingEvidence]:
@@ -65,14 +65,14 @@ def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterato
         if leadership.began_before and before is None:
             if is_since_asked:
                 continue
-            what = f"{CONTROLLER_LOGS} before {iso(leadership.from_ms)}"
-            yield broker_logs(what, why="the logs begin later")
+            name = f"{CONTROLLER_LOGS} before {iso(leadership.from_ms)}"
+            yield broker_logs(name, why="the logs begin later")
         elif leadership.how == "unknown":
             since = before.last_seen_ms if before is not None else leadership.from_ms
-            what = f"{CONTROLLER_LOGS} between {iso(since)} and {iso(leadership.from_ms)}"
-            yield broker_logs(what, why=f"it is unknown how epoch {leadership.leader_epoch} began")
+            name = f"{CONTROLLER_LOGS} between {iso(since)} and {iso(leadership.from_ms)}"
+            yield broker_logs(name, why=f"it is unknown how epoch {leadership.leader_epoch} began")
     for earlier, later in pairwise(leaderships):
         if later.leader_epoch > earlier.leader_epoch + 1:
-            what = f"{CONTROLLER_LOGS} between {iso(earlier.last_seen_ms)} and {iso(later.from_ms)}"
+            name = f"{CONTROLLER_LOGS} between {iso(earlier.last_seen_ms)} and {iso(later.from_ms)}"
             epochs = f"{earlier.leader_epoch + 1} to {later.leader_epoch - 1}"
-            yield broker_logs(what, why=f"the logs have nothing about epochs {epochs}")
+            yield broker_logs(name, why=f"the logs have nothing about epochs {epochs}")

@@ -10,28 +10,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from formats.values import Struct
 from kctl.findings import Finding
-from kctl.findings import replica as said_of_replicas
+from kctl.findings import replica as replica_findings
 from kctl.judging.fetching import assignment, broker_logs, other_replicas, replica_of, unopened_path
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
 # Findings of the search that keep it from an answer, and what would settle each.
 UNDECIDED: Mapping[str, str] = {
-    said_of_replicas.LEADER_UNKNOWN.code: "it is unknown which of the contradicting copies leads",
-    said_of_replicas.PREFIX_LOST.code: "the copy of the present leader is not in the evidence",
-    said_of_replicas.PRESENT_INCOMPLETE.code: "the copy of the present leader is not whole",
-    said_of_replicas.UNCLEAN_COST_UNKNOWN.code: "an election was unclean, and it is unknown what it dropped",
-    said_of_replicas.TOPIC_RECREATED.code: "the copies are of different topics of this name",
-    said_of_replicas.CLUSTERS_MIXED.code: "the copies are from different clusters",
+    replica_findings.LEADER_UNKNOWN.code: "it is unknown which of the contradicting copies leads",
+    replica_findings.PREFIX_LOST.code: "the copy of the present leader is not in the evidence",
+    replica_findings.PRESENT_INCOMPLETE.code: "the copy of the present leader is not whole",
+    replica_findings.UNCLEAN_COST_UNKNOWN.code: "an election was unclean, and it is unknown what it dropped",
+    replica_findings.TOPIC_RECREATED.code: "the copies are of different topics of this name",
+    replica_findings.CLUSTERS_MIXED.code: "the copies are from different clusters",
 }
 # The same, of what a copy that was taken while its broker ran may show without any loss.
 BEYOND: Mapping[str, str] = {
-    said_of_replicas.INCOMPLETE_COPY.code: "checkpoints name offsets that no copy of the last moment reaches",
-    said_of_replicas.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
-    said_of_replicas.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
+    replica_findings.INCOMPLETE_COPY.code: "checkpoints name offsets that no copy of the last moment reaches",
+    replica_findings.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
+    replica_findings.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
 }
-UNREADABLE = frozenset({said_of_replicas.COPY_UNREADABLE.code})
-DAMAGED = frozenset({said_of_replicas.DAMAGED_COPY.code, said_of_replicas.HOLE_EVERYWHERE.code})
+UNREADABLE = frozenset({replica_findings.COPY_UNREADABLE.code})
+DAMAGED = frozenset({replica_findings.DAMAGED_COPY.code, replica_findings.HOLE_EVERYWHERE.code})
 CLEAN = frozenset(
     {"creation", "controlled_shutdown", "failure", "preferred", "reassignment", "isr_change", "none"}
 )
@@ -47,7 +47,7 @@ class Leadership(Struct, frozen=True):
 
 
 class LossFacts(Struct, frozen=True):
-    """What the judgement of one partition stands on."""
+    """The facts that the judgement of one partition needs."""
 
     partition: TopicPartition
     copies: frozenset[int]  # brokers with a copy, of any moment
@@ -59,12 +59,9 @@ class LossFacts(Struct, frozen=True):
     was_there: bool = False  # earlier metadata of the cluster has it
     is_metadata_there: bool = False  # znodes or a metadata log are in the evidence
     unopened: tuple[str, ...] = ()  # paths of the evidence below which more copies may lie
-    is_folder_missing: bool = (
-        False  # checkpoints of the last moment name it, and no log directory of then has it
-    )
-    remote_only: tuple[int, int] | None = (
-        None  # offsets below the local log, which lie in remote storage alone
-    )
+    # Checkpoints of the last moment name it, and no log directory of then has it.
+    is_folder_missing: bool = False
+    remote_only: tuple[int, int] | None = None  # offsets below the local log, in remote storage alone
     newest_epoch: int = -1  # leader epoch that znodes or a copy name
 
 
@@ -74,14 +71,14 @@ def judge_loss(
     """The judgement on one partition, from the classes of its losses and the findings of the search."""
     partition = facts.partition
     subject = JudgementSubject(partition.topic, partition.partition)
-    needed = facts.assigned | {broker for known in facts.leaderships for broker in known.isr}
-    absent = [replica_of(broker_id, partition) for broker_id in sorted(needed - facts.copies)]
+    needed = facts.assigned | {broker for leadership in facts.leaderships for broker in leadership.isr}
+    missing_replicas = [replica_of(broker_id, partition) for broker_id in sorted(needed - facts.copies)]
 
     def judged(verdict: Verdict, reason: str, missing: Sequence[MissingEvidence] = ()) -> Judgement:
         return Judgement(Question.LOSS, verdict, subject, reason, tuple(missing))
 
     if "committed" in loss_classes:
-        return judged(Verdict.LOST, "committed records are not in the present log", absent)
+        return judged(Verdict.LOST, "committed records are not in the present log", missing_replicas)
     if facts.is_deleted and facts.was_there:
         return judged(Verdict.SOUND, "the topic was deleted, and deletion is no loss")
     if facts.is_deleted:
@@ -100,9 +97,11 @@ def judge_loss(
     if unread:
         brokers = sorted({f.place.broker_id for f in unread if f.place.broker_id is not None})
         missing = [replica_of(b, partition, None, "could not be read whole") for b in brokers]
-        return judged(Verdict.UNREADABLE, unread[0].message, [*missing, *absent])
+        return judged(Verdict.UNREADABLE, unread[0].message, [*missing, *missing_replicas])
     if "unknown" in loss_classes:
-        missing = absent or [broker_logs("server.log of the brokers of the ISR, with their high watermarks")]
+        missing = missing_replicas or [
+            broker_logs("server.log of the brokers of the ISR, with their high watermarks")
+        ]
         return judged(
             Verdict.COULD_NOT_JUDGE,
             "records are gone, and it is unknown whether they were committed",
@@ -110,15 +109,15 @@ def judge_loss(
         )
     for finding in findings:
         if finding.code in UNDECIDED:
-            missing = absent or [assignment()]
+            missing = missing_replicas or [assignment()]
             return judged(Verdict.COULD_NOT_JUDGE, UNDECIDED[finding.code], missing)
     dropped = "; records that were never committed were dropped" if loss_classes else ""
     if facts.remote_only:
         start, end = facts.remote_only
         dropped += f"; offsets [{start}, {end}) lie in remote storage alone, which `kctl remote audit` judges"
     damaged = next((finding.message for finding in findings if finding.code in DAMAGED), None)
-    if damaged and absent:
-        return judged(Verdict.COULD_NOT_JUDGE, damaged, absent)
+    if damaged and missing_replicas:
+        return judged(Verdict.COULD_NOT_JUDGE, damaged, missing_replicas)
     if damaged and (needed or len(facts.evidence_brokers) > 1):
         return judged(Verdict.DAMAGED, damaged)
     for finding in findings:
@@ -127,11 +126,11 @@ def judge_loss(
                 finding.place.broker_id or 0,
                 "its copy and its checkpoints do not fit each other",
             )
-            missing = absent or [replica_of(broker_id, partition, finding.place.moment, why)]
+            missing = missing_replicas or [replica_of(broker_id, partition, finding.place.moment, why)]
             return judged(Verdict.COULD_NOT_JUDGE, BEYOND[finding.code], missing)
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
-    if not absent:
+    if not missing_replicas:
         return judged(Verdict.SOUND, f"the copies of all {len(needed)} replicas were compared{dropped}")
     if facts.copies and _every_election_was_clean(facts):
         return judged(
@@ -141,9 +140,9 @@ def judge_loss(
         )
     return judged(
         Verdict.COULD_NOT_JUDGE,
-        f"{len(needed) - len(absent)} of {len(needed)} replicas are in the evidence, and nothing shows that the others"
+        f"{len(needed) - len(missing_replicas)} of {len(needed)} replicas are in the evidence, and nothing shows that the others"
         " held no more",
-        absent,
+        missing_replicas,
     )
 
 
@@ -177,11 +176,11 @@ def _of_unknown_assignment(facts: LossFacts, judged: Judge, dropped: str) -> Jud
 
 def _every_election_was_clean(facts: LossFacts) -> bool:
     """Whether logs tell who led in each epoch from the first one on, and that each election was clean."""
-    epochs = [known.leader_epoch for known in facts.leaderships]
+    epochs = [leadership.leader_epoch for leadership in facts.leaderships]
     return (
         facts.has_broker_logs
         and bool(epochs)
         and epochs == list(range(epochs[-1] + 1))
         and epochs[-1] >= facts.newest_epoch
-        and all(known.leader is not None and known.how in CLEAN for known in facts.leaderships)
+        and all(leadership.leader is not None and leadership.how in CLEAN for leadership in facts.leaderships)
     )

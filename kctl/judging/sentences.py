@@ -60,16 +60,16 @@ def audit_sentence(wrong: Sequence[str], coverages: Sequence[Mapping[str, object
     nothing = [
         str(row["question"]) for row in coverages if not row["judged"] and not any(row[v] for v in OPEN)
     ]
-    said = list(wrong)
-    if not said and not judged:
-        said.append("nothing could be judged")
-    elif not said:
-        said.append(f"nothing wrong was found in what was judged: {', '.join(judged)} subjects")
+    clauses = list(wrong)
+    if not clauses and not judged:
+        clauses.append("nothing could be judged")
+    elif not clauses:
+        clauses.append(f"nothing wrong was found in what was judged: {', '.join(judged)} subjects")
     if open_:
-        said.append(f"not judged: {', '.join(open_)}")
+        clauses.append(f"not judged: {', '.join(open_)}")
     if nothing:
-        said.append(f"the evidence has nothing on {', '.join(nothing)}")
-    text = "; ".join(said)
+        clauses.append(f"the evidence has nothing on {', '.join(nothing)}")
+    text = "; ".join(clauses)
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -78,8 +78,8 @@ def _subjects(question: str, count: int) -> str:
 
 
 def _named(missing: Sequence[Mapping[str, object]]) -> str:
-    names = list(dict.fromkeys(str(thing["what"]) for thing in missing))
+    names = list(dict.fromkeys(str(missing_row["what"]) for missing_row in missing))
     if not names:
         return ""
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return f" (missing: {', '.join(names[:NAMED])}{more})"
+    and_more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f" (missing: {', '.join(names[:NAMED])}{and_more})"

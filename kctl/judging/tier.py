@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 from formats.values import Struct, field
 from kctl.findings import Finding
-from kctl.findings import remote as said_of_tier
+from kctl.findings import remote as tier_findings
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
-UNREADABLE = frozenset({said_of_tier.TIER_UNREADABLE.code, said_of_tier.METADATA_UNREADABLE.code})
+UNREADABLE = frozenset({tier_findings.TIER_UNREADABLE.code, tier_findings.METADATA_UNREADABLE.code})
 METADATA_REPLICA = "replica of the __remote_log_metadata partition that names the segments"
 NOT_DECIDED = {
-    said_of_tier.METADATA_ABSENT.code: (
+    tier_findings.METADATA_ABSENT.code: (
         METADATA_REPLICA,
         "no metadata record of the partition is in the evidence",
     ),
-    said_of_tier.OBJECT_ENCRYPTED.code: (
+    tier_findings.OBJECT_ENCRYPTED.code: (
         "content of the encrypted objects",
         "objects are encrypted, so their content was not examined",
     ),
@@ -30,9 +30,7 @@ Key = tuple[str | None, int | None]
 class TierJudge(Struct):
     """The judgement of a tier: give it every finding and every partition, then ask for the judgements."""
 
-    has_objects: (
-        bool  # a tier was given or found; without one metadata were held against the local logs alone
-    )
+    has_objects: bool  # a tier was found; without one the metadata were compared with the local logs alone
     reads_content: bool = True
     _findings: dict[Key, dict[str, list[Finding]]] = field(default_factory=dict)
     _examined: dict[Key, str | None] = field(default_factory=dict)
@@ -65,8 +63,8 @@ class TierJudge(Struct):
         key = subject[:2]
         wrong = Counter(
             finding.code
-            for found in findings.values()
-            for finding in found
+            for findings_of_code in findings.values()
+            for finding in findings_of_code
             if finding.is_wrong and finding.code not in UNREADABLE
         )
         missing = tuple(self._missing(subject, findings))
@@ -92,9 +90,9 @@ class TierJudge(Struct):
         untold = self._examined.get(subject[:2])
         if untold:
             yield MissingEvidence(METADATA_REPLICA, None, None, untold, FETCH_METADATA)
-        for code, (what, why) in NOT_DECIDED.items():
-            if code in findings and not (untold and code == said_of_tier.METADATA_ABSENT.code):
-                yield MissingEvidence(what, None, None, why, _fetch(code))
+        for code, (name, why) in NOT_DECIDED.items():
+            if code in findings and not (untold and code == tier_findings.METADATA_ABSENT.code):
+                yield MissingEvidence(name, None, None, why, _fetch(code))
         if not self.has_objects:
             yield MissingEvidence(
                 f"segment objects of {subject.topic}-{subject.partition}",
@@ -110,6 +108,6 @@ class TierJudge(Struct):
 
 
 def _fetch(code: str) -> str:
-    if code == said_of_tier.METADATA_ABSENT.code:
+    if code == tier_findings.METADATA_ABSENT.code:
         return FETCH_METADATA
     return "decrypt the objects with the key of the cluster, and audit the copy with --tier FOLDER"

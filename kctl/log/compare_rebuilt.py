@@ -23,7 +23,7 @@ from formats.log_dir.index_files import (
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.values import Struct, field
 from kctl.checks.report import Report
-from kctl.log.rebuild import Made
+from kctl.log.rebuild import RebuiltFiles
 
 WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE}
 
@@ -46,7 +46,7 @@ class Compared(Struct, frozen=True):
 
 
 class Existing(Struct):
-    """The files that are there, and those of them in which verification found something wrong."""
+    """The existing files, and the names of those in which verification found something wrong."""
 
     files: dict[str, bytes]
     wrong: set[str] = field(default_factory=set)
@@ -54,18 +54,18 @@ class Existing(Struct):
     @classmethod
     def wrong_in(cls, report: Report) -> set[str]:
         """Names of the files that a check of the folder complains about."""
-        found = {f.place.file for f in report.all_findings() if f.is_wrong}
-        return {name.rpartition("/")[2] for name in found if name}
+        files = {f.place.file for f in report.all_findings() if f.is_wrong}
+        return {name.rpartition("/")[2] for name in files if name}
 
 
-def compare(name: str, made: bytes, existing: Existing) -> Compared:
+def compare(name: str, rebuilt: bytes, existing: Existing) -> Compared:
     """The verdict on one file."""
-    there = existing.files.get(name)
-    if there is None:
+    existing_data = existing.files.get(name)
+    if existing_data is None:
         return Compared(Verdict.MISSING)
-    if _is_equal(name, made, there):
+    if _is_equal(name, rebuilt, existing_data):
         return Compared(Verdict.EQUAL)
-    ours, theirs = _entries(name, made), _entries(name, there)
+    ours, theirs = _entries(name, rebuilt), _entries(name, existing_data)
     differing = [(a, b) for a, b in zip(ours, theirs, strict=False) if a != b]
     count = len(differing) + abs(len(ours) - len(theirs))
     a, b = differing[0] if differing else (_beyond(ours, theirs), _beyond(theirs, ours))
@@ -77,17 +77,17 @@ def _beyond(longer: list[str], shorter: list[str]) -> str | None:
     return longer[len(shorter)] if len(longer) > len(shorter) else None
 
 
-def _is_equal(name: str, made: bytes, there: bytes) -> bool:
-    if made == there:
+def _is_equal(name: str, rebuilt: bytes, existing: bytes) -> bool:
+    if rebuilt == existing:
         return True
     width = next((w for suffix, w in WIDTHS.items() if name.endswith(suffix)), None)
     if width is None:
         return False
-    used = there[: used_size(there, width)]
-    if made == used:
+    used = existing[: used_size(existing, width)]
+    if rebuilt == used:
         return True
     # The last time entry is written when a segment is rolled or closed; an untrimmed file was not.
-    return name.endswith(".timeindex") and len(used) < len(there) and made[:-width] == used
+    return name.endswith(".timeindex") and len(used) < len(existing) and rebuilt[:-width] == used
 
 
 def _entries(name: str, data: bytes) -> list[str]:
@@ -114,6 +114,6 @@ def _entries(name: str, data: bytes) -> list[str]:
     return []
 
 
-def score(made: Made, existing: Existing) -> int:
-    """How many of the files made are equal to those there."""
-    return sum(compare(name, data, existing).verdict is Verdict.EQUAL for name, data in made.files.items())
+def score(rebuilt: RebuiltFiles, existing: Existing) -> int:
+    """How many of the rebuilt files equal the existing ones."""
+    return sum(compare(name, data, existing).verdict is Verdict.EQUAL for name, data in rebuilt.files.items())

@@ -101,7 +101,7 @@ class Folder(Struct):
 
     @property
     def size_in_bytes(self) -> int:
-        """All of it."""
+        """The bytes of all files."""
         return sum(file.size_in_bytes for file in self.files())
 
 

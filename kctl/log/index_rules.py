@@ -160,7 +160,9 @@ def interval_of(positions: Iterable[int], entries: Sequence[int]) -> Interval | 
     return None if following < len(entries) or least >= below else Interval(least, below)
 
 
-def likeliest_interval(found: Sequence[Interval]) -> int:
+def likeliest_interval(intervals: Sequence[Interval]) -> int:
     """The interval that explains most indexes; the default where it explains as many as any other."""
-    candidates = [DEFAULT_INTERVAL, *(one.least for one in found)]
-    return max(candidates, key=lambda value: sum(one.least <= value < one.below for one in found))
+    candidates = [DEFAULT_INTERVAL, *(interval.least for interval in intervals)]
+    return max(
+        candidates, key=lambda value: sum(interval.least <= value < interval.below for interval in intervals)
+    )

@@ -154,17 +154,17 @@ class ProducerReplay(Struct):
             part = rows[first:after]
             if special[first]:
                 for row in part.tolist():
-                    self._one(headers, row, read_marker)
+                    self._batch(headers, row, read_marker)
             else:
                 self._last_of_each(headers, part)
 
     def take_aborted(self) -> list[Aborted]:
         """The transactions aborted since the last call: those of a segment, where its end is reached."""
-        taken, self.aborted, self.alone = self.aborted, [], {}
-        return taken
+        aborted, self.aborted, self.alone = self.aborted, [], {}
+        return aborted
 
     def _forget(self) -> None:
-        """Let those go that were idle for longest."""
+        """Drop the producers that were idle longest."""
         states = sorted(
             self.producers.values(), key=lambda state: max(state.last_offset, state.marker_offset)
         )
@@ -180,7 +180,7 @@ class ProducerReplay(Struct):
         for at in sorted((len(rows) - 1 - index).tolist()):
             self._data(headers, int(rows[at]))
 
-    def _one(self, headers: Headers, row: int, read_marker: ReadMarker) -> None:
+    def _batch(self, headers: Headers, row: int, read_marker: ReadMarker) -> None:
         if not headers.attributes[row] & CONTROL:
             self._data(headers, row)
             return
@@ -212,8 +212,8 @@ class ProducerReplay(Struct):
 
     def _begun(self, producer_id: int, first_offset: int) -> None:
         """A transaction begins: it is the next one of those that others ended alone."""
-        for other in [one for one in self.alone if one != producer_id]:
-            for at in self.alone.pop(other):
+        for ended in [producer for producer in self.alone if producer != producer_id]:
+            for at in self.alone.pop(ended):
                 self.aborted[at] = self.aborted[at]._replace(next_first_offset=first_offset)
 
     def _marker(self, headers: Headers, row: int, marker: Marker) -> None:

@@ -48,7 +48,7 @@ from kctl.scan.source import Source, opened_source
 
 
 class Method(Struct, frozen=True):
-    """By which rules the files are made."""
+    """The rules by which files are rebuilt."""
 
     rules: IndexRules = NEWEST
     interval: int = DEFAULT_INTERVAL
@@ -56,7 +56,7 @@ class Method(Struct, frozen=True):
     is_0_11: bool = False  # snapshots as 0.11 wrote them, among the rules of 0.8
 
 
-class Made(Struct):
+class RebuiltFiles(Struct):
     """Files by name, in the order of the log."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -69,11 +69,11 @@ class Made(Struct):
 
 
 class _Maker(Struct):
-    """One pass over a folder's logs."""
+    """A rebuild of the files of one folder."""
 
     method: Method
     has_time_indexes: bool
-    made: Made = field(default_factory=Made)
+    rebuilt: RebuiltFiles = field(default_factory=RebuiltFiles)
     epochs: EpochRuns = field(default_factory=EpochRuns)
     replay: ProducerReplay = field(default_factory=ProducerReplay)
     has_batches: bool = False  # of magic 2, which alone have epochs and producers
@@ -89,11 +89,11 @@ class _Maker(Struct):
             def read_records(position: int) -> list[Record]:
                 return records_at(source, position)
 
-            for seen in without_outliers(
+            for chunk in without_outliers(
                 scan_segment(source, ScanOptions(level=Level.CRC, base_offset=segment.base_offset))
             ):
-                end = max(end, self._see(seen, source))
-                builder.feed(seen.headers, read_records)
+                end = max(end, self._follow(chunk, source))
+                builder.feed(chunk.headers, read_records)
             builder.finish(read_records)
         self._add_indexes(segment.base_offset, builder)
         aborted = [
@@ -101,13 +101,13 @@ class _Maker(Struct):
         ]
         if aborted:
             name = format_segment_file(segment.base_offset, ".txnindex")
-            self.made.add(name, write_index(aborted), len(aborted))
+            self.rebuilt.add(name, write_index(aborted), len(aborted))
         return end
 
-    def _see(self, seen: MarkedChunk, source: Source) -> int:
-        headers = seen.headers
-        self.made.damaged += len(seen.chunk.damage) + int((~headers.crc_valid).sum())
-        self.epochs.feed(seen)
+    def _follow(self, marked: MarkedChunk, source: Source) -> int:
+        headers = marked.headers
+        self.rebuilt.damaged += len(marked.chunk.damage) + int((~headers.crc_valid).sum())
+        self.epochs.feed(marked)
         self.replay.feed(headers, lambda position, size: read_marker_at(source, position, size))
         if not self.replay.is_whole:
             raise KctlError(
@@ -119,19 +119,19 @@ class _Maker(Struct):
 
     def _add_indexes(self, base_offset: int, builder: IndexBuilder) -> None:
         name = format_segment_file(base_offset, ".index")
-        self.made.add(name, write_index(builder.offset_entries), len(builder.offset_entries))
+        self.rebuilt.add(name, write_index(builder.offset_entries), len(builder.offset_entries))
         # Time indexes are older than magic 2 (KAFKA-3163, 0.10.1).
         if self.has_time_indexes or self.has_batches:
             name = format_segment_file(base_offset, ".timeindex")
-            self.made.add(name, write_index(builder.time_entries), len(builder.time_entries))
+            self.rebuilt.add(name, write_index(builder.time_entries), len(builder.time_entries))
 
     def snapshot(self, offset: int) -> None:
         """Make the snapshot that ends at an offset, the state being that of the log up to there."""
         data = snapshot_bytes(self.replay, self.method)
-        self.made.add(format_segment_file(offset, ".snapshot"), data, len(self.replay.producers))
+        self.rebuilt.add(format_segment_file(offset, ".snapshot"), data, len(self.replay.producers))
 
 
-def make(folder: Folder, method: Method, *, has_time_indexes: bool = True) -> Made:
+def make(folder: Folder, method: Method, *, has_time_indexes: bool = True) -> RebuiltFiles:
     """The files beside the logs of a folder; OSError where a log cannot be read."""
     maker = _Maker(method, has_time_indexes)
     logs = [(segment, segment.log) for segment in folder.segments if segment.log]
@@ -147,8 +147,8 @@ def make(folder: Folder, method: Method, *, has_time_indexes: bool = True) -> Ma
         maker.snapshot(end)
     if maker.epochs.entries:
         text = format_checkpoint(maker.epochs.entries)
-        maker.made.add(LEADER_EPOCHS, text.encode(), len(maker.epochs.entries))
-    return maker.made
+        maker.rebuilt.add(LEADER_EPOCHS, text.encode(), len(maker.epochs.entries))
+    return maker.rebuilt
 
 
 def snapshot_bytes(replay: ProducerReplay, method: Method) -> bytes:
@@ -176,13 +176,13 @@ def records_at(source: Source, position: int) -> list[Record]:
 
 def interval_in_use(folder: Folder) -> int:
     """The index interval that explains most of a folder's indexes; the default where none tells."""
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for segment in folder.segments:
         if segment.log and segment.index:
-            one = _interval_of(segment.log.path, segment.index.path)
-            if one:
-                found.append(one)
-    return likeliest_interval(found)
+            interval = _interval_of(segment.log.path, segment.index.path)
+            if interval:
+                intervals.append(interval)
+    return likeliest_interval(intervals)
 
 
 def _interval_of(log: Path, index: Path) -> Interval | None:
@@ -198,9 +198,9 @@ def _interval_of(log: Path, index: Path) -> Interval | None:
 def methods(folder: Folder, rules: Sequence[IndexRules], interval: int | None) -> list[Method]:
     """The methods that a check tries, newest first."""
     used = interval if interval is not None else interval_in_use(folder)
-    found = []
+    candidates = []
     for rule in sorted(rules, reverse=True):
         for by_leader in (True, False) if rule is not IndexRules.V3_8 else (True,):
             for is_0_11 in (False, True) if rule is IndexRules.V0_8 else (False,):
-                found.append(Method(rule, used, by_leader, is_0_11))
-    return found
+                candidates.append(Method(rule, used, by_leader, is_0_11))
+    return candidates

@@ -18,7 +18,7 @@ from kctl.files import LARGEST_TABLE, read_whole
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
 from kctl.log.index_rules import NEWEST, IndexRules
-from kctl.log.rebuild import Made, Method, make, methods
+from kctl.log.rebuild import Method, RebuiltFiles, make, methods
 from kctl.scan.options import Level
 
 BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")
@@ -27,7 +27,7 @@ ALWAYS = (".index", ".timeindex")
 
 
 class RebuildOptions(Struct, frozen=True):
-    """What was asked for; `rules` and `interval` None: the newest, and what the existing indexes tell."""
+    """The options of a rebuild; `rules` and `interval` None: the newest, and what the existing indexes tell."""
 
     rules: IndexRules | None = None
     interval: int | None = None
@@ -51,19 +51,19 @@ def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
     try:
         folder = read_folder(task.folder)
         existing = _existing(folder)
-        made, method = _made(folder, existing, options)
+        rebuilt_files, method = _best_rebuilt(folder, existing, options)
     except OSError as error:
         raise file_error(error.filename or task.folder, error) from error
     if options.out:
-        write_files(made, options.out, task.folder.name)
+        write_files(rebuilt_files, options.out, task.folder.name)
     if options.is_check:
         check = check_replica(task, CheckOptions(level=Level.CRC))
         existing.wrong = Existing.wrong_in(check)
-    for name, data in made.files.items():
+    for name, data in rebuilt_files.files.items():
         compared = compare(name, data, existing) if options.is_check else None
-        yield Rebuilt(name, _type_of(name), len(data), made.entries[name], method.rules, compared)
+        yield Rebuilt(name, _type_of(name), len(data), rebuilt_files.entries[name], method.rules, compared)
     if options.is_check:
-        for name in sorted(existing.files.keys() - made.files.keys()):
+        for name in sorted(existing.files.keys() - rebuilt_files.files.keys()):
             is_wrong = name in existing.wrong
             verdict = Verdict.DIFFERENT if is_wrong else Verdict.EQUIVALENT
             text = "not made from this log" if is_wrong else None
@@ -84,16 +84,16 @@ def _type_of(name: str) -> str:
 
 
 def _existing(folder: Folder) -> Existing:
-    found = Existing({})
+    existing = Existing({})
     for file in folder.files():
         named = file.named
         is_beside = named is not None and named.state is FileState.LIVE and named.suffix in BESIDE
         if is_beside or file.name == LEADER_EPOCHS:
-            found.files[file.name] = read_whole(file.path, LARGEST_TABLE)
-    return found
+            existing.files[file.name] = read_whole(file.path, LARGEST_TABLE)
+    return existing
 
 
-def _made(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[Made, Method]:
+def _best_rebuilt(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[RebuiltFiles, Method]:
     """The files by the rules asked for; of a check that names none, by those that match best.
 
     Within the rules of one version it is the existing files that tell whether a leader or a follower wrote
@@ -103,13 +103,13 @@ def _made(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[
     has_time = has_time or not (options.is_check or options.rules is IndexRules.V0_8)
     newest = (NEWEST,) if not options.is_check else tuple(IndexRules)
     rules = (options.rules,) if options.rules else newest
-    best: tuple[int, Made, Method] | None = None
+    best: tuple[int, RebuiltFiles, Method] | None = None
     for method in methods(folder, rules, options.interval):
-        made = make(folder, method, has_time_indexes=has_time)
-        equal = score(made, existing)
+        rebuilt_files = make(folder, method, has_time_indexes=has_time)
+        equal = score(rebuilt_files, existing)
         if best is None or equal > best[0]:
-            best = equal, made, method
-        if equal == len(made.files):
+            best = equal, rebuilt_files, method
+        if equal == len(rebuilt_files.files):
             break
     assert best is not None
     return best[1], best[2]
@@ -125,7 +125,7 @@ def refuse_evidence(out: Path, folders: Iterable[Path]) -> None:
             )
 
 
-def write_files(made: Made, out: Path, name: str) -> None:
+def write_files(rebuilt_files: RebuiltFiles, out: Path, name: str) -> None:
     """Write into the folder below `out` named like the partition's; what an earlier run made is replaced."""
     target = out / name
     aside = target
@@ -133,7 +133,7 @@ def write_files(made: Made, out: Path, name: str) -> None:
         target.mkdir(parents=True, exist_ok=True)
         if target.is_symlink():
             raise Refused(f"{target}: is a symbolic link", "name another folder with --to")
-        for file_name, data in made.files.items():
+        for file_name, data in rebuilt_files.files.items():
             aside = target / f"{file_name}.tmp"
             aside.unlink(missing_ok=True)
             with aside.open("xb") as file:

@@ -27,8 +27,8 @@ def snapshot_order(
     for item in items:
         buckets[bucket(producer_id(item), size)].append(item)
     if rules is IndexRules.V0_8:
-        return [item for one in reversed(buckets) for item in reversed(one)]
-    return [item for one in buckets for item in one]
+        return [item for bucket_items in reversed(buckets) for item in reversed(bucket_items)]
+    return [item for bucket_items in buckets for item in bucket_items]
 
 
 def _java(number: int, size: int) -> int:

@@ -21,12 +21,12 @@ class Arena:
         self.size = 0
 
     def add(self, data: bytes | NDArray[np.uint8]) -> None:
-        """Put bytes behind those that are there."""
+        """Append bytes."""
         self.room(len(data))[:] = data if isinstance(data, bytes) else data.data
         self.size += len(data)
 
     def room(self, size: int) -> memoryview:
-        """So much memory behind the bytes that are there; what is written there counts once `size` has grown by it."""
+        """Memory behind the last byte, to be written into; the caller then adds what it wrote to `size`."""
         end = self.size + size
         if end + PADDING > len(self._memory):
             larger = np.empty(max(2 * len(self._memory), end + PADDING), np.uint8)
@@ -65,7 +65,7 @@ class Block:
             return
         if len(self._memory) < size + PADDING:
             self._memory = np.empty(size + PADDING, np.uint8)
-        got = self._source.read_into(position, self._memory[:size])
-        self._memory[got : got + PADDING] = 0
-        self.end = position + got
-        self.data = self._memory[: got + PADDING]
+        size_read = self._source.read_into(position, self._memory[:size])
+        self._memory[size_read : size_read + PADDING] = 0
+        self.end = position + size_read
+        self.data = self._memory[: size_read + PADDING]

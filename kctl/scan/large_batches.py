@@ -22,7 +22,7 @@ PIECE = 1 << 20
 
 
 class LargeBatch(Struct):
-    """What the records of one batch come to; `error` says where they cannot be read."""
+    """The result of checking the records of one batch; `error` says why they cannot be read."""
 
     records: int = 0
     latest_delta: int | None = None  # of the timestamps
@@ -42,52 +42,49 @@ def body_pieces(source: Source, position: int, header: BatchHeader, limit: int) 
 
 def check_large(header: BatchHeader, body: Iterator[bytes]) -> LargeBatch:
     """The records of a batch whose decompressed body comes in pieces."""
-    found = LargeBatch()
+    result = LargeBatch()
     before = -1
     try:
-        for window, positions, ends in _windows(header, body, found):
+        for window, positions, ends in _windows(header, body, result):
             columns, wrong = fields_of(window, positions, ends)
             if len(wrong):
-                found.records += int(wrong[0])
+                result.records += int(wrong[0])
                 read_record(header, window.data, int(positions[wrong[0]]))
                 raise AssertionError("the two decoders disagree on a record")
             timestamps, deltas = columns[0], columns[1]
             odd = (deltas <= np.concatenate(([before], deltas[:-1]))) | (deltas > header.last_offset_delta)
-            if odd.any() and found.wrong_offset is None:
+            if odd.any() and result.wrong_offset is None:
                 at = int(odd.argmax())
                 previous = int(deltas[at - 1]) if at else before
-                found.wrong_offset = found.records + at + 1, int(deltas[at]), previous
+                result.wrong_offset = result.records + at + 1, int(deltas[at]), previous
             latest = int(timestamps.max())
-            found.latest_delta = latest if found.latest_delta is None else max(latest, found.latest_delta)
+            result.latest_delta = latest if result.latest_delta is None else max(latest, result.latest_delta)
             before = int(deltas[-1])
-            found.records += len(positions)
+            result.records += len(positions)
     except FormatError as error:
-        found.error = error.with_traceback(None)  # it would hold the body
-    return found
+        result.error = error.with_traceback(None)  # it would hold the body
+    return result
 
 
 def _windows(
-    header: BatchHeader, body: Iterator[bytes], found: LargeBatch
+    header: BatchHeader, body: Iterator[bytes], result: LargeBatch
 ) -> Iterator[tuple[NDArray[np.uint8], Ints, Ints]]:
     """Runs of whole records: their bytes, where each begins and where it ends."""
-    held = bytearray()
+    data = bytearray()
     needed = place = 0  # the place of the held bytes in the body
     for piece in body:
-        held += piece
-        if len(held) < needed:
+        data += piece
+        if len(data) < needed:
             continue
-        starts, stop, needed = whole_records(held, header.records_count - found.records)
-        rest = held[stop:]
+        starts, stop, needed = whole_records(data, header.records_count - result.records)
+        remainder = data[stop:]
         if starts:
             ends = np.array([*starts[1:], stop], np.int64)
-            held += bytes(PADDING)
-            yield np.frombuffer(held, np.uint8)[: stop + PADDING], np.array(starts, np.int64), ends
-        held, place = rest, place + stop
-        if found.records == header.records_count and held:
+            data += bytes(PADDING)
+            yield np.frombuffer(data, np.uint8)[: stop + PADDING], np.array(starts, np.int64), ends
+        data, place = remainder, place + stop
+        if result.records == header.records_count and data:
             raise FormatError(f"bytes follow the last of {header.records_count} records", place)
-    if found.records < header.records_count:
-        what = f"the batch ends after {found.records} records, its header promises {header.records_count}"
-        raise Truncated(what, place)
-
-
-__all__ = ["LargeBatch", "body_pieces", "check_large"]
+    if result.records < header.records_count:
+        problem = f"the batch ends after {result.records} records, its header promises {header.records_count}"
+        raise Truncated(problem, place)

@@ -66,8 +66,8 @@ def _unpacked(entry: bytes, row: int, codec: int, limit: int) -> _Set:
     body = decompress(codec, message.value, magic=message.header.magic, limit=limit)
     padded = np.frombuffer(body + bytes(PADDING), np.uint8)
     positions, stop = inner_positions(padded, len(body))
-    left = len(body) - stop
-    if left >= LOG_OVERHEAD:
+    bytes_left = len(body) - stop
+    if bytes_left >= LOG_OVERHEAD:
         size = int.from_bytes(body[stop + LENGTH_AT : stop + LOG_OVERHEAD], "big", signed=True)
         if size < LOG_OVERHEAD + 2:
             raise _error_of(entry, limit)
@@ -92,13 +92,13 @@ def _error_of(entry: bytes, limit: int) -> FormatError:
 def _group(
     headers: Headers, sets: list[_Set], first: int, after: int, trouble: list[Trouble], too_large: list[int]
 ) -> RecordGroup:
-    data = np.frombuffer(b"".join([*(one.data for one in sets), bytes(PADDING)]), np.uint8)
-    sizes = np.array([len(one.data) for one in sets], np.int64)
+    data = np.frombuffer(b"".join([*(message_set.data for message_set in sets), bytes(PADDING)]), np.uint8)
+    sizes = np.array([len(message_set.data) for message_set in sets], np.int64)
     starts = np.cumsum(sizes) - sizes
-    counts = np.array([len(one.positions) for one in sets], np.int64)
+    counts = np.array([len(message_set.positions) for message_set in sets], np.int64)
     first_rows = np.concatenate(([0], np.cumsum(counts)))
-    rows = np.array([one.row for one in sets], np.int64)
-    placed = [one.positions + start for one, start in zip(sets, starts.tolist(), strict=True)]
+    rows = np.array([message_set.row for message_set in sets], np.int64)
+    placed = [message_set.positions + start for message_set, start in zip(sets, starts.tolist(), strict=True)]
     messages = decode_messages(data, np.concatenate(placed) if placed else np.empty(0, np.int64))
     fields = _fields(headers, rows, first_rows, messages)
     group = RecordGroup(first, after, data, rows, first_rows, fields, np.zeros(len(rows), np.bool_))

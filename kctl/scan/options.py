@@ -1,4 +1,4 @@
-"""What a scan is asked for, and what it gives: options, chunks, totals."""
+"""The options of a scan, and its results: chunks and totals."""
 
 import enum
 
@@ -30,9 +30,9 @@ class ScanOptions(Struct, frozen=True, kw_only=True):
     last_offset: int = -1
     """Of the last good batch before `start`."""
     base_offset: int | None = None
-    """What the file's name says; None where it says nothing."""
+    """The offset in the file's name; None if it has none."""
     is_compacted: bool | None = None
-    """Whether the topic is compacted; None where nobody knows."""
+    """Whether the topic is compacted; None if that is unknown."""
     place: Place = field(default_factory=Place)
     """What findings say about where the file is: broker, topic, partition, file, moment."""
     max_decompressed_bytes: int = DEFAULT_LIMIT

@@ -29,7 +29,7 @@ class PackedPiece(NamedTuple):
     headers: PackedHeaders
     damage: Damage | None
     computed: dict[int, int]
-    found: list[RowFinding]
+    findings: list[RowFinding]
     stored: PackedHeaders | None
 
 
@@ -37,7 +37,9 @@ def packed(piece: ScannedPiece) -> PackedPiece:
     """The piece, to be sent; its records stay behind."""
     stored = None if piece.stored is None else _packed(piece.stored)
     headers = _packed(piece.headers)
-    return PackedPiece(piece.position, piece.end, headers, piece.damage, piece.computed, piece.found, stored)
+    return PackedPiece(
+        piece.position, piece.end, headers, piece.damage, piece.computed, piece.findings, stored
+    )
 
 
 def unpacked(sent: PackedPiece) -> ScannedPiece:
@@ -45,7 +47,7 @@ def unpacked(sent: PackedPiece) -> ScannedPiece:
     stored = None if sent.stored is None else _unpacked(sent.stored)
     headers = _unpacked(sent.headers)
     return ScannedPiece(
-        sent.position, sent.end, headers, sent.damage, sent.computed, sent.found, stored=stored
+        sent.position, sent.end, headers, sent.damage, sent.computed, sent.findings, stored=stored
     )
 
 

@@ -38,8 +38,8 @@ class ParquetPart:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd")
         self._schema = schema
-        self._held: list[pa.RecordBatch] = []
-        self._few: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
+        self._small: list[pa.RecordBatch] = []
         self._size = 0
         self.rows = 0
 
@@ -48,8 +48,8 @@ class ParquetPart:
         if not batch.num_rows:
             return
         self.rows += batch.num_rows
-        self._few.append(batch)
-        if len(self._few) == BATCHES_AT_ONCE:
+        self._small.append(batch)
+        if len(self._small) == BATCHES_AT_ONCE:
             self._gather()
         self._size += batch.nbytes
         if self._size >= ROW_GROUP_BYTES:
@@ -57,16 +57,16 @@ class ParquetPart:
 
     def _gather(self) -> None:
         """Copy batches into one: of small ones, the columns' objects take many times their bytes."""
-        self._held += pa.Table.from_batches(self._few, self._schema).combine_chunks().to_batches()
-        self._few = []
+        self._batches += pa.Table.from_batches(self._small, self._schema).combine_chunks().to_batches()
+        self._small = []
 
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._held + self._few, self._schema))
-        self._held, self._few, self._size = [], [], 0
+        self._writer.write_table(pa.Table.from_batches(self._batches + self._small, self._schema))
+        self._batches, self._small, self._size = [], [], 0
 
     def close(self) -> WrittenPart:
         """Put the file in place."""
-        if self._held or self._few:
+        if self._batches or self._small:
             self._flush()
         self._writer.close()
         written = WrittenPart(self.path.name, self.rows, self._aside.stat().st_size)
@@ -98,9 +98,9 @@ def part_difference(file: BinaryIO, part: WrittenPart, schema: pa.Schema) -> str
         return f"{part.name} has {size:,} bytes, {part.bytes:,} were written"
     try:
         metadata = pq.read_metadata(file)
-        rows, held = metadata.num_rows, metadata.schema.to_arrow_schema()
+        rows, file_schema = metadata.num_rows, metadata.schema.to_arrow_schema()
     except (OSError, pa.ArrowException) as error:
         return f"{part.name} cannot be read: {str(error).splitlines()[0]}"
     if rows != part.rows:
         return f"{part.name} has {rows:,} rows, {part.rows:,} were written"
-    return None if held.equals(schema) else f"{part.name} has another schema than the table"
+    return None if file_schema.equals(schema) else f"{part.name} has another schema than the table"

@@ -1,7 +1,7 @@
 """A source as pieces: runs of bytes whose records were read and judged, each by itself.
 
 This is the part of a scan that costs time, and nothing in it depends on what lies before or behind: it may be done
-for several parts of a segment at once. What depends on the order is said by `kctl.scan.segment` as pieces come in.
+for several parts of a segment at once. `kctl.scan.segment` checks what depends on the order, as pieces come in.
 """
 
 from collections.abc import Iterator
@@ -34,11 +34,10 @@ class ScannedPiece(Struct, frozen=True):
     headers: Headers
     damage: Damage | None
     computed: dict[int, int]  # row of a batch whose CRC is wrong to the CRC that its bytes have
-    found: list[RowFinding]  # about records and damage, by row; damage stands behind the last one
+    findings: list[RowFinding]  # about records and damage, by row; damage has the row behind the last one
     records: Records | None = None
-    stored: Headers | None = (
-        None  # as they stand there, where reading compressed sets of magic 0 and 1 told more
-    )
+    # As stored, if reading compressed sets of magic 0 and 1 changed them.
+    stored: Headers | None = None
 
 
 class PieceScan:
@@ -91,36 +90,36 @@ class PieceScan:
         headers = run.headers
         whole = group.after - group.first == len(headers)
         rows = headers if whole else headers[group.first : group.after]
-        found: list[RowFinding] = []
+        findings: list[RowFinding] = []
         for check in self._record_checks:
             for suspects in check(group, headers, self.options):
-                found += suspects.findings(headers, self.options.place)
+                findings += suspects.findings(headers, self.options.place)
         for row in group.too_large:
-            found += self._of_large(headers, row)
-        found = [(row - group.first, finding) for row, finding in found]
+            findings += self._of_large(headers, row)
+        findings = [(row - group.first, finding) for row, finding in findings]
         records = records_of(group, rows) if self.options.keep_records else None
         computed = computed_crcs(rows, self._runs.log)
         before = stored[group.first : group.after] if stored is not None else None
         return ScannedPiece(
-            position, int(rows.next_position[-1]), rows, None, computed, found, records, before
+            position, int(rows.next_position[-1]), rows, None, computed, findings, records, before
         )
 
     def _rest_of(self, run: BatchRun, position: int) -> ScannedPiece:
         """What is left of a run whose records were not decoded: all its batches, or its damage alone."""
         headers = NO_HEADERS if position > run.position else run.headers
-        found: list[RowFinding] = []
+        findings: list[RowFinding] = []
         if self.options.level >= Level.RECORDS and not run.in_block:
             for row in np.flatnonzero(headers.crc_valid & (headers.records_count > 0)).tolist():
-                found += self._of_large(headers, row)
+                findings += self._of_large(headers, row)
         if run.damage is not None:
             is_last = run.end >= self.source.size
             place = self.options.place
-            found.append((len(headers), finding_of(run.damage, self.source, place, is_last=is_last)))
+            findings.append((len(headers), finding_of(run.damage, self.source, place, is_last=is_last)))
         computed = computed_crcs(headers, self._runs.log)
-        return ScannedPiece(position, run.end, headers, run.damage, computed, found)
+        return ScannedPiece(position, run.end, headers, run.damage, computed, findings)
 
     def _of_large(self, headers: Headers, row: int) -> list[RowFinding]:
-        """What is wrong with the records of a batch that does not come into memory whole."""
+        """What is wrong with the records of a batch that is too large for memory."""
         limit = self.options.max_decompressed_bytes
         if headers.magic[row] < 2:
             where = place_of(headers, row, self.options.place)
@@ -138,8 +137,8 @@ def as_stored(headers: Headers) -> Headers | None:
 
 def computed_crcs(headers: Headers, log: LogBytes) -> dict[int, int]:
     """The CRC that the bytes of each unsound batch have, by row."""
-    found = {}
+    crcs = {}
     for row in np.flatnonzero(~headers.crc_valid).tolist():
         magic, start = int(headers.magic[row]), int(headers.position[row])
-        found[row] = log.crc(magic, start + CRC_AT[magic], start + int(headers.size_in_bytes[row]))
-    return found
+        crcs[row] = log.crc(magic, start + CRC_AT[magic], start + int(headers.size_in_bytes[row]))
+    return crcs

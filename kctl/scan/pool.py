@@ -37,7 +37,7 @@ class Engine(Protocol):
     cores: int
     """How many items it works on at once."""
     doing: str
-    """What the work is for, in two words; whoever looks at the engine sees it."""
+    """What the work is for, in two words, shown by the engine."""
     retries: int | None
     """How many pieces of work failed and were begun again; None: it does not say."""
 
@@ -121,7 +121,7 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
     except BrokenProcessPool as error:
         raise WorkerDied("a worker process died") from error
     finally:
-        # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants. The
+        # Left early (an error, Ctrl-C, a reader that went away): pending work is abandoned. The
         # executor's own thread is waited for: ending while Python exits, it closes what Python still writes to.
         for worker in list((getattr(executor, "_processes", None) or {}).values()):
             worker.terminate()

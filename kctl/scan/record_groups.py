@@ -13,7 +13,7 @@ from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decom
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.columns.records import Fields, decode
-from formats.log.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
+from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_header, read_records
 from formats.values import Struct, field
 from kctl.scan.block import Arena, Block
 
@@ -115,10 +115,10 @@ def _decompressed(
     starts, ends, counts, codecs = starts[rows], ends[rows], headers.records_count[rows], headers.codec[rows]
     for low, high in pairwise(_cuts_by_codec(codecs, ends - starts)):
         while low < high:
-            some = slice(low, high)
-            taken = bodies.add(int(codecs[low]), block.data, rows[some], starts[some], ends[some], limit)
-            bodies.count += int(counts[low : low + taken].sum())
-            low += taken
+            run = slice(low, high)
+            count = bodies.add(int(codecs[low]), block.data, rows[run], starts[run], ends[run], limit)
+            bodies.count += int(counts[low : low + count].sum())
+            low += count
             if block.arena.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
                 after = int(rows[low - 1]) + 1
                 yield _joined(headers, block, bodies, first, after)
@@ -158,14 +158,12 @@ class _Bodies(Struct):
 
         small = small_bodies(codec, data, starts, ends, self.arena.room, min(limit, GROUP_BYTES))
         if small is None:
-            return self.add_one_by_one(codec, data, rows, starts, ends, limit)
+            return self.add_each(codec, data, rows, starts, ends, limit)
         self.hold(rows, small.starts + self.arena.size, small.ends + self.arena.size)
         self.arena.size += small.size
         return len(rows)
 
-    def add_one_by_one(
-        self, codec: int, data: Octets, rows: Ints, starts: Ints, ends: Ints, limit: int
-    ) -> int:
+    def add_each(self, codec: int, data: Octets, rows: Ints, starts: Ints, ends: Ints, limit: int) -> int:
         """The same, and why some of them cannot be decompressed."""
         from formats.compression.in_place import reader_into
 
@@ -173,13 +171,13 @@ class _Bodies(Struct):
         good: list[int] = []
         edges = [arena.size]
         most = min(limit, ROOM)
-        room, first, taken = arena.room(0), arena.size, 0
+        room, first, rows_done = arena.room(0), arena.size, 0
         for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
             if first + len(room) < arena.size + most:
                 if arena.size >= GROUP_BYTES:
                     break
                 room, first = arena.room(4 * most), arena.size
-            taken += 1
+            rows_done += 1
             at = arena.size - first
             size = into(view[start:end], room[at : at + most]) if into is not None else None
             try:
@@ -196,7 +194,7 @@ class _Bodies(Struct):
                 good.append(row)
                 edges.append(arena.size)
         self.hold(np.array(good, np.int64), np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64))
-        return taken
+        return rows_done
 
     def hold(self, rows: Ints, starts: Ints, ends: Ints) -> None:
         """Bodies that are in the arena, or about to be."""
@@ -251,6 +249,3 @@ def exact_error(header: BatchHeader, body: bytes) -> tuple[FormatError, int]:
     except FormatError as error:
         return error, before
     raise AssertionError(f"the two decoders disagree on the batch at offset {header.base_offset}")
-
-
-__all__ = ["CODEC_MASK", "RecordGroup", "Trouble", "batch_groups", "exact_error"]

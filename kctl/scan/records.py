@@ -73,29 +73,29 @@ COLUMNS = tuple(name for name in Records.__struct_fields__ if name != "data")
 def records_of(group: RecordGroup, headers: Headers) -> Records:
     """The records of a group; `headers` are those of the group's own batches."""
     counts = np.diff(group.first_rows)
-    found = group.fields
+    fields = group.fields
     rows = group.rows - group.first
     batch = np.repeat(rows, counts)
     with np.errstate(over="ignore"):
-        timestamp = headers.base_timestamp[batch] + found.timestamp_delta
+        timestamp = headers.base_timestamp[batch] + fields.timestamp_delta
     stamped = (headers.attributes[rows] & TIMESTAMP_TYPE) != 0
     if stamped.any():
         timestamp = np.where(np.repeat(stamped, counts), headers.max_timestamp[batch], timestamp)
     sequence = headers.base_sequence[batch].astype(np.int64)
-    sequence = np.where(sequence >= 0, (sequence + found.offset_delta) & 0x7FFFFFFF, -1)
+    sequence = np.where(sequence >= 0, (sequence + fields.offset_delta) & 0x7FFFFFFF, -1)
     records = Records(
         data=group.data,
         batch=batch,
-        offset=headers.base_offset[batch] + found.offset_delta,
+        offset=headers.base_offset[batch] + fields.offset_delta,
         timestamp=timestamp,
         sequence=sequence,
-        position=found.position,
-        size_in_bytes=found.size_in_bytes,
-        key_position=found.key_position,
-        key_size=found.key_size,
-        value_position=found.value_position,
-        value_size=found.value_size,
-        headers_position=found.headers_position,
-        headers_count=found.headers_count,
+        position=fields.position,
+        size_in_bytes=fields.size_in_bytes,
+        key_position=fields.key_position,
+        key_size=fields.key_size,
+        value_position=fields.value_position,
+        value_size=fields.value_size,
+        headers_position=fields.headers_position,
+        headers_count=fields.headers_count,
     )
     return records[np.repeat(~group.bad, counts)] if group.bad.any() else records

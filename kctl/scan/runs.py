@@ -81,10 +81,10 @@ class BatchRuns:
             size = self._size_of_larger(position)
             self._reach = max(self._reach, size)
             # A batch may end behind the block; and what follows an unsound batch says whether it is believed.
-            more = block.end < self.end and position + max(self._reach, size) > block.end
-            if more and (size or block.start < position):
+            has_more = block.end < self.end and position + max(self._reach, size) > block.end
+            if has_more and (size or block.start < position):
                 block.load(position, self.end, size)
-            if more or size:
+            if has_more or size:
                 headers = self._walked(position)
         if not len(headers):
             return None
@@ -99,12 +99,12 @@ class BatchRuns:
         low = position - block.start
         high = min(block.end - block.start, low + self._reach)
         first, last = np.searchsorted(self._hints, (position + 1, block.start + high))
-        found = walk(block.data, low, high, self._hints[first:last] - block.start)
-        headers = gather(block.data, found.positions, block.start)
+        walked = walk(block.data, low, high, self._hints[first:last] - block.start)
+        headers = gather(block.data, walked.positions, block.start)
         legal = legal_rows(headers)
         headers = headers[:legal] if legal < len(headers) else headers
         if high == block.end - block.start and block.end < self.end:
-            self._walked_out = block.start + found.stop
+            self._walked_out = block.start + walked.stop
         if not self._crc or not len(headers):
             return headers
         check_crc(block.data, headers, block.start)

@@ -60,18 +60,20 @@ class SegmentScan:
                 position = piece.end
         except OSError as error:
             where = replace(self.options.place, position=position)
-            found = evidence_findings.UNREADABLE.at(where, reason=reason_of(error))
-            yield Chunk(position, position, NO_HEADERS, (), self._limited([found]))
+            finding = evidence_findings.UNREADABLE.at(where, reason=reason_of(error))
+            yield Chunk(position, position, NO_HEADERS, (), self._limited([finding]))
         last = self._limited(self._changes())
         if last or self.left_out:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
 
     def _chunk(self, piece: ScannedPiece) -> Chunk:
-        """A piece with what its batches say beside those before it."""
+        """A piece with the findings about its headers."""
         headers = piece.headers
         stored = headers if piece.stored is None else piece.stored
-        said = self._of_headers(stored, piece.computed) if len(headers) else []
-        findings = [finding for _, finding in sorted([*said, *piece.found], key=lambda pair: pair[0])]
+        header_findings = self._of_headers(stored, piece.computed) if len(headers) else []
+        findings = [
+            finding for _, finding in sorted([*header_findings, *piece.findings], key=lambda pair: pair[0])
+        ]
         self._count(headers, piece.damage)
         damage = () if piece.damage is None else (piece.damage,)
         return Chunk(piece.position, piece.end, headers, damage, self._limited(findings), piece.records)
@@ -90,7 +92,7 @@ class SegmentScan:
         return findings
 
     def _listed(self, suspects: Iterable[Suspects], headers: Headers) -> list[RowFinding]:
-        """The findings that may still be listed: a file that is wrong all over does not get one for each batch."""
+        """The findings that may still be listed; a wrecked file does not get one for each batch."""
         listed: list[RowFinding] = []
         for suspect in suspects:
             findings = [*suspect.findings(headers, self.options.place, self._room)]
@@ -134,7 +136,7 @@ class SegmentScan:
         return [segments.FILE_CHANGED.at(self.options.place, before=before, after=now)]
 
     def _limited(self, findings: list[Finding]) -> tuple[Finding, ...]:
-        """Those that may still be listed; the rest is counted."""
+        """The findings that may still be listed; the rest is counted."""
         room = max(0, self.options.max_findings - self.totals.findings)
         self.left_out.update(finding.code for finding in findings[room:])
         self.totals.findings += len(findings)

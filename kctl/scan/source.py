@@ -41,7 +41,7 @@ class Source(Protocol):
         """Fill the room from position on; how many bytes there were."""
 
     def whole(self) -> NDArray[np.uint8] | None:
-        """All of it, where it is in memory already."""
+        """All bytes, if they are in memory already."""
 
     def current_size(self) -> int:
         """Its size now; `OSError` where it is gone."""
@@ -67,13 +67,13 @@ class LocalFile:
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""
-        view, got = memoryview(room.data), 0
-        while got < len(view):
-            more = os.preadv(self._file, [view[got:]], position + got)
-            if not more:
+        view, size = memoryview(room.data), 0
+        while size < len(view):
+            count = os.preadv(self._file, [view[size:]], position + size)
+            if not count:
                 break
-            got += more
-        return got
+            size += count
+        return size
 
     def whole(self) -> None:
         """None: the bytes are not in memory."""
@@ -105,7 +105,7 @@ def foreign_in(source: Source) -> Foreign | None:
 
 
 AROUND: Inside[Callable[[Path | str, Source], Source]] = Inside()
-"""What makes of each source that this process opens with `opened_source` the one that is read."""
+"""Functions from each source that `opened_source` opens to the one that is read."""
 
 
 @contextmanager

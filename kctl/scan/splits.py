@@ -39,15 +39,15 @@ def hints_of(index: bytes) -> Positions:
 def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[Split]:
     """The parts of a segment, each of about the target size; one part where the index gives no boundary."""
     cuts = [0]
-    wanted = target
-    while wanted < min(source.size - target // 2, MOST_INDEXED):
-        for place in range(int(np.searchsorted(hints, max(wanted, cuts[-1] + 1))), len(hints)):
-            if hints[place] >= wanted + target:
+    goal = target
+    while goal < min(source.size - target // 2, MOST_INDEXED):
+        for place in range(int(np.searchsorted(hints, max(goal, cuts[-1] + 1))), len(hints)):
+            if hints[place] >= goal + target:
                 break
             if is_boundary(source, hints, place):
                 cuts.append(int(hints[place]))
                 break
-        wanted += target
+        goal += target
     return [Split(start, end) for start, end in zip(cuts, [*cuts[1:], source.size], strict=True)]
 
 

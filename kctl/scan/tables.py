@@ -1,4 +1,4 @@
-"""What scans give as Arrow: schemas of the tables, and chunks of a scan as record batches of them.
+"""Scans as Arrow: schemas of the tables, and chunks as record batches of them.
 
 Every engine writes these and nothing else. Integers are int64, timestamps int64 milliseconds (Spark refuses
 Arrow timestamps in milliseconds), and where a row is from stands in it: topic, partition, broker, file.
@@ -18,6 +18,7 @@ from formats.log.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TR
 from kctl.findings import Finding, Place
 from kctl.rows import RowType
 from kctl.rows.audit import BATCH, SEGMENT
+from kctl.rows.common import FINDING
 from kctl.scan.options import Chunk, ScanTotals
 from kctl.scan.records import Records
 
@@ -45,6 +46,11 @@ def arrow_schema(rows: RowType) -> pa.Schema:
     )
 
 
+# The columns of `findings`, in the order that readers of it know.
+FINDING_COLUMNS = (
+    "code", "severity", "message", *dict(PLACE), "position", "size_in_bytes", "base_offset", "last_offset",
+    "remote_log_segment_id",
+)  # fmt: skip
 HEADERS = pa.list_(pa.struct([("key", TEXT), ("value", BYTES)]))
 SCHEMAS: dict[str, pa.Schema] = {
     "segments": arrow_schema(SEGMENT),
@@ -69,19 +75,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("value_size", INT),
         ]
     ),
-    "findings": pa.schema(
-        [
-            ("code", TEXT),
-            ("severity", TEXT),
-            ("message", TEXT),
-            *PLACE,
-            ("position", INT),
-            ("size_in_bytes", INT),
-            ("base_offset", INT),
-            ("last_offset", INT),
-            ("remote_log_segment_id", TEXT),
-        ]
-    ),
+    "findings": pa.schema([arrow_schema(FINDING).field(name) for name in FINDING_COLUMNS]),
 }
 
 
@@ -112,8 +106,8 @@ def records_table(chunk: Chunk, place: Place, columns: Sequence[str] | None = No
     records = chunk.records
     if records is None:
         return pa.RecordBatch.from_pylist([], schema_of("records", columns))
-    made = _RecordColumns(records, chunk.headers)
-    return _record_batch("records", columns, place, len(records), made.column)
+    record_columns = _RecordColumns(records, chunk.headers)
+    return _record_batch("records", columns, place, len(records), record_columns.column)
 
 
 def findings_table(findings: Iterable[Finding]) -> pa.RecordBatch:
@@ -227,15 +221,15 @@ def binary(records: Records, positions: Ints, sizes: Ints) -> pa.Array:
     """Bytes at ascending places of the records' data as a binary array, copied; a size of -1 is null."""
     if not len(positions):
         return pa.array([], BYTES)
-    # Every other item of an array over all the data: between two values lies what is not wanted.
+    # Every other item of an array over all the data: the items between are the bytes that are left out.
     edges = np.empty(2 * len(positions), np.int32)
     edges[0::2] = positions
     edges[1::2] = positions + np.maximum(sizes, 0)
     buffers = [None, pa.py_buffer(edges), pa.py_buffer(records.data)]
-    both = pa.Array.from_buffers(BYTES, len(edges) - 1, buffers)
+    with_gaps = pa.Array.from_buffers(BYTES, len(edges) - 1, buffers)
     null = sizes < 0
-    wanted = pa.array(np.arange(0, len(edges), 2), mask=null if null.any() else None)
-    return both.take(wanted)
+    values = pa.array(np.arange(0, len(edges), 2), mask=null if null.any() else None)
+    return with_gaps.take(values)
 
 
 def _header_lists(records: Records) -> pa.Array:

@@ -252,6 +252,6 @@ def test_findings_and_headers_come_back_as_they_were(tmp_path: Path) -> None:
                     assert getattr(a, name).tolist() == getattr(b, name).tolist()
                     assert getattr(a, name).dtype == getattr(b, name).dtype
             assert (one.position, one.end, one.damage) == (other.position, other.end, other.damage)
-            assert one.computed == other.computed and one.found == other.found
-            seen += sum(isinstance(finding, Finding) for _, finding in other.found)
+            assert one.computed == other.computed and one.findings == other.findings
+            seen += sum(isinstance(finding, Finding) for _, finding in other.findings)
     assert seen
