@@ -30,7 +30,8 @@ def parse_version(text: str) -> KafkaVersion:
     return KafkaVersion(parts[0], parts[1], patch)
 
 
-# What kctl asks brokers and controllers for that not all from 2.4 on know: the first version, and the KIP that has it.
+# What kctl asks brokers and controllers for that not all from 2.4 on know: the first version from which on all answer it
+# without a setting for unstable requests, and the KIP that has it.
 SINCE = {
     "IncrementalAlterConfigs": ("2.3", 339),
     "AlterPartitionReassignments": ("2.4", 455),
@@ -40,17 +41,17 @@ SINCE = {
     "AlterClientQuotas": ("2.6", 546),
     "DescribeClientQuotas": ("2.6", 546),
     "reading the epochs of replicas": ("2.7", 595),
-    "DescribeQuorum": ("2.7", 595),
     "DescribeCluster": ("2.8", 700),
     "DescribeProducers": ("2.8", 664),
-    "FetchSnapshot": ("2.8", 630),
-    "UnregisterBroker": ("2.8", 631),
+    "DescribeQuorum": ("3.0", 595),
+    "FetchSnapshot": ("3.0", 630),
     "ListTransactions": ("3.0", 664),
+    "UnregisterBroker": ("3.3", 631),
     "UpdateFeatures": ("3.3", 778),
     "finding where the local part of a log begins": ("3.5", 405),
-    "ConsumerGroupDescribe": ("3.7", 848),
     "configuration of client-metrics": ("3.7", 714),
     "listing configurations of client-metrics": ("3.7", 714),
+    "ConsumerGroupDescribe": ("3.8", 848),
     "DescribeTopicPartitions": ("3.8", 966),
     "AddRaftVoter": ("3.9", 853),
     "RemoveRaftVoter": ("3.9", 853),
@@ -59,11 +60,11 @@ SINCE = {
     "configuration of groups": ("4.0", 848),
     "ShareGroupDescribe": ("4.1", 932),
     "DescribeShareGroupOffsets": ("4.1", 932),
-    "AlterShareGroupOffsets": ("4.2", 932),
     "DeleteShareGroupOffsets": ("4.1", 932),
-    "StreamsGroupDescribe": ("4.1", 1071),
     "ListConfigResources": ("4.1", 1142),
     "listing configurations of groups": ("4.1", 1142),
+    "AlterShareGroupOffsets": ("4.2", 932),
+    "StreamsGroupDescribe": ("4.2", 1071),
 }
 
 
