@@ -205,12 +205,12 @@ def reads(address: str) -> Iterator[Line]:
     """The state of 10,000 partitions: kctl's reading against a raw multiRead, and kazoo's own pipelined reads."""
     from kctl.zookeeper.bulk import GET_DATA, multi_read, pipelined
     from kctl.zookeeper.cluster import ZookeeperCluster
-    from kctl.zookeeper.connection import Access, Ensemble
+    from kctl.zookeeper.connection import Ensemble, EnsembleAccess
 
     paths = [
         f"/brokers/topics/{topic(n)}/partitions/{p}/state" for n in range(TOPICS) for p in range(PARTITIONS)
     ]
-    with ZookeeperCluster(Ensemble(Access(hosts=address))) as cluster:
+    with ZookeeperCluster(Ensemble(EnsembleAccess(hosts=address))) as cluster:
         store = cluster.store
         assert isinstance(store, Ensemble)
         client = store._client

@@ -31,7 +31,7 @@ class Check(NamedTuple):
     advice: str | None = None
 
 
-def settings_in_force(given: Mapping[str, object], origins: Mapping[str, str]) -> Iterator[Setting]:
+def settings_in_force(values: Mapping[str, object], origins: Mapping[str, str]) -> Iterator[Setting]:
     """The settings file, then every key of the context in force with where its value comes from."""
     path = settings_path()
     yield Setting(
@@ -39,7 +39,7 @@ def settings_in_force(given: Mapping[str, object], origins: Mapping[str, str]) -
         f"{path}{'' if path.is_file() else ' (not there)'}",
         "environment" if "KCTL_CONFIG" in os.environ else "default",
     )
-    context = read_context(given, warn=lambda _: None)
+    context = read_context(values, warn=lambda _: None)
     plain = read_context(
         {"context": context.name} if context.name else {},
         warn=lambda _: None,
@@ -59,12 +59,12 @@ def settings_in_force(given: Mapping[str, object], origins: Mapping[str, str]) -
     for key in ("output", "color"):
         origin = (
             "default"
-            if given.get(key) is None
+            if values.get(key) is None
             else "environment"
             if f"KCTL_{key.upper()}" in os.environ
             else "flag"
         )
-        yield Setting(key, str(given.get(key) or {"output": "text", "color": "auto"}[key]), origin)
+        yield Setting(key, str(values.get(key) or {"output": "text", "color": "auto"}[key]), origin)
 
 
 def machine_checks() -> Iterator[Check]:
@@ -81,14 +81,14 @@ def _spark_settings() -> Iterator[Check]:
 
     for name, (value, reason) in SETTINGS.items():
         yield Check("spark setting", "ok", f"{name}={value}: {reason}")
-    for what, reason in DONE_BY_KCTL.items():
-        yield Check("spark setting", "ok", f"{what}: {reason}")
+    for subject, reason in DONE_BY_KCTL.items():
+        yield Check("spark setting", "ok", f"{subject}: {reason}")
 
 
 def pip_install() -> str:
     """The command that installs into the environment of kctl, whichever that of the shell is."""
-    found = shutil.which("pip")
-    if found and os.path.dirname(found) == os.path.dirname(sys.executable):
+    pip = shutil.which("pip")
+    if pip and os.path.dirname(pip) == os.path.dirname(sys.executable):
         return "pip install"
     # `uv tool install` leaves pip out
     return (
@@ -99,8 +99,8 @@ def pip_install() -> str:
 
 
 def _python() -> Check:
-    said = f"{sys.version.split()[0]} at {sys.executable}"
-    return Check("python", "ok" if sys.version_info >= (3, 11) else "wrong", said)
+    text = f"{sys.version.split()[0]} at {sys.executable}"
+    return Check("python", "ok" if sys.version_info >= (3, 11) else "wrong", text)
 
 
 def _crc() -> Check:
@@ -143,13 +143,13 @@ def _gzip() -> Check:
     return Check("gzip", "ok", "zlib of the standard library", f"{pip_install()} 'kctl[fast]': faster gzip")
 
 
-def _extra(name: str, package: str, extra: str, what: str) -> Callable[[], Check]:
+def _extra(name: str, package: str, extra: str, purpose: str) -> Callable[[], Check]:
     def check() -> Check:
-        found = _version(package)
-        if found:
-            return Check(name, "ok", f"{package} {found}")
+        installed = _version(package)
+        if installed:
+            return Check(name, "ok", f"{package} {installed}")
         return Check(
-            name, "missing", f"{package} is not installed", f"{pip_install()} 'kctl[{extra}]' for {what}"
+            name, "missing", f"{package} is not installed", f"{pip_install()} 'kctl[{extra}]' for {purpose}"
         )
 
     return check
@@ -163,12 +163,12 @@ def _java() -> Check:
             "java", "missing", "no java on the PATH", "only Spark needs it: install Java 17 or later"
         )
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=20, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return Check("java", "missing", f"{java}: {error}", "only Spark needs it: install Java 17 or later")
-    number = said.split('"')[1] if said.count('"') >= 2 else ""
+    number = output.split('"')[1] if output.count('"') >= 2 else ""
     major = int(number.split(".")[0]) if number.split(".")[0].isdigit() else 0
     if major < 17:
         return Check(

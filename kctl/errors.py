@@ -124,8 +124,8 @@ ONE_SLASH = re.compile(r"(s3[an]?|gc?s|abfss?|(?:web)?hdfs):/(?!/)", re.IGNORECA
 
 def two_slashes(path: str) -> str:
     """The hint for what looks like the URL of a store and lacks a slash; nothing for any other path."""
-    found = ONE_SLASH.match(path)
-    return f"did you mean {found[1]}://{path[found.end() :]}?" if found else ""
+    match = ONE_SLASH.match(path)
+    return f"did you mean {match[1]}://{path[match.end() :]}?" if match else ""
 
 
 def near_path(path: str) -> str:
@@ -189,5 +189,5 @@ def reason_of(error: BaseException) -> str:
     """The system's words for an error as a clause, `permission denied`; where it has none its own text, without secrets."""
     from formats.secrets import redact_text
 
-    said = getattr(error, "strerror", None)
-    return redact_text(str(said).lower() if said else str(error))
+    text = getattr(error, "strerror", None)
+    return redact_text(str(text).lower() if text else str(error))

@@ -49,7 +49,7 @@ class NotRegular(OSError):
 
 def what_it_is(mode: int) -> str:
     """The kind of a path that is not a regular file."""
-    return next((what for is_kind, what in KINDS if is_kind(mode)), "something else")
+    return next((kind for is_kind, kind in KINDS if is_kind(mode)), "something else")
 
 
 def descriptor_of(path: Path | str, *, follow: bool = False) -> int:
@@ -144,5 +144,5 @@ def _is_zero(file: BufferedReader, start: int, end: int) -> bool:
 
 
 def _too_large(path: Path | str, size: int, limit: int) -> OSError:
-    what = f"holds {size:,} bytes, and such a file has at most {limit:,}"
-    return OSError(errno.EFBIG, what, os.fspath(path))
+    reason = f"holds {size:,} bytes, and such a file has at most {limit:,}"
+    return OSError(errno.EFBIG, reason, os.fspath(path))

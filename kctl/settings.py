@@ -49,39 +49,41 @@ LONGEST_SECRET = 64 << 10  # bytes
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the settings file lies: `KCTL_CONFIG`, else the XDG configuration folder."""
-    if given := environ.get("KCTL_CONFIG"):
-        return Path(given)
+    if path := environ.get("KCTL_CONFIG"):
+        return Path(path)
     return Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kctl" / "config.toml"
 
 
 def read_context(
-    given: Mapping[str, object], *, warn: Callable[[str], None], environ: Mapping[str, str] = os.environ
+    arguments: Mapping[str, object], *, warn: Callable[[str], None], environ: Mapping[str, str] = os.environ
 ) -> Context:
     """The context in force: the one asked for, else the file's default, with what was given on top."""
     path = settings_path(environ)
-    name, values = given.get("context"), {}
+    name, values = arguments.get("context"), {}
     table = _read(path)
     if name is None:
         name = table.get("default_context")
     if name is not None:
         contexts = _contexts(table)
         if name not in contexts:
-            there = f"it has {', '.join(contexts)}" if contexts else f"add [contexts.{name}]"
-            raise KctlError(f"no context {name!r} in {path}", f"{there}; or leave --context out")
+            hint = f"it has {', '.join(contexts)}" if contexts else f"add [contexts.{name}]"
+            raise KctlError(f"no context {name!r} in {path}", f"{hint}; or leave --context out")
         values = dict(contexts[str(name)])
     for key in [key for key in values if key not in KEYS]:
         warn(f"{path}: unknown key {key!r} in context {name!r} is ignored")
         del values[key]
     for key, value in values.items():
-        wanted = kind_of(key)
-        if not isinstance(value, wanted):
+        kind = kind_of(key)
+        if not isinstance(value, kind):
             raise KctlError(
-                f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {wanted.__name__}",
+                f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {kind.__name__}",
                 "correct the file; `kctl doctor` shows which one is read",
             )
     for key in KEYS:
         override = (
-            given.get(key) if given.get(key) is not None else environ.get(f"KCTL_{key.upper()}") or None
+            arguments.get(key)
+            if arguments.get(key) is not None
+            else environ.get(f"KCTL_{key.upper()}") or None
         )
         if override is not None:
             values[key] = str(override).lower() in ("1", "true", "yes") if kind_of(key) is bool else override
@@ -107,15 +109,15 @@ def _printed_by(command: str, key: str) -> str:
     program = ""
     try:
         program, *arguments = shlex.split(command)  # its arguments may be secrets themselves
-        with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE) as asked:
-            clock = Timer(FOR_A_SECRET, asked.kill)
+        with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE) as process:
+            clock = Timer(FOR_A_SECRET, process.kill)
             clock.start()
             try:
-                assert asked.stdout is not None
-                printed = asked.stdout.read(LONGEST_SECRET + 1)
+                assert process.stdout is not None
+                printed = process.stdout.read(LONGEST_SECRET + 1)
                 if len(printed) > LONGEST_SECRET:
-                    asked.kill()
-                status = asked.wait()
+                    process.kill()
+                status = process.wait()
             finally:
                 is_late = not clock.is_alive()
                 clock.cancel()
@@ -156,8 +158,8 @@ def contexts_of(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def _contexts(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    found = table.get("contexts")
-    return {n: c for n, c in found.items() if isinstance(c, dict)} if isinstance(found, dict) else {}
+    contexts = table.get("contexts")
+    return {n: c for n, c in contexts.items() if isinstance(c, dict)} if isinstance(contexts, dict) else {}
 
 
 def _read(path: Path) -> dict[str, object]:

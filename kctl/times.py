@@ -18,13 +18,13 @@ def parse_time(text: str, option: str = "", now: int | None = None) -> int:
     `option` is named in the error; `now` is in milliseconds, the clock's where it is not given. `BadValue` for
     anything else, and for a time that 64 bits do not hold.
     """
-    found = _milliseconds(text.strip(), now) if len(text) <= LONGEST else None
-    if found is None or not -(2**63) <= found < 2**63:
+    milliseconds = _milliseconds(text.strip(), now) if len(text) <= LONGEST else None
+    if milliseconds is None or not -(2**63) <= milliseconds < 2**63:
         raise BadValue(
             f"{option} {text[:LONGEST]!r} is not a time".lstrip(),
             "write 2026-11-21T13:00:00Z, -2h, or milliseconds since the epoch",
         )
-    return found
+    return milliseconds
 
 
 def _milliseconds(text: str, now: int | None) -> int | None:

@@ -1,1 +1,1 @@
-"""Kafka's znodes: paths, content of every version, secrets in it, and what it says in words."""
+"""Kafka's znodes: paths, content of every version, secrets in it, and its content in words."""

@@ -64,7 +64,7 @@ def znode(name: str, path: str, written_by: str, since: str) -> Callable[[Words]
 
 
 def kind_of_znode(path: str) -> tuple[ZnodeKind, dict[str, str]] | None:
-    """The kind of a path below the chroot, and the names in the path; None for a folder or a stranger."""
+    """The kind of a path below the chroot, and the names in the path; None for a folder or an unknown path."""
     for kind in KINDS:
         if match := kind.pattern.fullmatch(path):
             return kind, match.groupdict()
@@ -372,9 +372,9 @@ def ids(values: Iterable[int]) -> str:
     return ",".join(map(str, values)) or "no broker"
 
 
-def more(count: int, what: str) -> list[str]:
+def more(count: int, noun: str) -> list[str]:
     """A line for what is not shown."""
-    return [f"... and {count - SHOWN:,} {what} more"] if count > SHOWN else []
+    return [f"... and {count - SHOWN:,} {noun} more"] if count > SHOWN else []
 
 
 def unknown(other: Object) -> list[str]:

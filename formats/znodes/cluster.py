@@ -1,4 +1,4 @@
-"""The znodes that say what a cluster is: brokers, controller, topics, partition states. Every version of each.
+"""The znodes of a cluster's state: brokers, controller, topics, partition states. Every version of each.
 
 Each value keeps the keys it does not know in `other`; `edit_topic` changes a topic's JSON and leaves every
 other key as it is, because a lost `topic_id` or `adding_replicas` is found only at the next failover.
@@ -39,12 +39,12 @@ LEADER_DURING_DELETE = -2
 
 
 def others(values: Object, *known: str) -> Object:
-    """The keys that this version of kctl does not know."""
+    """The keys among `values` that are not `known`."""
     return {key: value for key, value in values.items() if key not in known}
 
 
 class EndPoint(NamedTuple):
-    """Where a broker listens, as in `PLAINTEXT://host:9092`."""
+    """A listener of a broker, as in `PLAINTEXT://host:9092`."""
 
     listener: str
     host: str
@@ -67,7 +67,7 @@ class BrokerZnode(Struct, frozen=True, kw_only=True):
 
 
 def parse_broker(data: bytes | None) -> BrokerZnode:
-    """A broker's registration. Raises FormatError where Kafka could not read it."""
+    """A broker's registration. Raises FormatError if Kafka could not read it."""
     values = parse_object(data)
     version = integer(values, "version", 1)
     if version < 1:
@@ -76,7 +76,9 @@ def parse_broker(data: bytes | None) -> BrokerZnode:
     listed = values.get("endpoints")
     if version >= 2 and not isinstance(listed, list):
         raise FormatError("no list of endpoints; version 2 and later must have one", 0)
-    endpoints = tuple(_endpoint(one, protocols) for one in listed) if isinstance(listed, list) else ()
+    endpoints = (
+        tuple(_endpoint(endpoint, protocols) for endpoint in listed) if isinstance(listed, list) else ()
+    )
     known = "version host port jmx_port timestamp endpoints rack listener_security_protocol_map features"
     return BrokerZnode(
         version=version,
@@ -92,15 +94,15 @@ def parse_broker(data: bytes | None) -> BrokerZnode:
 
 
 def _endpoint(value: Json, protocols: Mapping[str, str]) -> EndPoint:
-    found = ENDPOINT.match(value) if isinstance(value, str) else None
-    if found is None:
+    match = ENDPOINT.match(value) if isinstance(value, str) else None
+    if match is None:
         raise FormatError(f"endpoint {value!r} is not LISTENER://HOST:PORT", 0)
-    listener = found[1]
-    return EndPoint(listener, found[2], int(found[3]), protocols.get(listener, listener))
+    listener = match[1]
+    return EndPoint(listener, match[2], int(match[3]), protocols.get(listener, listener))
 
 
 class ControllerZnode(Struct, frozen=True, kw_only=True):
-    """`/controller`. `kraft_controller_epoch` is there from version 2 on, -1 where no quorum has claimed it."""
+    """`/controller`. `kraft_controller_epoch` exists from version 2 on, -1 if no quorum has claimed the cluster."""
 
     version: int
     broker_id: int
@@ -110,7 +112,7 @@ class ControllerZnode(Struct, frozen=True, kw_only=True):
 
 
 def parse_controller(data: bytes | None) -> ControllerZnode:
-    """The controller; 0.8.0 wrote a bare number, which is taken too."""
+    """The controller; 0.8.0 wrote a bare number, which is accepted too."""
     value = parse_value(data)
     if isinstance(value, int) and not isinstance(value, bool):
         return ControllerZnode(version=0, broker_id=value)
@@ -146,7 +148,7 @@ class TopicZnode(Struct, frozen=True, kw_only=True):
 
 
 def parse_topic(data: bytes | None) -> TopicZnode:
-    """A topic's replicas. Raises FormatError where a controller could not read it."""
+    """A topic's replicas. Raises FormatError if a controller could not read it."""
     values = parse_object(data)
     topic_id = optional_text(values, "topic_id")
     if topic_id is not None and not TOPIC_ID.match(topic_id):
@@ -163,13 +165,13 @@ def parse_topic(data: bytes | None) -> TopicZnode:
 
 
 def _by_partition(values: Object, key: str) -> dict[int, Replicas]:
-    found: dict[int, Replicas] = {}
+    replicas_by_partition: dict[int, Replicas] = {}
     for name, replicas in mapping(values, key, required=False).items():
-        # What int() takes is wider than what Kafka does: no blanks, no underscores, no other digits.
+        # int() accepts more than Kafka: no blanks, no underscores, no other digits.
         if not re.fullmatch(r"-?[0-9]{1,10}", name):
             raise FormatError(f"{key} has the partition {name!r}, which is not a number", 0)
-        found[int(name)] = integer_list(replicas, f"{key}.{name}")
-    return found
+        replicas_by_partition[int(name)] = integer_list(replicas, f"{key}.{name}")
+    return replicas_by_partition
 
 
 def format_topic(topic: TopicZnode) -> bytes:
@@ -208,7 +210,7 @@ class PartitionStateZnode(NamedTuple):
 
 
 def parse_partition_state(data: bytes | None) -> PartitionStateZnode:
-    """Leader and ISR. Raises FormatError where a controller could not read it."""
+    """Leader and ISR. Raises FormatError if a controller could not read it."""
     values = parse_object(data)
     return PartitionStateZnode(
         integer(values, "leader"),
@@ -221,7 +223,7 @@ def parse_partition_state(data: bytes | None) -> PartitionStateZnode:
 
 
 class ConfigZnode(Struct, frozen=True, kw_only=True):
-    """`/config/TYPE/NAME`: what was set, values as text."""
+    """`/config/TYPE/NAME`: the values set, as text."""
 
     config: dict[str, str]
     version: int = 1
@@ -244,7 +246,7 @@ def format_config(config: Mapping[str, str], other: Mapping[str, Json] | None = 
 
 
 class ProducerIdBlock(NamedTuple):
-    """`/latest_producer_id_block`: the ids given out last, both included; a KRaft controller writes broker -1."""
+    """`/latest_producer_id_block`: the last block of ids, both ends included; a KRaft controller writes broker -1."""
 
     broker_id: int
     block_start: int
@@ -253,12 +255,12 @@ class ProducerIdBlock(NamedTuple):
 
     @property
     def next_producer_id(self) -> int:
-        """The first id that is free: a KRaft controller writes the block that it gives out next."""
+        """The first free id: a KRaft controller writes the block that it will assign next."""
         return self.block_start if self.broker_id == -1 else self.block_end + 1
 
 
 def parse_producer_id_block(data: bytes | None) -> ProducerIdBlock:
-    """The producer ids that were given out last."""
+    """The last block of producer ids."""
     values = parse_object(data)
     integer(values, "version", 1)
     return ProducerIdBlock(
@@ -270,7 +272,7 @@ def parse_producer_id_block(data: bytes | None) -> ProducerIdBlock:
 
 
 class MigrationZnode(NamedTuple):
-    """`/migration`: how far a KRaft controller has copied the cluster; all -1 before it has begun."""
+    """`/migration`: the progress of a KRaft controller in copying the cluster; all -1 before it has begun."""
 
     kraft_controller_id: int
     kraft_controller_epoch: int

@@ -1,4 +1,4 @@
-"""Old consumers, who registered themselves in ZooKeeper. Source: kafka/utils/ZkUtils.scala @ 0.8.2.1"""
+"""Old consumers, which registered themselves in ZooKeeper. Source: kafka/utils/ZkUtils.scala @ 0.8.2.1"""
 
 from formats.values import Struct
 from formats.znodes.json_text import integer, long_text, mapping, optional_text, parse_object

@@ -1,7 +1,7 @@
-"""JSON as znodes hold it, read as strictly as Kafka's own decoders do.
+"""JSON in znodes, parsed as strictly as by Kafka's own decoders.
 
 Kafka ignores what follows the first JSON value, ignores keys it does not know, and refuses numbers that are
-written as text: so do these. Nothing here keeps or loses keys; the values in `formats.znodes.cluster` do.
+written as text; so does this module. Unknown keys are kept by the values in `formats.znodes.cluster`.
 
 Source: core/src/main/scala/kafka/utils/Json.scala, kafka/utils/json/DecodeJson.scala @ 2.8.2
 """
@@ -64,7 +64,7 @@ def integer(values: Mapping[str, Json], key: str, default: int | None = None) ->
 
 
 def long_text(values: Mapping[str, Json], key: str, default: int | None = None) -> int | None:
-    """A number that Kafka writes as text, such as a timestamp; a plain number is taken too."""
+    """A number that Kafka writes as text, such as a timestamp; a plain number is accepted too."""
     value = values.get(key)
     if value is None:
         return default
@@ -77,7 +77,7 @@ def long_text(values: Mapping[str, Json], key: str, default: int | None = None) 
 
 
 def required_long(values: Mapping[str, Json], key: str) -> int:
-    """As `long_text`, and raises FormatError where the key is absent."""
+    """As `long_text`, and raises FormatError if the key is absent."""
     value = long_text(values, key)
     if value is None:
         raise FormatError(f"no key {key!r} (a number written as text)", 0)
@@ -93,7 +93,7 @@ def text(values: Mapping[str, Json], key: str) -> str:
 
 
 def optional_text(values: Mapping[str, Json], key: str) -> str | None:
-    """A string, or None where it is absent or null."""
+    """A string, or None if it is absent or null."""
     return None if values.get(key) is None else text(values, key)
 
 
@@ -103,8 +103,8 @@ def integers(values: Mapping[str, Json], key: str) -> tuple[int, ...]:
 
 
 def integer_list(value: Json, key: str, is_there: bool = True) -> tuple[int, ...]:
-    """A list of integers; `key` says where it stands."""
-    if not isinstance(value, list) or any(type(one) is not int for one in value):
+    """A list of integers; `key` is named in errors."""
+    if not isinstance(value, list) or any(type(item) is not int for item in value):
         raise _wrong(key, "a list of integers", value, is_there)
     return tuple(value)  # type: ignore[arg-type]  # all int, as just checked
 
@@ -112,13 +112,13 @@ def integer_list(value: Json, key: str, is_there: bool = True) -> tuple[int, ...
 def objects(values: Mapping[str, Json], key: str) -> list[Object]:
     """A list of objects."""
     value = values.get(key)
-    if not isinstance(value, list) or any(not isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or any(not isinstance(item, dict) for item in value):
         raise _wrong(key, "a list of objects", value, key in values)
     return value  # type: ignore[return-value]  # all dict, as just checked
 
 
 def mapping(values: Mapping[str, Json], key: str, *, required: bool = True) -> Object:
-    """An object; empty where it is absent and not required."""
+    """An object; empty if it is absent and not required."""
     value = values.get(key)
     if value is None and not required:
         return {}
@@ -128,18 +128,18 @@ def mapping(values: Mapping[str, Json], key: str, *, required: bool = True) -> O
 
 
 def texts(values: Mapping[str, Json], key: str) -> dict[str, str]:
-    """An object whose values are all strings; empty where it is absent."""
-    found: dict[str, str] = {}
+    """An object whose values are all strings; empty if it is absent."""
+    strings: dict[str, str] = {}
     for name, value in mapping(values, key, required=False).items():
         if not isinstance(value, str):
             raise _wrong(f"{key}.{name}", "text", value, True)
-        found[name] = value
-    return found
+        strings[name] = value
+    return strings
 
 
-def _wrong(key: str, wanted: str, value: Json, is_there: bool) -> FormatError:
+def _wrong(key: str, expected: str, value: Json, is_there: bool) -> FormatError:
     if not is_there:
-        return FormatError(f"no key {key!r} ({wanted})", 0)
-    # The value may be a password: only numbers and the like are quoted.
+        return FormatError(f"no key {key!r} ({expected})", 0)
+    # The value may be a password: only numbers, booleans and null are quoted.
     shown = json.dumps(value) if value is None or isinstance(value, (bool, int, float)) else kind_of(value)
-    return FormatError(f"{key} is {shown}, not {wanted}", 0)
+    return FormatError(f"{key} is {shown}, not {expected}", 0)

@@ -1,7 +1,7 @@
-"""The znodes that ask for something: reassignment, preferred election, configuration changes, notifications.
+"""The znodes of requests: reassignment, preferred election, configuration changes, notifications.
 
 `/admin/reassign_partitions` may hold only `topic`, `partition` and `replicas`: from 2.0 on one key more, and
-the controller ignores the whole of it and leaves it there for ever.
+the controller ignores the request and leaves it for ever.
 
 Source: core/src/main/scala/kafka/zk/ZkData.scala @ 2.8.2 (`ReassignPartitionsZNode`,
 `PreferredReplicaElectionZNode`, `ConfigEntityChangeNotificationZNode`); kafka/admin/AdminUtils.scala
@@ -29,25 +29,25 @@ class Requested(NamedTuple):
 
 
 class RequestZnode(Struct, frozen=True, kw_only=True):
-    """A reassignment or an election. `unknown_keys`: what the strict reader of 2.0 and later chokes on."""
+    """A reassignment or an election. `unknown_keys`: keys that the strict reader of 2.0 and later rejects."""
 
     partitions: tuple[Requested, ...]
     unknown_keys: tuple[str, ...] = ()
 
 
 def parse_reassignment(data: bytes | None) -> RequestZnode:
-    """`/admin/reassign_partitions`. Raises FormatError where no controller could read it."""
+    """`/admin/reassign_partitions`. Raises FormatError if no controller could read it."""
     values = parse_object(data)
     rows = objects(values, "partitions")
-    found = tuple(
+    partitions = tuple(
         Requested(text(row, "topic"), integer(row, "partition"), integers(row, "replicas")) for row in rows
     )
     unknown = set(values) - STRICT_KEYS[0] | {key for row in rows for key in row} - STRICT_KEYS[1]
-    return RequestZnode(partitions=found, unknown_keys=tuple(sorted(unknown)))
+    return RequestZnode(partitions=partitions, unknown_keys=tuple(sorted(unknown)))
 
 
 def format_reassignment(partitions: Iterable[Requested]) -> bytes:
-    """The JSON that every controller reads: nothing in it but topic, partition and replicas."""
+    """The JSON that every controller reads: only topic, partition and replicas."""
     rows: list[Json] = [
         {"topic": partition.topic, "partition": partition.partition, "replicas": list(partition.replicas)}
         for partition in partitions
@@ -59,8 +59,8 @@ def parse_election(data: bytes | None) -> RequestZnode:
     """`/admin/preferred_replica_election`."""
     values = parse_object(data)
     rows = objects(values, "partitions")
-    found = tuple(Requested(text(row, "topic"), integer(row, "partition")) for row in rows)
-    return RequestZnode(partitions=found)
+    partitions = tuple(Requested(text(row, "topic"), integer(row, "partition")) for row in rows)
+    return RequestZnode(partitions=partitions)
 
 
 def format_election(partitions: Iterable[Requested]) -> bytes:
@@ -88,7 +88,7 @@ class ConfigChange(NamedTuple):
 
 
 def parse_config_change(data: bytes | None) -> ConfigChange:
-    """A child of `/config/changes`, in whichever of the three forms."""
+    """A child of `/config/changes`, in any of the three forms."""
     value = parse_value(data)
     if isinstance(value, str):
         return ConfigChange(0, f"topics/{value}")
@@ -102,5 +102,5 @@ def parse_config_change(data: bytes | None) -> ConfigChange:
 
 
 def duplicates(partitions: Iterable[Requested]) -> Iterator[Requested]:
-    """Entries with a broker twice, which a controller moves but never takes off the list."""
+    """Entries with a broker twice, which a controller moves but never removes from the request."""
     return (partition for partition in partitions if len(set(partition.replicas)) < len(partition.replicas))

@@ -1,4 +1,4 @@
-"""Access control, delegation tokens and SCRAM credentials as znodes hold them.
+"""Access control, delegation tokens and SCRAM credentials in znodes.
 
 Source: core/src/main/scala/kafka/security/authorizer/AclEntry.scala, core/src/main/scala/kafka/zk/ZkData.scala @ 3.9.0-rc3;
 core/src/main/scala/kafka/server/DelegationTokenManagerZk.scala @ 3.9.0-rc3;
@@ -18,7 +18,7 @@ SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class AclRule(NamedTuple):
-    """Who may do what, or may not, from where, as the znode spells it: `DescribeConfigs`, `Allow`."""
+    """A rule: who may (or may not) do what, from where, as spelled in the znode: `DescribeConfigs`, `Allow`."""
 
     principal: str
     host: str
@@ -27,7 +27,7 @@ class AclRule(NamedTuple):
 
 
 def protocol_name(name: str) -> str:
-    """`DescribeConfigs` as Kafka's protocol has it: `DESCRIBE_CONFIGS`."""
+    """`DescribeConfigs` in Kafka's protocol: `DESCRIBE_CONFIGS`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
 
@@ -53,18 +53,18 @@ class DelegationTokenZnode(NamedTuple):
 
 
 def parse_delegation_token(data: bytes | None) -> DelegationTokenZnode:
-    """A delegation token; names of principals are percent-encoded there."""
+    """A delegation token; names of principals are percent-encoded."""
     values = parse_object(data)
     integer(values, "version", 1)
     text(values, "tokenId")
     renewers = values.get("renewers") or []
-    if not isinstance(renewers, list) or any(not isinstance(one, str) for one in renewers):
+    if not isinstance(renewers, list) or any(not isinstance(renewer, str) for renewer in renewers):
         raise FormatError("renewers is not a list of texts", 0)
     owner = text(values, "owner")
     return DelegationTokenZnode(
         unquote(owner),
-        unquote(optional_text(values, "tokenRequester") or owner),  # version 3 has it
-        tuple(unquote(str(one)) for one in renewers),
+        unquote(optional_text(values, "tokenRequester") or owner),  # from version 3
+        tuple(unquote(str(renewer)) for renewer in renewers),
         required_long(values, "issueTimestamp"),
         required_long(values, "maxTimestamp"),
         required_long(values, "expiryTimestamp"),
@@ -72,7 +72,7 @@ def parse_delegation_token(data: bytes | None) -> DelegationTokenZnode:
 
 
 class ScramCredential(NamedTuple):
-    """What a broker keeps of a password."""
+    """A broker's record of a password."""
 
     salt: bytes
     stored_key: bytes
@@ -81,11 +81,11 @@ class ScramCredential(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells it from others and gives nothing away."""
+        """A digest that distinguishes credentials without revealing them."""
         from hashlib import sha256
 
-        told = b",".join(map(base64.b64encode, self[:3])) + b",%d" % self.iterations
-        return f"sha256 {sha256(told).hexdigest()}"
+        content = b",".join(map(base64.b64encode, self[:3])) + b",%d" % self.iterations
+        return f"sha256 {sha256(content).hexdigest()}"
 
 
 def parse_scram(value: str) -> ScramCredential:

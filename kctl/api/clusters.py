@@ -168,8 +168,8 @@ def connect(
 
     if unknown := sorted(settings.keys() - KEYS.keys()):
         raise BadValue(f"no setting {unknown[0]}", f"the settings are {', '.join(sorted(KEYS))}")
-    given = {**settings, "bootstrap_server": bootstrap_server, "zookeeper": zookeeper, "context": context}
-    chosen = read_context({k: v for k, v in given.items() if v is not None}, warn=lambda text: None)
+    values = {**settings, "bootstrap_server": bootstrap_server, "zookeeper": zookeeper, "context": context}
+    chosen = read_context({k: v for k, v in values.items() if v is not None}, warn=lambda text: None)
     if chosen.zookeeper and not bootstrap_server:
         from kctl.zookeeper.cluster import ZookeeperCluster
         from kctl.zookeeper.connection import Ensemble

@@ -42,13 +42,13 @@ class Evidence:
         from kctl.stores.mirror import local_path
 
         self.paths: tuple[str, ...] = tuple(os.fspath(path) for path in paths)
-        found = discover(tuple(map(local_path, self.paths)), brokers=brokers, moments=moments)
-        self.failures: list[Exception] = list(found.failures)
+        discovered = discover(tuple(map(local_path, self.paths)), brokers=brokers, moments=moments)
+        self.failures: list[Exception] = list(discovered.failures)
         """What was named and cannot be opened, or could not be read while a question was worked out."""
-        if found.failures and len(found.failures) >= len(paths):
-            raise found.failures[0]
+        if discovered.failures and len(discovered.failures) >= len(paths):
+            raise discovered.failures[0]
         self._audit = Audit(
-            found, tuple(map(local_path, self.paths)), self.failures.append, CheckOptions(compacted=frozenset(compacted)), jobs,
+            discovered, tuple(map(local_path, self.paths)), self.failures.append, CheckOptions(compacted=frozenset(compacted)), jobs,
         )  # fmt: skip
         self._known: dict[str, Values] = {}
 
@@ -80,11 +80,11 @@ class Evidence:
         """Rows `judgement`: one of five verdicts for each question and subject, with what is missing to judge it."""
         from kctl.audit.parts import PARTS
 
-        asked = {part.name for part in PARTS if part.question}
+        judging = {part.name for part in PARTS if part.question}
         return Values(
             row
             for part in self._parts()
-            if part in asked
+            if part in judging
             for row in self._rows(part)
             if row.kind == "judgement"
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Columns:
     """Rows of a log in columns, read when they are asked for: iterate over Arrow record batches, or take them whole."""
 
-    def __init__(self, log: Segment, table: str, columns: Sequence[str] | None, wanted: Filters) -> None:
+    def __init__(self, log: Segment, table: str, columns: Sequence[str] | None, filters: Filters) -> None:
         from kctl.scan.tables import schema_of
 
         try:
@@ -36,7 +36,7 @@ class Columns:
             raise KctlError(
                 f"{table} have no column {unknown}", f"the columns are {', '.join(names)}"
             ) from None
-        self._log, self._table, self._wanted = log, table, wanted
+        self._log, self._table, self._filters = log, table, filters
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         from kctl.spark.planning import plan
@@ -48,8 +48,8 @@ class Columns:
                 open_file(Path(segment.store, segment.key)).close()
             except OSError as error:
                 raise UnreadableFile(f"{segment.key}: {reason_of(error)}", "`verify` says more") from error
-        for of_job in plan(segments, self._table, self._wanted):
-            yield from read_pieces(of_job, self._table, self.schema.names, self._wanted)
+        for of_job in plan(segments, self._table, self._filters):
+            yield from read_pieces(of_job, self._table, self.schema.names, self._filters)
 
     def to_arrow(self) -> pyarrow.Table:
         """All of it as a table; takes the memory that its rows take."""
@@ -65,9 +65,9 @@ class Columns:
         """All of it as a data frame; needs Polars."""
         import polars
 
-        found = polars.from_arrow(self.to_arrow())
-        assert isinstance(found, polars.DataFrame)
-        return found
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
     def __repr__(self) -> str:
         return f"<{self._table} of {self._log.path}: {', '.join(self.schema.names)}>"

@@ -42,8 +42,8 @@ class Value:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{key}={value!r}" for key, value in self._row.items() if key != "kind")
-        return f"{self._row.get('kind', 'value')}({told})"
+        fields = ", ".join(f"{key}={value!r}" for key, value in self._row.items() if key != "kind")
+        return f"{self._row.get('kind', 'value')}({fields})"
 
     def as_dict(self) -> dict[str, object]:
         """The row as the command line prints it with `--output jsonl`."""
@@ -97,9 +97,7 @@ class Values(tuple[Value, ...]):
         from kctl.report.timeline import leaders_section
 
         rows: list[dict[str, Any]] = [row.as_dict() for row in self]
-        of_kind = {
-            str(row["kind"]): [other for other in rows if other["kind"] == row["kind"]] for row in rows
-        }
+        of_kind = {str(row["kind"]): [same for same in rows if same["kind"] == row["kind"]] for row in rows}
         pictures: list[object] = []
         if "leader" in of_kind:
             pictures.append(leaders_section(of_kind["leader"], of_kind.get("broker_state", ())))

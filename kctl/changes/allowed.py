@@ -1,4 +1,4 @@
-"""Whether a cluster may be changed by whoever asks: what its context says, and what is known of the cluster."""
+"""Whether a cluster may be changed: by its context, and by its state."""
 
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
@@ -6,7 +6,7 @@ from kctl.settings import Context
 
 
 def refuse_read_only(context: Context) -> None:
-    """Raise Refused where the context says that nothing is to be changed."""
+    """Raise Refused if the context is read-only."""
     if context.read_only:
         name = f"context {context.name!r}" if context.name else "it"
         raise Refused(
@@ -16,7 +16,7 @@ def refuse_read_only(context: Context) -> None:
 
 
 def refuse_other_cluster(context: Context, state: ClusterState) -> None:
-    """Raise Refused where the cluster has another id than the context expects, or is migrating to KRaft."""
+    """Raise Refused if the cluster has another id than the context expects, or is migrating to KRaft."""
     if context.cluster_id and state.cluster_id != context.cluster_id:
         setting = f"context `{context.name}`" if context.name else "KCTL_CLUSTER_ID"
         actual = state.cluster_id or "not known"

@@ -1,7 +1,7 @@
-"""A plan carried out: the journal first, then each stage's transaction, then the wait for what it asked for.
+"""Carry out a plan: write the journal, then for each stage send its writes and wait for the effect.
 
-Killed at any point, the entry says which stage was on its way; `resume` goes on from there. The first stage
-is written as it was shown; a later one is worked out from what the cluster says by then.
+After a kill at any point, the entry has the stage under way; `resume` continues from there. The first stage
+is written as it was shown; later ones are computed from the cluster's state at that time.
 """
 
 import contextlib
@@ -21,13 +21,13 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import SILENT, Progress, TopicPartition
 
-ADMIN = "admin"  # the backend that compares nothing by itself
+ADMIN = "admin"  # the backend without compare-and-set
 LATE = 5.0  # seconds
 BROKER_ID_NOT_REGISTERED = 102  # an error of the controller
 
 
 class ChangeRun(Struct, frozen=True, kw_only=True):
-    """What carrying out needs besides the plan. `until` is of `time.monotonic`."""
+    """The context of carrying out a plan. `until` is of `time.monotonic`."""
 
     cluster: Cluster
     journal: Journal
@@ -40,9 +40,9 @@ class ChangeRun(Struct, frozen=True, kw_only=True):
 
 
 def apply(entry: Entry, run: ChangeRun) -> None:
-    """Carry out what is left of an entry.
+    """Carry out the remaining stages of an entry.
 
-    Raises Refused where nothing (more) could be written, NotFinished where it is written and not done in time.
+    Raises Refused if nothing (more) could be written, NotFinished if it is written and not done in time.
     """
     reach("planned")
     run.journal.write(entry)
@@ -61,7 +61,7 @@ def apply(entry: Entry, run: ChangeRun) -> None:
 
 
 def _time_to_come(entry: Entry) -> float:
-    """Seconds for which the change itself asks to wait."""
+    """The seconds that the change itself waits."""
     times = [stage.intent.time for stage in entry.stages if isinstance(stage.intent, intents.WaitUntil)]
     return max(0.0, max(times, default=0) / 1000 - time.time())
 
@@ -80,7 +80,7 @@ def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
             run.cluster,
             until=run.until,
             progress=run.progress,
-            what=_what(entry, index),
+            title=_title(entry, index),
             note=run.note,
         )
         if waited.failed:
@@ -108,10 +108,10 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
         run.journal.write(entry)
         raise
     except KctlError as error:
-        if isinstance(error, NotFinished):  # a part of it stands, or nobody knows: `resume` finds out
+        if isinstance(error, NotFinished):  # a part is written, or that is unknown: `resume` finds out
             entry.outcome = str(error)
             run.journal.write(entry)
-        elif error.items:  # brokers answered, and did nothing of it
+        elif error.items:  # brokers refused all of it
             stage.state, entry.outcome = "refused", str(error)
             run.journal.write(entry)
         raise
@@ -127,8 +127,8 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
 def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
     """Write a stage.
 
-    What a change asked for before it was cut off may become visible only while it is resumed: a broker answers a
-    moment later than it says. Then what is left is computed again; where somebody else wrote, that refuses.
+    The writes of an interrupted change may become visible only while it is resumed: brokers reflect them a
+    moment after their acknowledgement. Then the rest is computed again; that refuses if somebody else wrote.
     """
     stage, until = entry.stages[index], time.monotonic() + LATE
     while True:
@@ -159,7 +159,7 @@ def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRu
     from kctl.cluster.reassignment.throttles import not_in_force
 
     missing: list[str] = []
-    with contextlib.suppress(KctlError):  # the wait that follows says so where the cluster does not answer
+    with contextlib.suppress(KctlError):  # the following wait reports a cluster that does not answer
         missing = not_in_force(intent.config_changes, read_for(entry.stages[index].intent, run))
     if missing:
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
@@ -171,7 +171,7 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
     intent = entry.stages[index].intent
     if not isinstance(intent, intents.CreateTopic) or entry.details.get("topic_id"):
         return
-    with contextlib.suppress(KctlError):  # it is written, whatever can be read now
+    with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
         topic = read_for(intent, run, recent=True).topics.get(intent.topic)
         if topic is not None and dict(topic.partitions) == dict(intent.replicas):
             entry.details["created_at"] = topic.created_at
@@ -186,7 +186,7 @@ def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[No
 
 
 def read_for(intent: intents.Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
-    """What of the cluster an intent depends on, as it is now."""
+    """The present state of what an intent depends on."""
     return run.cluster.read_state(
         topics_of(intent),
         configs=config_types_of(intent),
@@ -212,7 +212,7 @@ def _missing(waited: Waited) -> str:
     return f"{waited.finished} of {waited.total} done in time{': ' if shown else ''}{shown}{more}"
 
 
-def _what(entry: Entry, index: int) -> str:
+def _title(entry: Entry, index: int) -> str:
     number = f" ({index + 1} of {len(entry.stages)})" if len(entry.stages) > 1 else ""
     return f"{entry.stages[index].intent}{number}"
 
@@ -242,8 +242,8 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         elif stage.state == "planned":
             stage.writes = ()  # what was read then may have changed since; the intent says what must not have
     if not accepted:
-        left = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
-        refuse_unaccepted(run.cluster, left, entry.details, run.kafka_version)
+        unfinished = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
+        refuse_unaccepted(run.cluster, unfinished, entry.details, run.kafka_version)
     apply(entry, replace(run, is_resumed=True))
 
 

@@ -183,7 +183,7 @@ def _stage_from_json(values: Mapping[str, Json]) -> RecordedStage:
         intent=intent_from_json(cast(dict[str, Json], values["intent"])),
         writes=tuple(write for write in writes if write is not None),
         state=state,
-        undo=tuple(intent_from_json(one) for one in cast(list[dict[str, Json]], values["undo"])),
+        undo=tuple(intent_from_json(intent) for intent in cast(list[dict[str, Json]], values["undo"])),
         undo_refused=str(values.get("undo_refused") or ""),
     )
 

@@ -15,8 +15,8 @@ def reach(point: str) -> None:
     if trace := os.environ.get("KCTL_FAULT_TRACE"):
         with Path(trace).open("a", encoding="utf-8") as file:
             file.write(point + "\n")
-    wanted = os.environ.get("KCTL_FAULT", "").split(",")
-    if point in wanted:
+    points = os.environ.get("KCTL_FAULT", "").split(",")
+    if point in points:
         os.kill(os.getpid(), signal.SIGKILL)
-    elif f"stop@{point}" in wanted:
+    elif f"stop@{point}" in points:
         os.kill(os.getpid(), signal.SIGSTOP)

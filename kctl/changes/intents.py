@@ -31,15 +31,15 @@ def partition_rows(partitions: Mapping[TopicPartition, Replicas]) -> list[Json]:
 def partitions_from(rows: Json) -> dict[TopicPartition, Replicas]:
     """The inverse of `partition_rows`."""
     assert isinstance(rows, list)
-    found = {}
+    replicas_by_partition = {}
     for row in rows:
         assert isinstance(row, dict)
         replicas = row["replicas"]
         assert isinstance(replicas, list)
-        found[TopicPartition(str(row["topic"]), int(str(row["partition"])))] = tuple(
+        replicas_by_partition[TopicPartition(str(row["topic"]), int(str(row["partition"])))] = tuple(
             int(str(b)) for b in replicas
         )
-    return found
+    return replicas_by_partition
 
 
 def counted(number: int, noun: str) -> str:

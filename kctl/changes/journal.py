@@ -49,8 +49,8 @@ class Broken(NamedTuple):
 
 def journal_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the journal is: `KCTL_JOURNAL`, else the XDG state folder."""
-    if given := environ.get("KCTL_JOURNAL"):
-        return Path(given)
+    if folder := environ.get("KCTL_JOURNAL"):
+        return Path(folder)
     return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kctl" / "journal"
 
 
@@ -64,13 +64,13 @@ class Journal:
 
     def entries(self, report: Report) -> Iterator[Entry]:
         """All entries, oldest first; one that cannot be read is reported, and the rest goes on."""
-        found = []
+        entries = []
         for path in self._files():
             try:
-                found.append(self._read(path))
+                entries.append(self._read(path))
             except KctlError as error:
                 report(error)
-        yield from sorted(found, key=lambda entry: entry.time)
+        yield from sorted(entries, key=lambda entry: entry.time)
 
     def find(self, id: str) -> Entry:
         """The entry with this id, or the only one that it is the beginning or the end of."""
@@ -78,12 +78,12 @@ class Journal:
 
     def _path_of(self, id: str) -> Path:
         names = [path.stem for path in self._files()]
-        found = [n for n in names if n == id] or [n for n in names if n.startswith(id) or n.endswith(id)]
-        if not id or not found:
+        matching = [n for n in names if n == id] or [n for n in names if n.startswith(id) or n.endswith(id)]
+        if not id or not matching:
             raise KctlError(f"no change {id!r} in {self.folder}", "see `kctl journal list`")
-        if len(found) > 1:
-            raise KctlError(f"{id!r} matches {len(found)} changes", "give more of its id")
-        return self.folder / f"{found[0]}.json"
+        if len(matching) > 1:
+            raise KctlError(f"{id!r} matches {len(matching)} changes", "give more of its id")
+        return self.folder / f"{matching[0]}.json"
 
     def find_sealed(self, id: str) -> Entry:
         """The entry as `find` gives it, for a command that writes what it says.
@@ -91,10 +91,10 @@ class Journal:
         Raises Refused where the chain does not hold, or the entry is not what was sealed under its id.
         """
         path = self._path_of(id)
-        for what in self.verify():
-            if what.id == path.stem or what.is_chain:
+        for problem in self.verify():
+            if problem.id == path.stem or problem.is_chain:
                 raise Refused(
-                    f"the journal {self.folder} was changed by something other than kctl: {what.id}: {what.reason}",
+                    f"the journal {self.folder} was changed by something other than kctl: {problem.id}: {problem.reason}",
                     "nothing was written; `kctl journal verify` lists what was changed, `kctl journal show` the entry",
                 )
         return self._read(path)

@@ -94,8 +94,8 @@ def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
             f"topic {made.topic} has been changed since: its partitions are not those that were created",
             f"delete it yourself with `kctl topic delete {made.topic}` if it is not needed",
         )
-    left = entry.details
-    known = (left.get("created_at"), topic.created_at), (left.get("topic_id"), topic.topic_id)
+    details = entry.details
+    known = (details.get("created_at"), topic.created_at), (details.get("topic_id"), topic.topic_id)
     if any(then is not None and then != now for then, now in known):
         raise Refused(
             f"topic {made.topic} was deleted and created again by someone else",

@@ -109,7 +109,7 @@ def wait_for(
     *,
     until: float,
     progress: Progress = SILENT,
-    what: str = "",
+    title: str = "",
     note: Callable[[str], None] = lambda text: None,
 ) -> Waited:
     """Look until the intent is done, cannot be done any more, or `until` (of `time.monotonic`) has come.
@@ -118,7 +118,7 @@ def wait_for(
     when nothing has moved on for a minute, and again after twice as long.
     """
     stall = _Stall(intent, cluster, note)
-    watched, pause = _Watched(intent, cluster, progress, what or str(intent)), PAUSE
+    watched, pause = _Watched(intent, cluster, progress, title or str(intent)), PAUSE
     while True:
         waited, state = _look(intent, cluster)
         if waited is not None and state is not None:
@@ -148,7 +148,7 @@ class _Stall:
     def __init__(self, intent: Intent, cluster: Cluster, note: Callable[[str], None]) -> None:
         self._intent, self._cluster, self._note = intent, cluster, note
         self._finished = -1
-        self._left: int | None = None
+        self._missing: int | None = None
         self._since = self._next = 0.0
 
     def look(self, waited: Waited, state: ClusterState) -> None:
@@ -158,18 +158,18 @@ class _Stall:
             self._finished = waited.finished
             self._start(now, None)
         elif now >= self._next:
-            left, before = _missing_bytes(self._intent, self._cluster, state), self._left
-            if left is not None and before is None:  # the next look tells
-                self._left, self._next = left, now + BETWEEN
-            elif left is not None and before is not None and left < before:
-                self._start(now, left)
+            missing, before = _missing_bytes(self._intent, self._cluster, state), self._missing
+            if missing is not None and before is None:  # the next look tells
+                self._missing, self._next = missing, now + BETWEEN
+            elif missing is not None and before is not None and missing < before:
+                self._start(now, missing)
             else:
                 seconds = now - self._since
                 self._note(f"nothing has moved on for {seconds:.0f} s: {'; '.join(waited.missing[:3])}")
                 self._next = now + seconds
 
-    def _start(self, now: float, left: int | None) -> None:
-        self._since, self._next, self._left = now, now + STALLED, left
+    def _start(self, now: float, missing: int | None) -> None:
+        self._since, self._next, self._missing = now, now + STALLED, missing
 
 
 def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int | None:
@@ -192,29 +192,29 @@ def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int
 class _Watched:
     """Progress of what is waited for: in bytes where replicas are copied and brokers tell how large they are."""
 
-    def __init__(self, intent: Intent, cluster: Cluster, progress: Progress, what: str) -> None:
-        self._intent, self._cluster, self._progress, self._what = intent, cluster, progress, what
+    def __init__(self, intent: Intent, cluster: Cluster, progress: Progress, title: str) -> None:
+        self._intent, self._cluster, self._progress, self._title = intent, cluster, progress, title
         self._total: int | None = None  # bytes that were missing at first, 0 where partitions are counted
         self._shown = 0
 
     def show(self, waited: Waited, state: ClusterState) -> None:
         """Say how far it is. Bytes are not all there before everything is done."""
-        left = self._left(state)
+        missing_bytes = self._missing_bytes(state)
         is_first = self._total is None
         if self._total is None:
-            self._total = left or 0
+            self._total = missing_bytes or 0
             amount = (self._total, "bytes") if self._total else (waited.total, "partitions")
-            self._progress.start(self._what, *amount)
+            self._progress.start(self._title, *amount)
         done = waited.finished
         if self._total:
-            missing = self._total - self._shown if left is None else left
+            missing = self._total - self._shown if missing_bytes is None else missing_bytes
             done = self._total if waited.is_done else min(self._total - missing, self._total - 1)
             self._progress.note(f"{waited.finished:,} of {waited.total:,} partitions")
         if done > self._shown or is_first:
             self._progress.advance(max(done - self._shown, 0))
             self._shown = max(done, self._shown)
 
-    def _left(self, state: ClusterState) -> int | None:
+    def _missing_bytes(self, state: ClusterState) -> int | None:
         if self._progress is SILENT or self._total == 0:
             return None
         return _missing_bytes(self._intent, self._cluster, state)

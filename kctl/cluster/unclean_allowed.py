@@ -39,44 +39,48 @@ class Allowed(NamedTuple):
 def newly_allowed(
     cluster: Cluster, intents: Sequence[Intent], kafka_version: KafkaVersion | None = None
 ) -> Allowed:
-    """What one intent after the other allows that is not allowed now."""
+    """What the intents in sequence allow that is not allowed now."""
     changes = [
-        one
-        for one in intents
-        if isinstance(one, AlterConfig) and one.entity_type in ("topics", "brokers") and UNCLEAN in one.after
+        change
+        for change in intents
+        if isinstance(change, AlterConfig)
+        and change.entity_type in ("topics", "brokers")
+        and UNCLEAN in change.after
     ]
     if not changes:
         return Allowed()
-    everywhere = any(one.entity_type == "brokers" for one in changes)
-    names = None if everywhere else {one.entity_name for one in changes}
+    everywhere = any(change.entity_type == "brokers" for change in changes)
+    names = None if everywhere else {change.entity_name for change in changes}
     state = cluster.read_state(names, kafka_version=kafka_version)
-    leaderless = [tp for tp, one in state.partition_states.items() if not state.is_alive(one.leader)]
+    leaderless = [
+        tp for tp, partition in state.partition_states.items() if not state.is_alive(partition.leader)
+    ]
     named = {tp.topic for tp in leaderless} | {
-        one.entity_name for one in changes if one.entity_type == "topics"
+        change.entity_name for change in changes if change.entity_type == "topics"
     }
-    told = cluster.read_state(
+    configured = cluster.read_state(
         named, partition_states=False, configs=("topics", "brokers"), config_keys={UNCLEAN}, kafka_version=kafka_version
     )  # fmt: skip
-    before: Values = {entity: one.values.get(UNCLEAN) for entity, one in told.configs.items()}
+    before: Values = {entity: config.values.get(UNCLEAN) for entity, config in configured.configs.items()}
     after = [before]
-    for one in changes:
-        after.append({**after[-1], (one.entity_type, one.entity_name): one.after[UNCLEAN]})
-    controllers = _controllers(told, changes)
+    for change in changes:
+        after.append({**after[-1], (change.entity_type, change.entity_name): change.after[UNCLEAN]})
+    controllers = _controllers(configured, changes)
 
     def comes(topic: str) -> Iterator[bool | None]:
         """Whether it comes to be allowed to a topic, by controller; None: unless its file says otherwise."""
         for controller in controllers:
-            was = _is_allowed(told, before, topic, controller)
+            was = _is_allowed(configured, before, topic, controller)
             for values in after[1:]:
-                now = _is_allowed(told, values, topic, controller)
+                now = _is_allowed(configured, values, topic, controller)
                 yield now if was is False or (was is None and now) else False
 
     waiting = {tp: set(comes(tp.topic)) & {True, None} for tp in leaderless}
-    found = tuple(tp for tp, how in waiting.items() if how)
-    others = ["", *named] if everywhere else named  # no topic is called "": one without a value of its own
+    affected = tuple(tp for tp, how in waiting.items() if how)
+    others = ["", *named] if everywhere else named  # no topic is called "": it has no value of its own
     return Allowed(
-        waiting=found,
-        is_known=all(True in waiting[tp] for tp in found),
+        waiting=affected,
+        is_known=all(True in waiting[tp] for tp in affected),
         is_for_others=any(True in comes(topic) for topic in others),
     )
 
@@ -85,7 +89,9 @@ def _controllers(state: ClusterState, changes: Collection[AlterConfig]) -> set[i
     """Who may decide: brokers whose files are told, where some vote; else voters, else all brokers."""
     able = set(state.quorum.voters) if state.quorum and state.quorum.voters else set(state.brokers)
     changed = {
-        int(one.entity_name) for one in changes if one.entity_type == "brokers" and one.entity_name != DEFAULT
+        int(change.entity_name)
+        for change in changes
+        if change.entity_type == "brokers" and change.entity_name != DEFAULT
     }
     return (able & (state.broker_files.keys() | changed)) or able or {-1}
 
@@ -112,15 +118,15 @@ def guarded(
     kafka_version: KafkaVersion | None = None,
 ) -> Plan:
     """The plan with what its intents allow as a warning, and in need of its own word where records may go at once."""
-    found = newly_allowed(cluster, intents, kafka_version)
-    if found.waiting:
+    allowed = newly_allowed(cluster, intents, kafka_version)
+    if allowed.waiting:
         return replace(
             plan,
-            warnings=(*plan.warnings, _at_once(found)),
-            details={**plan.details, ACCEPTED: list(map(str, found.waiting))},
+            warnings=(*plan.warnings, _at_once(allowed)),
+            details={**plan.details, ACCEPTED: list(map(str, allowed.waiting))},
             needs=plan.needs or ("" if accepted else WORD),
         )
-    if found.is_for_others:
+    if allowed.is_for_others:
         warning = (
             "a replica without the last committed records may then lead, and these are lost; "
             "`kctl elect unclean` chooses the one that loses least, and says how much"
@@ -129,10 +135,10 @@ def guarded(
     return plan
 
 
-def _at_once(found: Allowed) -> str:
-    file = "" if found.is_known else "if a controller's own file allows it, which cannot be read here, "
+def _at_once(allowed: Allowed) -> str:
+    file = "" if allowed.is_known else "if a controller's own file allows it, which cannot be read here, "
     return (
-        f"{counted(len(found.waiting), 'partition')} without a leader ({found.waiting[0]}): {file}the next replica "
+        f"{counted(len(allowed.waiting), 'partition')} without a leader ({allowed.waiting[0]}): {file}the next replica "
         "that is there is elected, however far behind it is; `kctl elect unclean` chooses the one that loses least"
     )
 
@@ -144,10 +150,11 @@ def refuse_unaccepted(
     kafka_version: KafkaVersion | None = None,
 ) -> None:
     """Raise Refused where intents allow it to partitions for which nobody gave the word."""
-    found = newly_allowed(cluster, intents, kafka_version)
+    allowed = newly_allowed(cluster, intents, kafka_version)
     known = details.get(ACCEPTED)
-    asked = set(known) if isinstance(known, list) else set()
-    if left := tuple(tp for tp in found.waiting if str(tp) not in asked):
+    accepted = set(known) if isinstance(known, list) else set()
+    if unaccepted := tuple(tp for tp in allowed.waiting if str(tp) not in accepted):
         raise Refused(
-            f"{_at_once(found._replace(waiting=left))}; nothing was written", f"add {WORD} if you want this"
+            f"{_at_once(allowed._replace(waiting=unaccepted))}; nothing was written",
+            f"add {WORD} if you want this",
         )

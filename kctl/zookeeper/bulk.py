@@ -1,8 +1,8 @@
-"""Many znodes in few round trips: multiRead where the server has it, else pipelined reads.
+"""Read many znodes in few round trips: with multiRead if the server has it, otherwise with pipelined reads.
 
 multiRead (opcode 22, ZOOKEEPER-3402, servers from 3.6 on) is not in kazoo; it is sent over kazoo's own
 session, so that authentication, TLS and chroot stay kazoo's. An older server answers it by closing the
-connection, so it is only sent to one that has said its version, or that has answered one on another session.
+connection, so it is only sent to a server of a known version, or one that has answered it on another session.
 """
 
 import struct
@@ -46,27 +46,27 @@ class MultiRead:
 
     def deserialize(self, data: bytes, offset: int) -> list[Any]:
         """The answers, in order."""
-        found: list[Any] = []
+        results: list[Any] = []
         size = HEADER.size
         while True:
             kind, done, error = HEADER.unpack_from(data, offset)
             offset += size
             if done:
-                return found
+                return results
             if kind == GET_DATA:
                 (length,) = INTEGER.unpack_from(data, offset)
                 offset += 4
                 content = bytes(data[offset : offset + length]) if length > 0 else b""
                 offset += max(length, 0)
-                found.append(Znode(content, Stat._make(STAT.unpack_from(data, offset))))
+                results.append(Znode(content, Stat._make(STAT.unpack_from(data, offset))))
                 offset += STAT.size
             elif kind == GET_CHILDREN:
                 names, offset = read_names(data, offset)
-                found.append(names)
+                results.append(names)
             else:
                 (error,) = INTEGER.unpack_from(data, offset)
                 offset += 4
-                found.append(None if error == NO_NODE else EXCEPTIONS[error]())
+                results.append(None if error == NO_NODE else EXCEPTIONS[error]())
 
 
 class ReadRequest:
@@ -108,13 +108,13 @@ def read_acl(data: bytes, offset: int) -> list[Acl]:
     """An access list."""
     (count,) = INTEGER.unpack_from(data, offset)
     offset += 4
-    found = []
+    entries = []
     for _ in range(max(count, 0)):
         (permissions,) = INTEGER.unpack_from(data, offset)
         scheme, offset = _text(data, offset + 4)
         id, offset = _text(data, offset)
-        found.append(Acl(permissions, scheme, id))
-    return found
+        entries.append(Acl(permissions, scheme, id))
+    return entries
 
 
 def _text(data: bytes, offset: int) -> tuple[str, int]:
@@ -123,8 +123,8 @@ def _text(data: bytes, offset: int) -> tuple[str, int]:
     return bytes(data[offset + 4 : end]).decode("utf-8", "surrogateescape"), end
 
 
-class Answers:
-    """Where the answers of requests in flight arrive, in order; kazoo's thread puts them there.
+class PendingAnswers:
+    """The answers of requests in flight, in order; kazoo's thread puts them here.
 
     The waiting thread is woken once for many answers: a switch of threads costs more than a read.
     """
@@ -137,27 +137,27 @@ class Answers:
         self._enough = threading.Event()
 
     def put(self, index: int, value: Any) -> None:
-        """An answer has come."""
+        """Store an answer."""
         self.values[index] = value
         self._arrived += 1
         if self._arrived >= self._awaited:
             self._enough.set()
 
     def fail(self, error: BaseException) -> None:
-        """A request has failed; the rest of them is of no use."""
+        """Fail all requests."""
         self.error = self.error or error
         self._enough.set()
 
     def wait_for(self, count: int, timeout: float) -> None:
-        """Until so many answers are there. Raises what kazoo raised, or TimeoutError."""
-        # The order counts: whoever arrives after the comparison sees the new number and wakes this thread.
+        """Wait until `count` answers have arrived. Raises the exception of kazoo, or TimeoutError."""
+        # The order counts: an answer after the comparison sees the new number and wakes this thread.
         self._awaited = count
         self._enough.clear()
         end = time.monotonic() + timeout
         while self._arrived < count and self.error is None:
             if not self._enough.wait(max(end - time.monotonic(), 0)):
                 break
-            # Perhaps woken late for the number awaited before: then there is more to come.
+            # Perhaps woken late for the number awaited before: then more answers come.
             self._enough.clear()
         if self.error is not None:
             raise self.error
@@ -166,11 +166,11 @@ class Answers:
 
 
 class Slot:
-    """The place of one answer: what kazoo takes for an asynchronous result, and no more."""
+    """The place of one answer, with the methods that kazoo needs of an asynchronous result."""
 
     __slots__ = ("answers", "index")
 
-    def __init__(self, answers: Answers, index: int) -> None:
+    def __init__(self, answers: PendingAnswers, index: int) -> None:
         self.answers = answers
         self.index = index
 
@@ -191,9 +191,9 @@ def send_all(
 ) -> list[Any]:
     """Send requests with at most `window` unanswered, and give the answers in order.
 
-    `timeout` is for each answer. Raises what kazoo raised, or TimeoutError.
+    `timeout` is for each answer. Raises the exception of kazoo, or TimeoutError.
     """
-    answers = Answers(len(requests))
+    answers = PendingAnswers(len(requests))
     for index, request in enumerate(requests):
         if index >= window and index % (window // 2) == 0:
             answers.wait_for(index - window // 2, timeout)
@@ -205,14 +205,14 @@ def send_all(
 def multi_read(
     call: Callable[[Any, Any], Any], operation: int, paths: Sequence[str], timeout: float
 ) -> list[Any]:
-    """Many znodes by multiRead; None for a missing one. Raises what the server said about any other."""
+    """Many znodes by multiRead; None for a missing one. Raises the server's error for any other."""
     chunks = [paths[at : at + PATHS_A_CALL] for at in range(0, len(paths), PATHS_A_CALL)]
     answers = send_all(call, [MultiRead(operation, chunk) for chunk in chunks], CALLS_IN_FLIGHT, timeout)
-    found = [value for answer in answers for value in answer]
-    for value in found:
+    values = [value for answer in answers for value in answer]
+    for value in values:
         if isinstance(value, Exception):
             raise value
-    return found
+    return values
 
 
 def pipelined(

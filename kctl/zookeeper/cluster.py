@@ -26,13 +26,13 @@ from kctl.zookeeper.reading import read_cluster
 from kctl.zookeeper.store import LARGEST_REQUEST, OutcomeUnknown, ZnodeReader, ZnodeStore, request_size
 from kctl.zookeeper.writes import writes_for
 
-ASKING = 3.0  # seconds that a broker may take to say where a log ends
-SETTLING = 5.0  # seconds in which the fate of a lost write is found out
-REQUEST_ROOM = 20_000  # of a request, for throttles and checks beside the partitions
+ASKING = 3.0  # seconds for a broker to return log end offsets
+SETTLING = 5.0  # seconds to find out whether a lost write was carried out
+REQUEST_ROOM = 20_000  # bytes of a request, for throttles and checks beside the partitions
 
 
 class RecordedCluster(Cluster):
-    """A cluster as it was when its znodes were exported: it can be read and not changed."""
+    """A cluster at the time of an export of its znodes: it can be read but not changed."""
 
     backend = "snapshot"
 
@@ -91,7 +91,7 @@ class ZookeeperCluster(RecordedCluster):
         self.store = store
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
-        """The transaction of an intent, no larger than the server takes."""
+        """The transaction of an intent, no larger than the server accepts."""
         writes = writes_for(self.store, intent, state)
         size = request_size(writes)
         if size > LARGEST_REQUEST:
@@ -102,7 +102,7 @@ class ZookeeperCluster(RecordedCluster):
         return writes
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Write it; where the connection was lost, find out whether it was."""
+        """Write the transaction; after a lost connection, find out whether it was written."""
         try:
             self.store.transact(writes)
         except OutcomeUnknown as unknown:
@@ -112,7 +112,7 @@ class ZookeeperCluster(RecordedCluster):
                 verdict = self.outcome(writes)
                 if verdict is True:
                     return
-                # An old session's request may still be on its way until the server has given it up.
+                # An old session's request may still arrive until the session expires.
                 if verdict is False and time.monotonic() > end:
                     raise KctlError(
                         f"{unknown.message}; nothing was written",
@@ -123,11 +123,11 @@ class ZookeeperCluster(RecordedCluster):
                 time.sleep(0.2)
 
     def outcome(self, writes: Sequence[Write]) -> bool | None:
-        """Whether a transaction was carried out; None where what was written has been changed or used up since."""
-        found = [w for w in writes if w.action in ("set", "create", "delete") and not w.sequence]
-        nodes = self.store.get_many([w.target for w in found])
+        """Whether a transaction was carried out; None if its znodes have been changed or consumed since."""
+        checked_writes = [w for w in writes if w.action in ("set", "create", "delete") and not w.sequence]
+        nodes = self.store.get_many([w.target for w in checked_writes])
         verdicts: set[bool | None] = set()
-        for write, node in zip(found, nodes, strict=True):
+        for write, node in zip(checked_writes, nodes, strict=True):
             if write.action == "delete":
                 verdicts.add(True if node is None else None)
             elif node is not None and node.data == write.after and _is_next(write, node.stat.version):
@@ -141,7 +141,7 @@ class ZookeeperCluster(RecordedCluster):
         return verdicts.pop() if len(verdicts) == 1 else None
 
     def is_written(self, writes: Sequence[Write]) -> bool:
-        """Whether a transaction that was sent before has been carried out, for sure."""
+        """Whether an earlier transaction has certainly been carried out."""
         self.store.sync()
         return self.outcome(writes) is True
 
@@ -159,7 +159,7 @@ class ZookeeperCluster(RecordedCluster):
         return len(partitions)
 
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
-        """By a plain connection to each leader, where it takes one."""
+        """From each leader that accepts a plain connection."""
         from kctl.cluster.log_ends import log_end_offsets
 
         return log_end_offsets(state.partition_states, state, ASKING)
@@ -170,7 +170,7 @@ def _is_next(write: Write, version: int) -> bool:
 
 
 def _is_used_up(path: str) -> bool:
-    """Whether the controller deletes what is created there once it is done with it."""
+    """Whether the controller deletes the znode when it is done with it."""
     return path.startswith("/admin/")
 
 
@@ -224,15 +224,15 @@ def _members(reader: ZnodeReader, base: str, problems: list[str]) -> Iterator[Ol
         if node is None:
             continue
         try:
-            found = parse_consumer(node.data)
+            consumer = parse_consumer(node.data)
         except FormatError as error:
             problems.append(f"{path}: {error.what}")
             continue
         yield OldMember(
             member_id=name,
-            subscription=dict(found.subscription),
-            pattern=found.pattern,
-            registered_at=found.timestamp,
+            subscription=dict(consumer.subscription),
+            pattern=consumer.pattern,
+            registered_at=consumer.timestamp,
         )
 
 

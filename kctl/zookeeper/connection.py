@@ -1,8 +1,8 @@
-"""A connection to a live ZooKeeper ensemble: every wait has an end, and every failure says in one line what it was.
+"""A connection to a live ZooKeeper ensemble: every wait has an end, and every failure its cause in one line.
 
-Session loss is no failure of its own: kctl keeps nothing in a session, so reads are sent again until the time given
+Session loss is no failure of its own: kctl keeps nothing in a session, so reads are sent again until the time
 is over. A write that was sent is never sent again (`OutcomeUnknown`). kazoo knows only that it is not connected, so
-each server is asked once more by a plain connection to find out why it does not answer.
+each server is probed once more over a plain connection to find out why it does not answer.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, pa
 SESSION_TIMEOUT = 10.0  # seconds; a server bounds it further
 
 
-class Access(Struct, frozen=True, kw_only=True):
-    """How to reach an ensemble: connect string with chroot, and what proves who we are."""
+class EnsembleAccess(Struct, frozen=True, kw_only=True):
+    """How to reach an ensemble: connect string with chroot, and credentials."""
 
     hosts: str
     timeout: float = 10.0  # seconds for a connection, and for each answer
-    read_only: bool = False  # also take a server that is cut off from its quorum
+    read_only: bool = False  # also accept a server without a quorum
     tls: bool = False
     tls_ca: str | None = None
     tls_certificate: str | None = None
@@ -53,7 +53,7 @@ class Access(Struct, frozen=True, kw_only=True):
     acl: str | None = None  # None: as the parent has it; `secure`: as brokers with zookeeper.set.acl; `open`
 
 
-def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = False) -> Access:
+def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = False) -> EnsembleAccess:
     """The access that a context describes."""
     if not context.zookeeper:
         raise KctlError("no cluster given", "give --zookeeper HOSTS/chroot, or --context NAME")
@@ -61,17 +61,19 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
         raise BadValue(
             f"--zookeeper {context.zookeeper} is a file", "an export of znodes is read with --snapshot FILE"
         )
-    names = [name for name in Access.__struct_fields__ if name.startswith(("tls_", "sasl_", "acl"))]
+    names = [name for name in EnsembleAccess.__struct_fields__ if name.startswith(("tls_", "sasl_", "acl"))]
     encrypted = context.tls or bool(context.tls_ca or context.tls_certificate)
     known = with_secrets(context)
     shared = {name: getattr(known, name) for name in names}
-    return Access(hosts=context.zookeeper, timeout=timeout, read_only=read_only, tls=encrypted, **shared)
+    return EnsembleAccess(
+        hosts=context.zookeeper, timeout=timeout, read_only=read_only, tls=encrypted, **shared
+    )
 
 
 class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's threads; an exception that ends one is kept instead of printed as a traceback.
 
-    A server has `share` seconds to take a connection.
+    A server has `share` seconds to accept a connection.
     """
 
     def __init__(self, remembered: Remembered, share: float) -> None:
@@ -95,7 +97,7 @@ class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
         return super().spawn(run)
 
 
-def open_client(access: Access, remembered: Remembered) -> KazooClient:
+def open_client(access: EnsembleAccess, remembered: Remembered) -> KazooClient:
     auth, sasl = None, None
     mechanism = (access.sasl_mechanism or "").upper()
     if mechanism == "DIGEST":
@@ -103,7 +105,7 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
     elif mechanism:
         _require_sasl(mechanism)
         sasl = {"mechanism": mechanism, "username": access.sasl_username, "password": access.sasl_password}
-    # One that takes connections and says nothing must leave the others time.
+    # One that accepts connections and does not answer must leave the others time.
     count = access.hosts.count(",") + 1
     share = access.timeout / (count + 1) if count > 1 else SESSION_TIMEOUT
     try:
@@ -121,7 +123,7 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
             keyfile=access.tls_key,
             keyfile_password=access.tls_key_password,
             check_hostname=access.tls,
-            # Without a bound on its pauses kazoo sleeps on for a minute after the server has come back.
+            # Without a bound on its pauses kazoo may sleep a minute after the server has come back.
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5, max_jitter=0.2),
         )
     except (exceptions.KazooException, ValueError, ImportError) as error:
@@ -129,7 +131,7 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
             f"{access.hosts!r} is not a ZooKeeper connect string: {error}", "write HOST:PORT,HOST:PORT/chroot"
         ) from error
     connection = client._connection
-    invoke = connection._invoke  # what asks for a session, and nothing else
+    invoke = connection._invoke  # requests a session only
     connection._invoke = lambda timeout, request, xid=None: invoke(min(timeout, share), request, xid)
     return client
 
@@ -155,21 +157,21 @@ class Remembered(logging.Handler):
         self.logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the text; a traceback that comes with it says nothing to an operator."""
+        """Keep the text; a traceback does not help an operator."""
         text = record.getMessage().split("\n", 1)[0]
         self.last = text[:1].lower() + text[1:]
 
 
-def why_not(access: Access, remembered: Remembered) -> str:
-    """Why no connection could be made, in one line, and what to do."""
+def why_not(access: EnsembleAccess, remembered: Remembered) -> str:
+    """The reason for the missing connection, in one line."""
     hosts = access.hosts.split("/", 1)[0]
     within = f"within {access.timeout:g} s"
     if "auth" in remembered.last and "fail" in remembered.last:
         return f"ZooKeeper {hosts} refused the credentials"
     addresses = list(dict.fromkeys(hosts.split(",")))
-    with ThreadPoolExecutor(len(addresses)) as pool:  # those that say nothing take their time at once
-        said = pool.map(lambda address: _answer(*_split(address), access), addresses)
-        answers = dict(zip(addresses, said, strict=True))
+    with ThreadPoolExecutor(len(addresses)) as pool:  # silent ones time out in parallel
+        replies = pool.map(lambda address: _answer(*_split(address), access), addresses)
+        answers = dict(zip(addresses, replies, strict=True))
     reasons = set(answers.values())
     if reasons == {"answers"}:
         if "certificate" in remembered.last.lower() or "ssl" in remembered.last.lower():
@@ -180,8 +182,8 @@ def why_not(access: Access, remembered: Remembered) -> str:
         )
     if len(reasons) == 1:
         return f"ZooKeeper {hosts} could not be reached {within}; {reasons.pop()}"
-    told = ", ".join(f"{address}: {reason}" for address, reason in answers.items())
-    return f"ZooKeeper could not be reached {within}; {told}"
+    details = ", ".join(f"{address}: {reason}" for address, reason in answers.items())
+    return f"ZooKeeper could not be reached {within}; {details}"
 
 
 def _split(address: str) -> tuple[str, int]:
@@ -192,13 +194,13 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), number
 
 
-def _answer(host: str, port: int, access: Access) -> str:
+def _answer(host: str, port: int, access: EnsembleAccess) -> str:
     try:
         with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
             if not access.tls:
                 plain.sendall(b"srvr")
-                said = plain.recv(200)
-                if b"not currently serving" in said:
+                reply = plain.recv(200)
+                if b"not currently serving" in reply:
                     return "it has no quorum (or is starting): it does not serve requests"
                 return "answers"
             context = ssl.create_default_context(cafile=access.tls_ca)
@@ -221,8 +223,8 @@ def _answer(host: str, port: int, access: Access) -> str:
 ASK_AGAIN = "run the command again; where it stays so, the log of that server says why"
 
 
-def server_version(client: Any, access: Access) -> tuple[int, ...] | None:
-    """The version of the server that a client is connected to; None where it does not say."""
+def server_version(client: Any, access: EnsembleAccess) -> tuple[int, ...] | None:
+    """The version of the server that a client is connected to; None if unknown."""
     try:
         peer = client._connection._socket.getpeername()[:2]
     except (AttributeError, OSError):
@@ -232,14 +234,14 @@ def server_version(client: Any, access: Access) -> tuple[int, ...] | None:
     try:
         with socket.create_connection(peer, timeout=PROBE_TIMEOUT) as plain:
             plain.sendall(b"srvr")
-            found = VERSION.search(plain.recv(4096))
+            match = VERSION.search(plain.recv(4096))
     except OSError:
         return _version_by_reading(access)
-    return tuple(map(int, found.groups())) if found else _version_by_reading(access)
+    return tuple(map(int, match.groups())) if match else _version_by_reading(access)
 
 
-def _version_by_reading(access: Access) -> tuple[int, ...] | None:
-    """Whether a server has multiRead, tried on a session of its own, because an old one closes it."""
+def _version_by_reading(access: EnsembleAccess) -> tuple[int, ...] | None:
+    """Try multiRead on a session of its own, because an old server closes it; (3, 6) if it works."""
     from kctl.zookeeper.bulk import GET_DATA, multi_read
 
     remembered = Remembered()
@@ -264,13 +266,13 @@ LOST = (
     TimeoutError,
 )
 FIRST_MULTI_READ = (3, 6)
-FEW = 8  # so many reads are not worth asking the server what it can
+FEW = 8  # for so few reads the server's version is not worth a request
 
 
 class Ensemble:
     """A `ZnodeStore` over a live ensemble, by kazoo. Close it."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: EnsembleAccess) -> None:
         self.access = access
         self.location = access.hosts
         self.timeout = access.timeout
@@ -293,12 +295,12 @@ class Ensemble:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the server is cut off from its quorum, so that what it says may be old."""
+        """Whether the server is cut off from its quorum, so its answers may be old."""
         return bool(self._client.client_state == "CONNECTED_RO")
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether this session has proved who it is in any way."""
+        """Whether this session has authenticated in any way."""
         return bool(self.access.sasl_mechanism or self.access.tls_certificate)
 
     def close(self) -> None:
@@ -319,7 +321,7 @@ class Ensemble:
         return self._bulk(GET_CHILDREN, [path])[0]  # type: ignore[no-any-return]
 
     def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Many znodes, in the order asked for."""
+        """Many znodes, in the order of `paths`."""
         return self._bulk(GET_DATA, paths)
 
     def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
@@ -328,13 +330,13 @@ class Ensemble:
 
     def _bulk(self, operation: int, paths: Sequence[str]) -> list[Any]:
         full = self._below_chroot(paths)
-        found: list[Any] = self._again(
+        results: list[Any] = self._again(
             lambda: self._read(operation, full), paths[0] if len(paths) == 1 else ""
         )
-        return found
+        return results
 
     def _below_chroot(self, paths: Sequence[str]) -> list[str]:
-        """Whole paths. kazoo's own function normalizes each, which costs as much as reading it."""
+        """Paths with the chroot. kazoo's own function normalizes each, which costs as much as reading it."""
         root = self._client.chroot.rstrip("/")
         if not root:
             return list(paths)
@@ -357,7 +359,7 @@ class Ensemble:
         return self._has_multi_read
 
     def sync(self) -> None:
-        """What is read from now on is at least as new as this moment."""
+        """Make later reads at least as new as this moment."""
         self._again(lambda: self._client.sync_async("/").get(timeout=self.timeout), "/")
 
     def acl(self, path: str) -> list[Acl]:
@@ -367,8 +369,8 @@ class Ensemble:
     def acl_many(self, paths: Sequence[str]) -> list[list[Acl]]:
         """The access lists of many znodes; empty where there is none."""
         full = self._below_chroot(paths)
-        found = self._again(lambda: pipelined(self._client._call, GET_ACL, full, self.timeout), "")
-        return [one or [] for one in found]
+        lists = self._again(lambda: pipelined(self._client._call, GET_ACL, full, self.timeout), "")
+        return [access_list or [] for access_list in lists]
 
     def _again(self, read: Callable[[], Any], path: str) -> Any:
         """Read, once more after each lost connection, until the time is over."""
@@ -387,8 +389,8 @@ class Ensemble:
                     "check sasl_username and sasl_password of the context",
                 ) from None
             except LOST:
-                left = end - time.monotonic()
-                if left <= 0 or not self._wait_connected(left):
+                remaining = end - time.monotonic()
+                if remaining <= 0 or not self._wait_connected(remaining):
                     why = self._remembered.last or "the connection was lost"
                     raise KctlError(
                         f"ZooKeeper {self.location} did not answer within {self.timeout:g} s",
@@ -456,11 +458,15 @@ class Ensemble:
             )
 
     def _acl_for(self, path: str) -> list[ACL] | None:
-        wanted = acl_for(self, path)
-        return None if wanted is None else [ACL(one.permissions, Id(one.scheme, one.id)) for one in wanted]
+        access_list = acl_for(self, path)
+        return (
+            None
+            if access_list is None
+            else [ACL(entry.permissions, Id(entry.scheme, entry.id)) for entry in access_list]
+        )
 
     def _raise_first(self, writes: Sequence[Write], results: Sequence[Any]) -> None:
-        """A transaction that failed says so only in its results: the first error that is not a consequence."""
+        """Raise the first error of a failed transaction that is not a consequence of another."""
         for write, result in zip(writes, results, strict=False):
             if not isinstance(result, Exception) or isinstance(
                 result, (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
@@ -487,16 +493,16 @@ class Ensemble:
             )
 
 
-# What brokers keep from the world's eyes when zookeeper.set.acl is true (1.1 and later; 0.10.2: users only).
+# Paths not readable by the world when zookeeper.set.acl is true (1.1 and later; 0.10.2: users only).
 SENSITIVE = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 READ, ALL = 1, 31
 
 
 def acl_for(store: Ensemble, path: str) -> list[Acl] | None:
-    """The access list of a new znode: as the brokers would set it. None: open to the world.
+    """The access list of a new znode: as brokers would set it. None: open to the world.
 
-    Without a setting it is the parent's. Raises Refused where that list knows nobody that this session could
-    be: a broker could then not change or delete the node.
+    Without a setting it is the parent's. Raises Refused if that list has no identity that this session could
+    have: a broker could then not change or delete the node.
     """
     setting = store.access.acl
     if setting == "open":
@@ -510,7 +516,7 @@ def acl_for(store: Ensemble, path: str) -> list[Acl] | None:
         own = [Acl(ALL, "auth", "")]
         return own if path.startswith(SENSITIVE) else [*own, Acl(READ, "world", "anyone")]
     parent = store.acl(parent_of(path))
-    if not parent or any(one.scheme == "world" and one.permissions == ALL for one in parent):
+    if not parent or any(entry.scheme == "world" and entry.permissions == ALL for entry in parent):
         return None
     if not store.is_authenticated:
         raise Refused(

@@ -1,4 +1,4 @@
-"""All znodes of a cluster in one file, one JSON object a line, as recordings of incidents hold them.
+"""All znodes of a cluster in one file, one JSON object a line, as in recordings of incidents.
 
 Secrets are redacted unless asked for. The file is readable by its owner only, and an existing one is refused.
 """
@@ -15,14 +15,14 @@ from formats.secrets import redact
 from kctl.errors import KctlError, Refused, file_error
 from kctl.zookeeper.store import Acl, Znode, ZnodeReader, walk
 
-# Paths that ZooKeeper itself owns; with no chroot they stand beside Kafka's.
+# Paths that ZooKeeper itself owns; without a chroot they are beside Kafka's.
 NOT_KAFKA = "/zookeeper"
 Acls = Callable[[Sequence[str]], list[list[Acl]]]
 AT_ONCE = 1000  # znodes whose access lists are read together
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The numbers of an export."""
 
     znodes: int
     bytes: int
@@ -34,9 +34,9 @@ def export_lines(
 ) -> Iterator[bytes]:
     """A line for each znode, parents first."""
     nodes = ((p, node) for p, node in walk(reader) if p != NOT_KAFKA and not p.startswith(NOT_KAFKA + "/"))
-    while some := list(islice(nodes, AT_ONCE)):
-        lists = acls([path for path, _ in some]) if acls else [None] * len(some)
-        for (path, node), acl in zip(some, lists, strict=True):
+    while batch := list(islice(nodes, AT_ONCE)):
+        lists = acls([path for path, _ in batch]) if acls else [None] * len(batch)
+        for (path, node), acl in zip(batch, lists, strict=True):
             content = node.data if show_secrets else redact(path, node.data)
             yield json.dumps(_row(path, node, content, acl), ensure_ascii=True).encode() + b"\n"
 
@@ -63,12 +63,12 @@ def _row(path: str, node: Znode, content: bytes, acl: list[Acl] | None) -> dict[
     if content != node.data:
         row["redacted"] = True
     if acl is not None:
-        row["acl"] = [{"perms": one.permissions, "scheme": one.scheme, "id": one.id} for one in acl]
+        row["acl"] = [{"perms": entry.permissions, "scheme": entry.scheme, "id": entry.id} for entry in acl]
     return row
 
 
 def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
-    """Write an export. Raises Refused for an existing file, KctlError where it cannot be written."""
+    """Write an export. Raises Refused for an existing file, KctlError if it cannot be written."""
     znodes = size = redacted = 0
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -85,7 +85,7 @@ def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
                 znodes, size = znodes + 1, size + len(line)
                 redacted += b'"redacted": true' in line
     except BaseException as error:
-        path.unlink(missing_ok=True)  # half an export would be read as a whole one
+        path.unlink(missing_ok=True)  # half an export would look complete
         if isinstance(error, OSError):
             raise file_error(path, error, KctlError) from error
         raise

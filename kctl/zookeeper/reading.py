@@ -1,9 +1,9 @@
 """A `ClusterState` from znodes, live or recorded, in three rounds of bulk reads.
 
 First the single znodes and lists of names, then brokers, topics and configurations, then the states of all
-partitions. What cannot be parsed becomes a `Problem` and the rest stands. Topics and partition states, of which there
-are ten thousand, are parsed by typed decoders first; what these do not take goes to the parser in `formats`, which is
-as lenient as Kafka and says what is wrong.
+partitions. Unparsable znodes become a `Problem` each. Topics and partition states, of which there
+are ten thousand, are parsed by typed decoders first; what these reject goes to the parser in `formats`, which is
+as lenient as Kafka and has an error text.
 """
 
 import contextlib
@@ -66,13 +66,13 @@ T = TypeVar("T")
 
 
 class ClusterReading(Struct):
-    """One reading of a cluster, and what went wrong in it."""
+    """One reading of a cluster, and its problems."""
 
     reader: ZnodeReader
     problems: list[Problem] = field(default_factory=list)
 
     def parse(self, path: str, node: Znode | None, parser: Callable[[bytes], T]) -> T | None:
-        """The parsed znode; None, and a problem noted, where it cannot be."""
+        """The parsed znode; None, with a problem noted, if it cannot be parsed."""
         if node is None:
             return None
         try:
@@ -115,8 +115,8 @@ def read_cluster(
     deleting = frozenset(lists["/admin/delete_topics"] or ())
     brokers, registrations = _brokers(read, lists["/brokers/ids"])
     chosen = set(names if topics is None else topics)
-    wanted = tuple(name for name in names if name in chosen)
-    found, versions = _topics(read, wanted, deleting)
+    topic_list = tuple(name for name in names if name in chosen)
+    topics_by_name, versions = _topics(read, topic_list, deleting)
     controller = _controller(read, singles)
     claimed = controller is not None and controller.is_kraft
     signs = Signs(
@@ -133,9 +133,9 @@ def read_cluster(
         brokers=brokers,
         controller=controller,
         topic_names=names,
-        topics=found,
-        partition_states=_states(read, found) if scope.get("partition_states", True) else {},
-        configs=_configs(read, scope.get("configs", ()), wanted if topics is not None else None),
+        topics=topics_by_name,
+        partition_states=_states(read, topics_by_name) if scope.get("partition_states", True) else {},
+        configs=_configs(read, scope.get("configs", ()), topic_list if topics is not None else None),
         reassignment=_request(read, "/admin/reassign_partitions", singles, parse_reassignment),
         election=_request(read, "/admin/preferred_replica_election", singles, parse_election),
         deleting=deleting,
@@ -169,19 +169,19 @@ def _brokers(
 ) -> tuple[dict[int, Broker], list[tuple[znodes.BrokerZnode, int]]]:
     ids = sorted(id for name in names if (id := whole_number(name)) is not None)
     paths = [f"/brokers/ids/{id}" for id in ids]
-    found: dict[int, Broker] = {}
+    brokers: dict[int, Broker] = {}
     registrations: list[tuple[znodes.BrokerZnode, int]] = []
     for id, path, node in zip(ids, paths, read.reader.get_many(paths), strict=True):
         if node is None:
             continue
         parsed = read.parse(path, node, znodes.parse_broker)
         if parsed is None:
-            found[id] = Broker(broker_id=id, host=None, port=-1, broker_epoch=node.stat.czxid)
+            brokers[id] = Broker(broker_id=id, host=None, port=-1, broker_epoch=node.stat.czxid)
             continue
         registrations.append((parsed, node.stat.version))
         endpoints = tuple(Endpoint(*endpoint) for endpoint in parsed.endpoints)
         first = endpoints[0] if endpoints and not parsed.host else None
-        found[id] = Broker(
+        brokers[id] = Broker(
             broker_id=id,
             host=first.host if first else parsed.host,
             port=first.port if first else parsed.port,
@@ -190,21 +190,21 @@ def _brokers(
             broker_epoch=node.stat.czxid,
             registered_at=parsed.timestamp,
         )
-    return found, registrations
+    return brokers, registrations
 
 
 def _topics(
     read: ClusterReading, names: Collection[str], deleting: frozenset[str]
 ) -> tuple[dict[str, Topic], set[int]]:
     paths = [f"/brokers/topics/{name}" for name in names]
-    found: dict[str, Topic] = {}
+    topics: dict[str, Topic] = {}
     versions: set[int] = set()
     for name, path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
         parsed = read.parse(path, node, parse_topic_quickly)
         if node is None or parsed is None:
             continue
         versions.add(parsed.version)
-        found[name] = Topic(
+        topics[name] = Topic(
             name=name,
             partitions=parsed.partitions,
             adding_replicas=parsed.adding_replicas,
@@ -214,20 +214,20 @@ def _topics(
             is_marked_for_deletion=name in deleting,
             created_at=node.stat.ctime,
         )
-    return found, versions
+    return topics, versions
 
 
 def _states(read: ClusterReading, topics: Mapping[str, Topic]) -> dict[TopicPartition, PartitionState]:
     partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in sorted(topic.partitions)]
     paths = [f"/brokers/topics/{name}/partitions/{p}/state" for name, p in partitions]
-    found: dict[TopicPartition, PartitionState] = {}
+    states: dict[TopicPartition, PartitionState] = {}
     for tp, path, node in zip(partitions, paths, read.reader.get_many(paths), strict=True):
         if node is not None:
             try:
-                found[tp] = parse_partition_state_quickly(node.data, node.stat.version)
+                states[tp] = parse_partition_state_quickly(node.data, node.stat.version)
             except FormatError as error:
                 read.problems.append(Problem(path, error.what))
-    return found
+    return states
 
 
 def _configs(
@@ -245,16 +245,16 @@ def _configs(
     below_users = read.reader.children_many([f"/config/users/{name}/clients" for name in users])
     for name, clients in zip(users, below_users, strict=True):
         names += [("users", f"{name}/clients/{client}") for client in clients or ()]
-    found: dict[tuple[str, str], EntityConfig] = {}
+    configs: dict[tuple[str, str], EntityConfig] = {}
     paths = [f"/config/{kind}/{name}" for kind, name in names]
     for (kind, name), path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
-        # A user that only has clients below it is a znode without content.
+        # A user with only clients below it is a znode without content.
         parsed = read.parse(path, node, znodes.parse_config) if node and node.data else None
         if node is not None and parsed is not None:
-            found[kind, name] = EntityConfig(
+            configs[kind, name] = EntityConfig(
                 entity_type=kind, entity_name=name, values=parsed.config, version=node.stat.version
             )
-    return found
+    return configs
 
 
 def _request(
@@ -314,33 +314,33 @@ TOPIC: msgspec.json.Decoder[QuickTopic] = msgspec.json.Decoder(QuickTopic)
 def parse_partition_state_quickly(data: bytes, partition_epoch: int) -> PartitionState:
     """Leader and ISR. Raises FormatError."""
     try:
-        found: Any = STATE.decode(data)
+        state: Any = STATE.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        found = znodes.parse_partition_state(data)
+        state = znodes.parse_partition_state(data)
     return PartitionState(
-        found.leader,
-        found.leader_epoch,
-        found.isr,
-        found.controller_epoch,
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.controller_epoch,
         partition_epoch,
     )
 
 
 def parse_topic_quickly(data: bytes) -> znodes.TopicZnode:
-    """A topic's replicas, unknown keys left out. Raises FormatError."""
+    """A topic's replicas, without unknown keys. Raises FormatError."""
     try:
-        found = TOPIC.decode(data)
+        topic = TOPIC.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return znodes.parse_topic(data)
-    maps = (found.partitions, found.adding_replicas, found.removing_replicas)
-    if (found.topic_id is not None and len(found.topic_id) != 22) or not all(map(_all_numbers, maps)):
+    maps = (topic.partitions, topic.adding_replicas, topic.removing_replicas)
+    if (topic.topic_id is not None and len(topic.topic_id) != 22) or not all(map(_all_numbers, maps)):
         return znodes.parse_topic(data)
     return znodes.TopicZnode(
-        version=found.version,
-        partitions={int(p): ids for p, ids in found.partitions.items()},
-        adding_replicas={int(p): ids for p, ids in found.adding_replicas.items()},
-        removing_replicas={int(p): ids for p, ids in found.removing_replicas.items()},
-        topic_id=found.topic_id,
+        version=topic.version,
+        partitions={int(p): ids for p, ids in topic.partitions.items()},
+        adding_replicas={int(p): ids for p, ids in topic.adding_replicas.items()},
+        removing_replicas={int(p): ids for p, ids in topic.removing_replicas.items()},
+        topic_id=topic.topic_id,
     )
 
 
@@ -357,7 +357,7 @@ V2_2 = KafkaVersion(2, 2)
 
 
 class Signs(Struct, frozen=True, kw_only=True):
-    """What the guess is made from."""
+    """The evidence for a guess of the version."""
 
     registrations: Collection[tuple[znodes.BrokerZnode, int]]  # with the znode's data version
     topic_versions: Collection[int]
@@ -368,12 +368,12 @@ class Signs(Struct, frozen=True, kw_only=True):
 
 
 def guess_version(signs: Signs) -> KafkaVersion:
-    """A lower bound of the oldest broker's version; with no broker up, of whatever wrote last."""
-    found = _by_registration(signs)
-    if found is None:
-        found = V0_10_2 if signs.has_cluster_id else V0_8_2
-    if found < V0_10_2:
-        return found
+    """A lower bound of the oldest broker's version; without a live broker, of the last writer."""
+    lowest = _by_registration(signs)
+    if lowest is None:
+        lowest = V0_10_2 if signs.has_cluster_id else V0_8_2
+    if lowest < V0_10_2:
+        return lowest
     newest_form = max(signs.topic_versions, default=1)
     raised = (
         ("latest_producer_id_block" in signs.root, V0_11),
@@ -386,7 +386,7 @@ def guess_version(signs: Signs) -> KafkaVersion:
         (newest_form >= 3 or "ips" in signs.config, V2_8),
         (signs.controller is not None and signs.controller.version >= 2, V3_4),
     )
-    return max([found, *(version for sign, version in raised if sign)])
+    return max([lowest, *(version for sign, version in raised if sign)])
 
 
 def _by_registration(signs: Signs) -> KafkaVersion | None:

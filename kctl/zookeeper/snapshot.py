@@ -1,4 +1,4 @@
-"""Recorded znodes read as if they were live: what `kctl znode export` and recordings of incidents hold."""
+"""Recorded znodes, read as if they were live: from `kctl znode export` and recordings of incidents."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from kctl.errors import UnreadableFile
 from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.zookeeper.store import Stat, Znode, parent_of
 
-MOST_MISSING = 16 << 20  # characters of the paths of znodes that are known only by those below them
+MOST_MISSING = 16 << 20  # characters of the paths of znodes that are known only from paths below them
 
 
 class Recorded:
@@ -44,10 +44,10 @@ class Recorded:
 
     def get(self, path: str) -> Znode | None:
         """A znode."""
-        found = self._nodes.get(path)
-        if found is None and path in self._children:
+        node = self._nodes.get(path)
+        if node is None and path in self._children:
             return Znode(b"", Stat(*[0] * 11))
-        return found
+        return node
 
     def children(self, path: str) -> list[str] | None:
         """The names below it, sorted."""
@@ -64,33 +64,33 @@ class Recorded:
         return [self.children(path) for path in paths]
 
     def sync(self) -> None:
-        """Nothing: a record does not change."""
+        """Does nothing: a record does not change."""
 
     def close(self) -> None:
         """Nothing is open."""
 
 
 def read_snapshot(path: Path) -> Recorded:
-    """The znodes of an export, the chroot taken off. Raises UnreadableFile."""
+    """The znodes of an export, without the chroot. Raises UnreadableFile."""
     exported = read_znodes(path)
     return Recorded(str(path), {name: _znode(exported.pop(name)) for name in list(exported)})
 
 
-def _znode(one: ExportedZnode) -> Znode:
-    data = one.data or b""
+def _znode(exported: ExportedZnode) -> Znode:
+    data = exported.data or b""
     return Znode(
         data,
         Stat(
-            czxid=one.czxid,
-            mzxid=one.mzxid,
-            ctime=one.ctime,
-            mtime=one.mtime,
-            version=one.version,
-            cversion=one.cversion,
+            czxid=exported.czxid,
+            mzxid=exported.mzxid,
+            ctime=exported.ctime,
+            mtime=exported.mtime,
+            version=exported.version,
+            cversion=exported.cversion,
             aversion=0,
-            ephemeral_owner=one.ephemeral_owner,
+            ephemeral_owner=exported.ephemeral_owner,
             data_length=len(data),
             num_children=0,
-            pzxid=one.pzxid,
+            pzxid=exported.pzxid,
         ),
     )

@@ -1,7 +1,7 @@
 """Access to ZooKeeper: znodes, and the interfaces that the live ensemble and recorded exports implement.
 
 Paths are those below the chroot. An absent znode is None, never an exception. A write always names the
-version that it expects; there is no way to overwrite whatever is there.
+version that it expects; unconditional overwriting is impossible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ REQUEST_OVERHEAD = 64
 
 
 class Stat(NamedTuple):
-    """What ZooKeeper knows about a znode, in the order of the wire; times are milliseconds."""
+    """ZooKeeper's stat of a znode, in the order of the wire; times are milliseconds."""
 
     czxid: int
     mzxid: int
@@ -60,13 +60,13 @@ class ZnodeReader(Protocol):
         """The names below it, sorted."""
 
     def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Many znodes, in the order asked for."""
+        """Many znodes, in the order of `paths`."""
 
     def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
         """The names below many znodes."""
 
     def sync(self) -> None:
-        """What is read from now on is at least as new as this moment."""
+        """Make later reads at least as new as this moment."""
 
     def close(self) -> None:
         """No more reading."""
@@ -76,24 +76,24 @@ class ZnodeStore(ZnodeReader, Protocol):
     """Znodes that can be written too."""
 
     def acl(self, path: str) -> list[Acl]:
-        """The access list of a znode; empty where there is none."""
+        """The access list of a znode; empty if there is none."""
 
     def transact(self, writes: Sequence[Write]) -> list[str]:
-        """Write all or nothing, and give the name of each target (with its number where it is sequential).
+        """Write all or nothing, and return the name of each target (with its number if it is sequential).
 
-        Raises Conflict where an expectation does not hold, KctlError where the outcome is that nothing was
-        written, and OutcomeUnknown where the connection went away in the middle.
+        Raises Conflict if an expectation does not hold, KctlError if certainly nothing was
+        written, and OutcomeUnknown if the connection was lost in the middle.
         """
 
 
 class OutcomeUnknown(KctlError):
-    """The connection went away after a write was sent: it may or may not have been carried out."""
+    """The connection was lost after a write was sent: it may or may not have been carried out."""
 
     hint = "`kctl journal resume` looks whether it was, and goes on"
 
 
 def request_size(writes: Sequence[Write]) -> int:
-    """How large a transaction is on the wire, rounded up."""
+    """The size of a transaction on the wire, rounded up."""
     return sum(len(w.target.encode()) + w.size_in_bytes + REQUEST_OVERHEAD for w in writes)
 
 
@@ -106,11 +106,11 @@ def walk(reader: ZnodeReader, root: str = "/") -> Iterator[tuple[str, Znode]]:
     """Every znode at and below a path, parents first, level by level."""
     level = [root]
     while level:
-        found = reader.get_many(level)
-        names = reader.children_many([path for path, node in zip(level, found, strict=True) if node])
+        nodes = reader.get_many(level)
+        names = reader.children_many([path for path, node in zip(level, nodes, strict=True) if node])
         below: list[str] = []
         listed = iter(names)
-        for path, node in zip(level, found, strict=True):
+        for path, node in zip(level, nodes, strict=True):
             if node is None:  # gone between the two reads
                 continue
             yield path, node

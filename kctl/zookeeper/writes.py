@@ -1,4 +1,4 @@
-"""The znode writes of each intent, worked out from a fresh read of everything that they touch. Nothing here writes.
+"""The znode writes of each intent, computed from a fresh read of everything that they change. Nothing here writes.
 
 Every transaction begins with checks that the controller and its epoch are those that were read: it fails when
 another broker has become controller, and when a KRaft quorum has claimed the cluster.
@@ -59,11 +59,11 @@ class FreshZnodes(Struct, frozen=True):
 
     @property
     def version(self) -> KafkaVersion:
-        """Of the oldest broker."""
+        """The version of the oldest broker."""
         return self.state.kafka_version
 
     def get(self, *paths: str) -> list[Znode | None]:
-        """Znodes as they were when this translation first looked at them, all that are new in one read."""
+        """Znodes as first read by this translation; new ones are read at once."""
         new = [path for path in dict.fromkeys(paths) if path not in self.read]
         if new:
             self.read.update(zip(new, self.store.get_many(new), strict=True))
@@ -77,7 +77,7 @@ class FreshZnodes(Struct, frozen=True):
 
 
 def guards(fresh: FreshZnodes) -> list[Write]:
-    """Checks that stand first in every transaction. Raises Refused during a migration to KRaft."""
+    """The checks at the start of every transaction. Raises Refused during a migration to KRaft."""
     controller, epoch, migration = fresh.get("/controller", "/controller_epoch", "/migration")
     refuse_migration(controller, migration)
     return [
@@ -91,15 +91,15 @@ def refuse_migration(controller: Znode | None, migration: Znode | None) -> None:
     """Nothing watches requests in ZooKeeper once a KRaft quorum has claimed the cluster, and it overwrites them."""
     claimed = controller is not None and controller.stat.ephemeral_owner == 0
     if migration is not None or claimed:
-        what = "/migration exists" if migration is not None else "/controller is persistent"
+        sign = "/migration exists" if migration is not None else "/controller is persistent"
         raise Refused(
-            f"the cluster is under migration to KRaft ({what}); nothing was written",
+            f"the cluster is under migration to KRaft ({sign}); nothing was written",
             "use --bootstrap-server",
         )
 
 
 def set_or_create(path: str, node: Znode | None, data: bytes) -> Write:
-    """The write that gives a znode this content, from whichever state it was read in."""
+    """The write that gives a znode this content, whether it exists or not."""
     if node is None:
         return Write(action="create", target=path, after=data)
     return Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)
@@ -117,7 +117,7 @@ def create_topic(fresh: FreshZnodes, intent: CreateTopic) -> list[Write]:
     if topic is not None:
         raise names.topic_exists(intent.topic)
     form = 3 if fresh.version >= V2_8 else 2 if fresh.version >= V2_4 else 1
-    # No id from here: a controller of 2.8 and later gives one, as it does for Kafka's own tool.
+    # No id: a controller of 2.8 and later assigns one, as it does for Kafka's own tool.
     data = znodes.format_topic(znodes.TopicZnode(version=form, partitions=dict(intent.replicas)))
     return [
         set_or_create(config_path, config, znodes.format_config(intent.configs)),
@@ -157,9 +157,9 @@ def add_partitions(fresh: FreshZnodes, intent: AddPartitions) -> list[Write]:
     known = fresh.state.topics.get(intent.topic)
     if known is not None and dict(known.partitions) != present.partitions:
         raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
-    wanted = range(len(present.partitions), len(present.partitions) + len(intent.replicas))
-    if sorted(intent.replicas) != list(wanted) or sorted(present.partitions) != list(range(wanted.start)):
-        raise names.not_consecutive(intent.topic, wanted.stop - 1)
+    numbers = range(len(present.partitions), len(present.partitions) + len(intent.replicas))
+    if sorted(intent.replicas) != list(numbers) or sorted(present.partitions) != list(range(numbers.start)):
+        raise names.not_consecutive(intent.topic, numbers.stop - 1)
     data = znodes.edit_topic(node.data, intent.replicas)
     return [Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
 
@@ -183,7 +183,7 @@ def alter_config(fresh: FreshZnodes, intent: AlterConfig) -> list[Write]:
 
 
 def clear_throttle(fresh: FreshZnodes, intent: ClearThrottle) -> list[Write]:
-    """The configurations without a reassignment's throttles, as far as they are still there."""
+    """The configurations without a reassignment's throttles, where they are still set."""
     from kctl.cluster.reassignment.throttles import clearing_changes
 
     return alter_configs(fresh, clearing_changes(intent, fresh.state))
@@ -233,7 +233,7 @@ def _one_entity(
 
 
 def _missing_parents(fresh: FreshZnodes, path: str, made: set[str]) -> list[Write]:
-    """Creates for the folders above a path that are not there: brokers before 1.1 do not make all of them."""
+    """Creates of missing parents of a path: brokers before 1.1 do not make all of them."""
     missing: list[Write] = []
     parent = parent_of(path)
     while parent not in ("/", "/config") and parent not in made and fresh.get(parent)[0] is None:
@@ -244,7 +244,7 @@ def _missing_parents(fresh: FreshZnodes, path: str, made: set[str]) -> list[Writ
 
 
 def notification_form(version: KafkaVersion, entity_type: str) -> int:
-    """Which of the three forms the oldest broker reads. Raises Refused where it knows no such entity."""
+    """The form (of three) that the oldest broker reads. Raises Refused if it knows no such entity."""
     if version >= V0_10_1:
         return 2
     allowed = ("topics",) if version < V0_9 else ("topics", "clients")
@@ -273,11 +273,11 @@ def move_controller(fresh: FreshZnodes, intent: MoveController) -> list[Write]:
 
 # --- requests to the controller -----------------------------------------------------------------------
 
-CHECKED_TOPICS = 300  # so many version checks go into one transaction
+CHECKED_TOPICS = 300  # version checks in one transaction
 
 
 def reassign(fresh: FreshZnodes, intent: Reassign) -> list[Write]:
-    """Throttles, and the request, in one transaction that fails where a topic has changed since it was read."""
+    """Throttles, and the request, in one transaction that fails if a topic has changed since it was read."""
     _refuse_under_way(fresh, REASSIGNMENT, "reassignment")
     checks = _check_moves(fresh, intent.targets, intent.origins)
     own = {check.target for check in checks}
@@ -296,11 +296,11 @@ def reassignment_data(targets: Mapping[TopicPartition, Replicas]) -> bytes:
     return format_reassignment(Requested(tp.topic, tp.partition, r) for tp, r in sorted(targets.items()))
 
 
-def _refuse_under_way(fresh: FreshZnodes, path: str, what: str) -> None:
+def _refuse_under_way(fresh: FreshZnodes, path: str, request: str) -> None:
     (node,) = fresh.get(path)
     if node is not None:
         raise Refused(
-            f"another {what} is under way: {path} exists since {_moment(node.stat.ctime)} "
+            f"another {request} is under way: {path} exists since {_moment(node.stat.ctime)} "
             f"({len(node.data):,} bytes); nothing was written",
             "wait for it; deleting the znode does not cancel it",
         )
@@ -365,16 +365,16 @@ def _states(
     fresh: FreshZnodes, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, znodes.PartitionStateZnode]:
     paths = [f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state" for tp in partitions]
-    found = {}
+    states = {}
     for tp, node in zip(partitions, fresh.get(*paths), strict=True):
         if node is not None:
             try:
-                found[tp] = znodes.parse_partition_state(node.data)
+                states[tp] = znodes.parse_partition_state(node.data)
             except FormatError as error:
                 raise Refused(
                     f"the state of {tp} cannot be read ({error.what}); nothing was written", "repair it first"
                 ) from error
-    return found
+    return states
 
 
 def _refuse_leaderless(fresh: FreshZnodes, targets: Mapping[TopicPartition, Replicas]) -> None:
@@ -485,7 +485,7 @@ Translation = Callable[[FreshZnodes, Any], list[Write]]
 
 
 def translations() -> Mapping[str, Translation]:
-    """Which function writes which intent."""
+    """The function that translates each kind of intent."""
     return {
         "create-topic": create_topic,
         "delete-topic": delete_topic,

@@ -33,7 +33,7 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.zookeeper import connection, writes
 from kctl.zookeeper.cluster import ZookeeperCluster
-from kctl.zookeeper.connection import Access, Ensemble
+from kctl.zookeeper.connection import Ensemble, EnsembleAccess
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.running import Kctl
 
@@ -45,7 +45,7 @@ CREATE = ("--partitions", 1, "--replication-factor", 1, "--no-wait")
 
 def ask(c: Cluster, k: Kctl, intent: Intent, **access: Any) -> int:
     """Carry an intent out without waiting; the exit status that a command would end with."""
-    with ZookeeperCluster(Ensemble(Access(hosts=c.connect, **access))) as cluster:
+    with ZookeeperCluster(Ensemble(EnsembleAccess(hosts=c.connect, **access))) as cluster:
         try:
             state = cluster.read_state(configs=("topics", "brokers"))
             plan = Plan(

@@ -10,7 +10,7 @@ from struct import pack, unpack
 import pytest
 
 from kctl.errors import KctlError
-from kctl.zookeeper.connection import Access, Ensemble
+from kctl.zookeeper.connection import Ensemble, EnsembleAccess
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_silent_server_leaves_time_for_the_next_one(silent: int, granting: int) -> None:
     hosts = f"127.0.0.1:{silent},127.0.0.1:{granting}/kafka"
-    ensemble = Ensemble(Access(hosts=hosts, timeout=4))
+    ensemble = Ensemble(EnsembleAccess(hosts=hosts, timeout=4))
     assert not ensemble.is_read_only
     ensemble.close()
 
@@ -57,7 +57,7 @@ def test_a_silent_server_leaves_time_for_the_next_one(silent: int, granting: int
 def test_silent_servers_are_one_line(silent: int) -> None:
     hosts = f"127.0.0.1:{silent},127.0.0.1:{silent}"
     with pytest.raises(KctlError) as raised:
-        Ensemble(Access(hosts=hosts, timeout=1))
+        Ensemble(EnsembleAccess(hosts=hosts, timeout=1))
     assert raised.value.message == (
         f"ZooKeeper {hosts} could not be reached within 1 s; no answer: is a firewall in between?"
     )

@@ -22,8 +22,8 @@ from kctl.zookeeper.bulk import (
     GET_DATA,
     HEADER,
     INTEGER,
-    Answers,
     MultiRead,
+    PendingAnswers,
     ReadRequest,
     Slot,
     multi_read,
@@ -98,7 +98,7 @@ def test_a_lost_connection_is_an_error_and_silence_a_time_out() -> None:
 
 def test_a_wake_up_meant_for_the_wait_before_is_no_time_out() -> None:
     """kazoo's thread may have seen the number awaited before, and wake the waiting one after that began anew."""
-    answers = Answers(2)
+    answers = PendingAnswers(2)
 
     class Late(threading.Event):
         """Says at first that it was set, as an event is that was set late."""
