@@ -22,7 +22,7 @@ MOST_SECONDS, MOST_MIB = 15, 500
 def plan(job: str, size: int) -> str:
     """Make one plan; its cost and how many replicas move."""
     from kctl.cluster.placement import Racks, draw, place_replicas
-    from kctl.cluster.reassignment.planner import Goal, Situation, plan_placement
+    from kctl.cluster.reassignment.planner import ReassignmentGoal, Situation, plan_placement
     from kctl.model import TopicPartition
 
     random = Random(1)
@@ -38,11 +38,11 @@ def plan(job: str, size: int) -> str:
     }
     everyone = frozenset(range(BROKERS))
     goals = {
-        "drain": Goal(drain=frozenset({7})),
-        "even": Goal(brokers=everyone),
-        "add": Goal(add=frozenset(range(190, 200))),
-        "replication-factor": Goal(replication_factor=4),
-        "unequal-racks": Goal(brokers=everyone),
+        "drain": ReassignmentGoal(drain=frozenset({7})),
+        "even": ReassignmentGoal(brokers=everyone),
+        "add": ReassignmentGoal(add=frozenset(range(190, 200))),
+        "replication-factor": ReassignmentGoal(replication_factor=4),
+        "unequal-racks": ReassignmentGoal(brokers=everyone),
     }
     now = Situation(replicas=replicas, racks=racks)
     if job == "like-kafka":

@@ -18,10 +18,10 @@ from kctl.rows.cluster_wide import CANDIDATE, ELECTION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kctl.cluster.elections import Candidate
+    from kctl.cluster.elections import ElectionCandidate
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
-    from kctl.cluster.unclean import Candidate as UncleanCandidate
+    from kctl.cluster.unclean import UncleanCandidate
     from kctl.cluster.versions import KafkaVersion
 
 
@@ -153,7 +153,7 @@ def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion
     return state
 
 
-def _rows(chosen: Iterable[Candidate], state: ClusterState) -> Iterator[Row]:
+def _rows(chosen: Iterable[ElectionCandidate], state: ClusterState) -> Iterator[Row]:
     waiting = set(state.election.partitions) if state.election else set()
     for candidate in chosen:
         replicas = state.replicas(candidate.partition) or ()

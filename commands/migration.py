@@ -19,8 +19,8 @@ from kctl.temporary_folder import temporary_folder
 if TYPE_CHECKING:
     from kctl.cluster.migration.comparison import Comparison, Difference
     from kctl.cluster.migration.kraft_side import KraftSide
-    from kctl.cluster.migration.phase import Standing
-    from kctl.cluster.migration.preflight import Seen, Settings
+    from kctl.cluster.migration.phase import MigrationStatus
+    from kctl.cluster.migration.preflight import MigrationFacts, Settings
     from kctl.cluster.migration.zookeeper_side import ZookeeperSide
 
 
@@ -81,14 +81,14 @@ def status(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     $ kctl migration status --zookeeper zk1:2181/kafka
     $ kctl migration status --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
     """
-    from kctl.cluster.migration.phase import standing_of
+    from kctl.cluster.migration.phase import status_of
 
     kraft = metadata.read(frame, at)
     if kraft is not None and at.snapshot is None and not frame.context.zookeeper:
-        return Outcome([row_of(standing_of(None, kraft))], text=status_text)
+        return Outcome([row_of(status_of(None, kraft))], text=status_text)
     with at.open(frame) as cluster:
         znodes = zookeeper_side(frame, cluster)
-        return Outcome([row_of(standing_of(znodes, kraft))], text=status_text)
+        return Outcome([row_of(status_of(znodes, kraft))], text=status_text)
 
 
 @command(
@@ -109,16 +109,16 @@ def check(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     $ kctl migration check --zookeeper zk1:2181/kafka --controllers controller1:9093,controller2:9093
     $ kctl migration check --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
     """
-    from kctl.cluster.migration.phase import standing_of
-    from kctl.cluster.migration.preflight import Seen
+    from kctl.cluster.migration.phase import status_of
+    from kctl.cluster.migration.preflight import MigrationFacts
 
     kraft = metadata.read(frame, at)
     with at.open(frame) as cluster:
         znodes = zookeeper_side(frame, cluster)
-        standing = standing_of(znodes, kraft)
-        is_asked = at.snapshot is None and standing.phase.is_before_copy
+        status = status_of(znodes, kraft)
+        is_asked = at.snapshot is None and status.phase.is_before_copy
         settings = settings_of_brokers(frame, at) if is_asked else None
-        rows = list(check_rows(frame, Seen(znodes, kraft, standing, settings)))
+        rows = list(check_rows(frame, MigrationFacts(znodes, kraft, status, settings)))
     if kraft is None and rows[0]["phase"] not in ("none", "preparing"):
         frame.fail(
             "there is no metadata to compare the znodes with",
@@ -154,9 +154,9 @@ def zookeeper_side(frame: Frame, cluster: object) -> ZookeeperSide:
     return read_zookeeper_side(reader_of(frame, cluster))
 
 
-def row_of(standing: Standing) -> Row:
+def row_of(status: MigrationStatus) -> Row:
     """The row of kind `migration`."""
-    return MIGRATION.of(standing, phase=str(standing.phase))
+    return MIGRATION.of(status, phase=str(status.phase))
 
 
 def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
@@ -174,21 +174,21 @@ def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
     return {id: found for id, found in settings.items() if not isinstance(found, KctlError)}
 
 
-def check_rows(frame: Frame, seen: Seen) -> Iterator[Row]:
+def check_rows(frame: Frame, facts: MigrationFacts) -> Iterator[Row]:
     """The phase, findings, differences, and how much was compared."""
     from kctl.cluster.migration.comparison import Comparison
     from kctl.cluster.migration.preflight import examine
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import unreadable_rows
 
-    znodes, kraft, standing, _ = seen
-    yield row_of(standing)
-    yield from (finding.row() for finding in examine(seen))
+    znodes, kraft, status, _ = facts
+    yield row_of(status)
+    yield from (finding.row() for finding in examine(facts))
     if kraft is None:
         return
     yield from unreadable_rows(CLUSTER_METADATA, [], kraft.trouble)
     if kraft.is_copied:
-        comparison = Comparison(znodes, kraft, standing)
+        comparison = Comparison(znodes, kraft, status)
         for difference in comparison.differences():
             if difference.is_open:
                 frame.raise_status(3)
@@ -214,7 +214,7 @@ def difference_row(difference: Difference) -> Row:
 def comparison_rows(comparison: Comparison) -> Iterator[Row]:
     """A row a type of entity."""
     for one in comparison.compared.values():
-        errors, infos = (one.found[severity] for severity in ("error", "info"))
+        errors, infos = (one.by_severity[severity] for severity in ("error", "info"))
         yield COMPARISON.of(one, errors=errors, infos=infos)
 
 

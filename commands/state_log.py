@@ -46,7 +46,8 @@ class LogOptions(NamedTuple):
 
         folders = [text for text in self.brokers if "=" in text]
         only = [text for text in self.brokers if "=" not in text]
-        sources = find_sources(self.source, brokers=folders, layouts=layouts_of(self.patterns, self.layouts))
+        layouts = layouts_of(self.patterns, self.layouts)
+        sources = find_sources(self.source, brokers=folders, layouts=layouts, names_all=bool(only))
         for failure in sources.failures:
             frame.report(failure)
         others = sources.of_other_systems

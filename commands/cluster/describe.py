@@ -317,12 +317,12 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
 
 def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, growth: int = 0) -> list[Row]:
     """A row for each check; the exit status becomes 5 where one finds something."""
-    from kctl.cluster.health import Seen, check_health
+    from kctl.cluster.health import HealthFacts, check_health
 
     now = int(time.time() * 1000)
     if at.snapshot is not None:
         now = max([b.registered_at or 0 for b in state.brokers.values()], default=0)
-    results = list(check_health(Seen(state, cluster.read_oddities(state, now), now, growth)))
+    results = list(check_health(HealthFacts(state, cluster.read_oddities(state, now), now, growth)))
     if any(result.status in ("warning", "error") for result in results):
         frame.raise_status(5)
     return [HEALTH.of(result, message=result.meaning) for result in results]

@@ -31,14 +31,14 @@ def top(frame: Frame, at: At) -> Outcome:
     $ kctl top --every 10s
     $ kctl top --output jsonl --every 1m >> top.jsonl
     """
-    from commands.reassign.rows import standing_row
+    from commands.reassign.rows import move_status_row
     from kctl.cluster.reassignment.moves import moving_targets
-    from kctl.cluster.reassignment.verification import standings
+    from kctl.cluster.reassignment.verification import move_statuses
 
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
         health = health_rows(frame, cluster, state, at)
-    moves = [standing_row(one) for one in standings(moving_targets(state), state, [], None)]
+    moves = [move_status_row(one) for one in move_statuses(moving_targets(state), state, [], None)]
     groups = lagging(frame, at, state) if state.backend == "admin" and at.snapshot is None else []
     if moves:
         frame.raise_status(5)
@@ -61,9 +61,9 @@ def lagging(frame: Frame, at: At, state: ClusterState) -> list[Row]:
 
 def screen(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """Brokers, problems, moves, groups; an empty line between."""
-    from commands.reassign.rows import standing_text
+    from commands.reassign.rows import move_status_text
 
-    texts = {"broker": brokers_text, "health": health_text, "partition": standing_text}
+    texts = {"broker": brokers_text, "health": health_text, "partition": move_status_text}
     for kind, some in groupby(rows, key=lambda row: str(row["kind"])):
         if kind == "group":
             yield from table(

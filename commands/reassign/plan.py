@@ -19,7 +19,7 @@ from kctl.errors import BadValue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kctl.cluster.reassignment.planner import Goal
+    from kctl.cluster.reassignment.planner import ReassignmentGoal
 
 PLAN_STATUS = (
     "0 planned, or nothing to move · 2 wrong usage · 3 unknown topic, no connection · "
@@ -114,8 +114,8 @@ def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     return Outcome(plan_rows(planned, names, batches), text=plan_text)
 
 
-def _goal(given: dict[str, Any]) -> Goal:
-    from kctl.cluster.reassignment.planner import Goal
+def _goal(given: dict[str, Any]) -> ReassignmentGoal:
+    from kctl.cluster.reassignment.planner import ReassignmentGoal
 
     goals = _goals(given)
     if not goals and given["replication_factor"] is None:
@@ -129,7 +129,7 @@ def _goal(given: dict[str, Any]) -> Goal:
         )
     if given["like_kafka"] and not given["brokers"]:
         raise BadValue("--like-kafka needs --brokers", "name the brokers with --brokers")
-    return Goal(
+    return ReassignmentGoal(
         brokers=given["brokers"] or frozenset(),
         add=given["add"] or frozenset(),
         drain=given["drain"] or frozenset(),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kctl.cluster.reassignment.moves import Holding, Move
     from kctl.cluster.reassignment.plan_files import PlanNames
     from kctl.cluster.reassignment.planner import Planned
-    from kctl.cluster.reassignment.verification import Standing
+    from kctl.cluster.reassignment.verification import MoveStatus
     from kctl.cluster.state import Replicas
     from kctl.model import TopicPartition
 
@@ -195,27 +195,27 @@ def _plan_lines(row: Row, moves: Sequence[Row], page: Page) -> Iterator[str]:
     yield f"undo     {row['rollback_file']}"
 
 
-def standing_row(standing: Standing) -> Row:
+def move_status_row(status: MoveStatus) -> Row:
     """The row of a partition of a plan."""
-    is_done = standing.state == "done"
+    is_done = status.state == "done"
     return PARTITION(  # not `PARTITION.of`, which takes longer: a plan may have 10,000
-        topic=standing.partition.topic,
-        partition=standing.partition.partition,
-        state=standing.state,
-        replicas=list(standing.replicas),
-        isr=list(standing.isr),
-        leader=standing.leader,
-        target=list(standing.target),
-        missing=[] if is_done else list(standing.missing),
-        bytes_done=standing.bytes_done,
-        bytes_left=standing.bytes_left,
-        bytes_per_second=standing.bytes_per_second,
-        seconds_left=None if is_done else standing.seconds_left,
-        reason=standing.reason,
+        topic=status.partition.topic,
+        partition=status.partition.partition,
+        state=status.state,
+        replicas=list(status.replicas),
+        isr=list(status.isr),
+        leader=status.leader,
+        target=list(status.target),
+        missing=[] if is_done else list(status.missing),
+        bytes_done=status.bytes_done,
+        bytes_left=status.bytes_left,
+        bytes_per_second=status.bytes_per_second,
+        seconds_left=None if is_done else status.seconds_left,
+        reason=status.reason,
     )
 
 
-def standing_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+def move_status_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """Partitions that are not done in columns, then totals."""
     listed = list(rows)
     open_ = [row for row in listed if row["state"] != "done"]
@@ -251,8 +251,8 @@ def _shown_standing(row: Row) -> Row:
 LINES_AT_ONCE = 1000
 
 
-def standing_lines(standings: Iterable[Standing], form: str) -> Iterator[bytes] | None:
-    """The rows of standings in an output form, many lines in a part; None for a form without lines.
+def move_status_lines(statuses: Iterable[MoveStatus], form: str) -> Iterator[bytes] | None:
+    """The rows of statuses in an output form, many lines in a part; None for a form without lines.
 
     Of 10,000 partitions most are done and differ only in their name: the rest of such a line is encoded once.
     """
@@ -280,18 +280,18 @@ def standing_lines(standings: Iterable[Standing], form: str) -> Iterator[bytes] 
     def lines() -> Iterator[bytes]:
         names: dict[str, bytes] = {}
         tails: dict[tuple[Replicas, Replicas, Replicas, int | None], bytes] = {}
-        for standing in standings:
-            (topic, number), verdict, target, replicas, isr, leader, *more = standing
+        for status in statuses:
+            (topic, number), verdict, target, replicas, isr, leader, *more = status
             head = names.get(topic)
             if head is None:
                 head = names[topic] = begin + name(topic) + between
             if verdict != "done" or more.count(None) < len(more):
-                yield line(standing_row(standing))
+                yield line(move_status_row(status))
                 continue
             like = target, replicas, isr, leader
             tail = tails.get(like)
             if tail is None:
-                tail = tails[like] = line(standing_row(standing))[len(head) + len(str(number)) :]
+                tail = tails[like] = line(move_status_row(status))[len(head) + len(str(number)) :]
             yield b"%b%d%b" % (head, number, tail)
 
     return _in_parts(header, lines())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kctl.changes.intents import ClearThrottle
     from kctl.cluster.disks import LogDir
     from kctl.cluster.interface import Cluster
-    from kctl.cluster.reassignment.verification import Sizes, Standing
+    from kctl.cluster.reassignment.verification import MoveStatus, Sizes
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
 
@@ -54,7 +54,7 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
     $ until kctl reassign verify drain-2.json; do sleep 10; done
     $ kctl reassign verify drain-2.json --keep-throttle --output jsonl
     """
-    from commands.reassign.rows import standing_lines, standing_row, standing_text
+    from commands.reassign.rows import move_status_lines, move_status_row, move_status_text
     from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.disk_moves import refuse_backend, with_disk_moves
     from kctl.cluster.reassignment.plan_files import read_plan
@@ -63,7 +63,7 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
         DONE,
         IN_PROGRESS,
         entries_of,
-        standings,
+        move_statuses,
         throttle_of,
         with_rates,
     )
@@ -79,16 +79,16 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
             return read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
 
         state = read()
-        listed = list(standings(file.targets, state, entries))
+        listed = list(move_statuses(file.targets, state, entries))
         listed = with_disk_moves(listed, file.log_dirs, state, entries)
-        if state.backend == "admin" and any(standing.state == IN_PROGRESS for standing in listed):
+        if state.backend == "admin" and any(status.state == IN_PROGRESS for status in listed):
             look = _measured(cluster, state, {tp.topic for tp in file.targets}, sample)
             state = read()
             listed = with_rates(
-                standings(file.targets, state, entries, look.sizes), look.sizes, look.rates, state
+                move_statuses(file.targets, state, entries, look.sizes), look.sizes, look.rates, state
             )
             listed = with_disk_moves(listed, file.log_dirs, state, entries, look.before, look.seconds)
-        is_finished = all(standing.state == DONE for standing in listed)
+        is_finished = all(status.state == DONE for status in listed)
         if not is_finished:
             frame.raise_status(5)
         if entries or is_anything_throttled(state):
@@ -96,9 +96,9 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
             may_clear = is_finished and not keep_throttle
             settle_throttle(frame, at, cluster, state, clear, file.identity, finished=may_clear)
     return Outcome(
-        (standing_row(standing) for standing in listed),
-        text=standing_text,
-        encoded=lambda form: standing_lines(listed, form),
+        (move_status_row(status) for status in listed),
+        text=move_status_text,
+        encoded=lambda form: move_status_lines(listed, form),
     )
 
 
@@ -190,7 +190,7 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
     $ kctl reassign status drain-2.json --disk-sizes /mnt/brokers
     $ kctl reassign status --snapshot znodes.jsonl --output jsonl
     """
-    from commands.reassign.rows import standing_row, standing_text
+    from commands.reassign.rows import move_status_row, move_status_text
     from kctl.changes.journal import Journal
     from kctl.cluster.disks import replica_sizes
     from kctl.cluster.reassignment.disk_moves import replicas_of, running_copies, with_disk_moves
@@ -202,7 +202,7 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
         IN_PROGRESS,
         entries_of,
         explain,
-        standings,
+        move_statuses,
         with_rates,
     )
 
@@ -226,10 +226,10 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
                 log_dirs_of=None,
             )
 
-        def standing_of(sizes: Sizes | None, look: Look | None = None) -> list[Standing]:
+        def standing_of(sizes: Sizes | None, look: Look | None = None) -> list[MoveStatus]:
             copies = running_copies(state.log_dirs)
             targets = file.targets if file else moving_targets(state) | replicas_of(copies, state)
-            found = list(standings(targets, state, own, sizes))
+            found = list(move_statuses(targets, state, own, sizes))
             if sizes is not None:
                 found = with_rates(found, sizes, look and look.rates, state)
             wanted = file.log_dirs if file else copies
@@ -240,19 +240,19 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
         state = read()
         listed = standing_of(given)
         if given is None and state.backend == "admin" and listed:
-            if any(standing.state == IN_PROGRESS for standing in listed):
+            if any(status.state == IN_PROGRESS for status in listed):
                 look = _measured(cluster, state, names, sample)
                 state = read()
             else:
                 look = Look(replica_sizes(state.log_dirs), list(state.log_dirs), 0.0, None)
             listed = standing_of(look.sizes, look)
-    if any(standing.state != DONE for standing in listed):
+    if any(status.state != DONE for status in listed):
         frame.raise_status(5)
     for reason in explain(state):
         frame.note(reason)
         frame.raise_status(5)
     return Outcome(
-        [standing_row(standing) for standing in listed],
-        text=standing_text,
+        [move_status_row(status) for status in listed],
+        text=move_status_text,
         nothing="no reassignment is under way",
     )

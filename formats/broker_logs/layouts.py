@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain, pairwise, takewhile
 from typing import NamedTuple, Protocol
 
@@ -253,13 +254,18 @@ class Carrier(NamedTuple):
     """What stands before or around each line that a logger wrote, put there by what carried the line."""
 
     name: str
-    mark: re.Pattern[bytes]
+    expression: str
     """What it puts there; its group `time` is when the line was carried, `origin` which container printed it."""
     example: str
     key: str = ""
     """The key that holds the line, where the carrier writes JSON."""
     times: tuple[str, ...] = ()
     """The keys that hold the time."""
+
+    @property
+    def mark(self) -> re.Pattern[bytes]:
+        """The expression, compiled when it is looked for first: most logs have no carrier."""
+        return _compiled(self.expression)
 
     def bare(self, line: bytes) -> bytes:
         """A line without the mark."""
@@ -289,8 +295,9 @@ class Carrier(NamedTuple):
         return millis_of(text) if stamp and stamp["zone"] else None
 
 
-def _before(expression: str) -> re.Pattern[bytes]:
-    return re.compile(f"^{expression}".encode(), re.MULTILINE)
+@cache
+def _compiled(expression: str) -> re.Pattern[bytes]:
+    return re.compile(expression.encode(), re.MULTILINE)
 
 
 _STAMP = TIME.replace(" ?(?P<zone>", "(?P<zone>")
@@ -298,25 +305,27 @@ _STAMP = TIME.replace(" ?(?P<zone>", "(?P<zone>")
 HEAD_COLOUR = re.compile(rb"^(?:\[?[\d:,. TZ+-]+\]? ?)?\x1b\[")
 COLOURS = Carrier(
     "colours of a terminal",
-    re.compile(rb"\x1b\[[0-9;]*[mK]"),
+    r"\x1b\[[0-9;]*[mK]",
     "\x1b[36mkafka-1  | \x1b[0m[2026-11-21 13:18:27,173] INFO",
 )
 CARRIERS = (
     COLOURS,
-    Carrier("docker compose logs", _before(r"(?P<origin>[\w.-]+) *\| "), "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
-    Carrier("kubectl logs --prefix", _before(r"\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] "), "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
-    Carrier("stern", _before(r"(?P<origin>[a-z][\w.-]* [a-z][\w.-]*) "), "kafka-0 kafka [2026-11-21 13:18:27,173] INFO"),
-    Carrier("Kubernetes node", _before(_STAMP + r" std(?:out|err) [FP] "), "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
-    Carrier("systemd journal or syslog, ISO 8601", _before(_STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )[\w.-]+ [\w./-]+(?:\[\d+\])?: "), "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
-    Carrier("syslog, RFC 5424", _before(r"<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) "), "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
-    Carrier("syslog, RFC 3164", _before(r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
-    Carrier("time of a container's runtime", _before(_STAMP + " "), "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
-    Carrier("Docker json-file", _before(r'\{"log":'), '{"log":"[2026-11-21 13:18:27,173] INFO', "log", ("time",)),
-    Carrier("systemd journal, JSON", _before(r'\{.*"MESSAGE"'), '{"MESSAGE":"[2026-11-21 13:18:27,173] INFO', "MESSAGE", ("__REALTIME_TIMESTAMP",)),
-    Carrier("JSON of a log shipper", _before(r'\{.*"message"'), '{"message":"[2026-11-21 13:18:27,173] INFO', "message", NAMES.time),
-    Carrier("JSON of a log shipper", _before(r'\{.*"log"'), '{"log":"[2026-11-21 13:18:27,173] INFO', "log", NAMES.time),
+    Carrier("docker compose logs", r"^(?P<origin>[\w.-]+) *\| ", "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
+    Carrier("kubectl logs --prefix", r"^\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] ", "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
+    Carrier("stern", r"^(?P<origin>[a-z][\w.-]* [a-z][\w.-]*) ", "kafka-0 kafka [2026-11-21 13:18:27,173] INFO"),
+    Carrier("Kubernetes node", r"^" + _STAMP + r" std(?:out|err) [FP] ", "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
+    Carrier("systemd journal or syslog, ISO 8601", r"^" + _STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )[\w.-]+ [\w./-]+(?:\[\d+\])?: ", "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 5424", r"^<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) ", "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 3164", r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: ", "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("time of a container's runtime", r"^" + _STAMP + " ", "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
+    Carrier("Docker json-file", r'^\{"log":', '{"log":"[2026-11-21 13:18:27,173] INFO', "log", ("time",)),
+    Carrier("systemd journal, JSON", r'^\{.*"MESSAGE"', '{"MESSAGE":"[2026-11-21 13:18:27,173] INFO', "MESSAGE", ("__REALTIME_TIMESTAMP",)),
+    Carrier("JSON of a log shipper", r'^\{.*"message"', '{"message":"[2026-11-21 13:18:27,173] INFO', "message", NAMES.time),
+    Carrier("JSON of a log shipper", r'^\{.*"log"', '{"log":"[2026-11-21 13:18:27,173] INFO', "log", NAMES.time),
 )  # fmt: skip
 LOOKED_AT = 100
+# Records whose heads are compared with those of other layouts, and bytes that mostly hold as many.
+COMPARED, ENOUGH = 200, 1 << 16
 # No carrier but colours begins like a line of Kafka's own layout.
 NO_CARRIER = re.compile(rb"\[\d")
 # Zones differ from UTC by quarters of an hour; stamps may be cut to whole seconds.
@@ -365,8 +374,9 @@ class CarriedLayout:
     def origin(self) -> Callable[[bytes], bytes | None] | None:
         """What gives the container that printed a line; None where the carrier does not say it."""
         carrier = self._carrier
-        if "origin" in carrier.mark.groupindex:
-            return lambda line: match["origin"] if (match := carrier.mark.match(line)) else None
+        mark = carrier.mark
+        if "origin" in mark.groupindex:
+            return lambda line: match["origin"] if (match := mark.match(line)) else None
         inner = self._inner.origin if isinstance(self._inner, CarriedLayout) else None
         return (lambda line: inner(carrier.bare(line))) if inner else None
 
@@ -392,9 +402,7 @@ class CarriedLayout:
 def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
     """The layout of lines of which most have the mark of a carrier, and its first time."""
     lines = [line for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()]
-    # A mark stands at the beginning of a line, where continued records have blanks.
-    begun = [line for line in lines if not line[:1].isspace()]
-    if b"\x1b" not in head and 2 * len(list(filter(NO_CARRIER.match, begun))) >= len(begun):
+    if b"\x1b" not in head and _are_bare(lines):
         return None
     for carrier in CARRIERS:
         mark = HEAD_COLOUR if carrier is COLOURS else carrier.mark
@@ -411,6 +419,13 @@ def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
         if len(records.starts):
             return layout, int(records.millis[0])
     return None
+
+
+def _are_bare(lines: list[bytes]) -> bool:
+    """Whether most lines begin as those of Kafka's layout, and so without the mark of a carrier."""
+    # A mark stands at the beginning of a line, where continued records have blanks.
+    begun = [line for line in lines if not line[:1].isspace()]
+    return 2 * len(list(filter(NO_CARRIER.match, begun))) >= len(begun)
 
 
 class System(NamedTuple):
@@ -480,6 +495,9 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
     if b"\n" in head:
         head = head[: head.rfind(b"\n") + 1]
     if not given:
+        first = _first_of_kafka(head)
+        if first is not None:
+            return KAFKA, first
         carried = _carried(head)
         if carried is not None:
             return carried
@@ -503,10 +521,26 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
     return (best[1], best[2]) if best else (None, None)
 
 
+def _first_of_kafka(head: bytes) -> int | None:
+    """The first time where the beginning of a head is enough to tell that the layout is Kafka's, as it is mostly."""
+    part = head[: head.rfind(b"\n", 0, ENOUGH) + 1]
+    lines = part.split(b"\n", LOOKED_AT)
+    if (
+        len(lines) <= LOOKED_AT
+        or b"\x1b" in head
+        or not _are_bare([line for line in lines[:-1] if line.strip()])
+    ):
+        return None
+    records = find_records(part)
+    if len(records.starts) < COMPARED or _is_like_kafkas(part, records):
+        return None
+    return int(records.millis[0])
+
+
 def _is_like_kafkas(head: bytes, records: Records) -> bool:
     """Whether lines begin as those of Kafka's layout and may be of another: each goes on with a thread's name, which looks
     like the speaker's identity, or most do not end with the logger."""
-    starts = records.starts[:200].tolist()
+    starts = records.starts[:COMPARED].tolist()
     if all(THREAD.match(head, start) for start in starts):
         return True
     left = (len(starts) + 1) // 2

@@ -146,10 +146,11 @@ def _texts() -> Iterator[str]:
 def _full_names() -> dict[str, tuple[str, ...]]:
     """The classes of each bare name, with their packages."""
     found: dict[str, set[str]] = {"logger": {STATE_CHANGES}}
-    for template in every_table().templates:
-        for name in re.findall(r"[A-Za-z][\w$]*(?:\.[\w$]+)+", template.classes):
-            if name.startswith(OWN_PACKAGES):
-                found.setdefault(name.rpartition(".")[2], set()).add(name)
+    for text in _texts():
+        for classes in re.findall(r"^\[(.*) in ", text, re.MULTILINE):
+            for name in re.findall(r"[A-Za-z][\w$]*(?:\.[\w$]+)+", classes):
+                if name.startswith(OWN_PACKAGES):
+                    found.setdefault(name.rpartition(".")[2], set()).add(name)
     return {bare: tuple(sorted(names)) for bare, names in found.items()}
 
 
@@ -177,6 +178,12 @@ def state_change_table() -> Table:
     """What `state.change.logger` prints: controllers and brokers; read alone, since merging needs no other."""
     log = "state-change.log"
     return Table(row for text in _texts() if f" in {log}]" in text for row in templates_of(text, log))
+
+
+@cache
+def table_of_ids(ids: frozenset[str]) -> Table:
+    """Some templates, read alone, in a tenth of the time and memory that all of them take."""
+    return Table(row for text in _texts() for row in templates_of(text, ids=ids))
 
 
 @cache

@@ -19,7 +19,7 @@ The last three parts are optional. Lines that begin with # are comments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -75,12 +75,15 @@ def _fields(pattern: str) -> tuple[tuple[str, str], ...]:
     return tuple(re.findall(r"\{(\w+):(\w+)\}", pattern))
 
 
-def templates_of(text: str, only: str = "") -> Iterator[Template]:
-    """The rows of one file of `templates/`, or those of one log. Raises ValueError for a line that is no row."""
+def templates_of(text: str, only: str = "", ids: Container[str] = ()) -> Iterator[Template]:
+    """The rows of one file of `templates/`, or those of one log, or those of some ids; ValueError for a line that is no
+    row."""
     log = classes = ""
     for line in text.splitlines():
         if line.startswith("["):
             classes, log = line[1:-1].split(" in ")
+        elif ids and line.partition(" ")[0] not in ids:
+            continue
         elif line and not line.startswith("#") and (not only or log == only):
             try:
                 id_, versions, level, pattern, meaning, *links = line.split(" | ")

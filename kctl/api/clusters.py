@@ -45,11 +45,11 @@ class Cluster:
 
         Raises KctlError for unknown topics and brokers, and for a goal that cannot be reached.
         """
-        from kctl.cluster.reassignment.planner import Goal, plan
+        from kctl.cluster.reassignment.planner import ReassignmentGoal, plan
         from kctl.cluster.reassignment.replica_sizes import partition_sizes
 
         named = frozenset(topics) if topics is not None else None
-        goal = Goal(
+        goal = ReassignmentGoal(
             brokers=frozenset(brokers), add=frozenset(add), drain=frozenset(drain), replace=dict(replace or {}),
             replication_factor=replication_factor, topics=named, rack_aware=rack_aware,
         )  # fmt: skip

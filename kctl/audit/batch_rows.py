@@ -44,23 +44,23 @@ class BatchFiles(NamedTuple):
 
 
 class ReportWithBatches(Report):
-    """A report, and the folder's rows of `batches` where they are few."""
+    """A report, and the folder's rows of `batches` if they are few."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
-    part: WrittenPart | None = None  # the file with its rows where they are many
-    notes: dict[str, list[NotedRun]] = field(default_factory=dict)  # of logs by path, where they are few
+    part: WrittenPart | None = None  # the file with its rows if they are many
+    notes: dict[str, list[NotedRun]] = field(default_factory=dict)  # of logs by path, if they are few
     digests: dict[str, str] = field(default_factory=dict)  # of files, by the names that their places have
 
 
 class NotedLogs:
-    """The headers of the logs of one folder as `kctl.replica` wants them, chunks put together."""
+    """The headers of the logs of one folder as `kctl.replica` reads them, in runs of many chunks."""
 
     def __init__(self, most: int) -> None:
         self.notes = ScanNotes(most)
         self._path: Path | None = None
         self._is_known = False
-        self._held: list[Chunk] = []
+        self._chunks: list[Chunk] = []
         self._runs: list[NotedRun] = []
 
     def take(self, path: Path, chunk: Chunk) -> None:
@@ -69,26 +69,26 @@ class NotedLogs:
             self.finish()
             self._path, self._is_known = path, bool(self.notes.most)
         headers = chunk.headers
-        # Of compressed sets of magic 0 and 1 a scan of records tells more than their headers.
+        # The headers of compressed sets of magic 0 and 1 tell less than a scan of their records.
         self._is_known &= not (headers.codec[headers.magic < 2] != 0).any()
-        # What is damaged is looked at by each who wants it, with what lies around it.
+        # Damaged batches are read again with their neighbours.
         self._is_known &= not chunk.damage and bool(headers.crc_valid.all())
         if not self._is_known:
             return
-        self._held.append(chunk)
-        if sum(len(one.headers) for one in self._held) >= ROWS_OF_A_RUN:
+        self._chunks.append(chunk)
+        if sum(len(earlier.headers) for earlier in self._chunks) >= ROWS_OF_A_RUN:
             self._join()
         if sum(run.size for run in self._runs) > self.notes.most:
             self._is_known, self._runs = False, []
 
     def _join(self) -> None:
-        if self._held:
-            headers = concatenated([one.headers for one in self._held])
-            self._runs.append(noted_run(self._held[-1].end, headers))
-        self._held = []
+        if self._chunks:
+            headers = concatenated([chunk.headers for chunk in self._chunks])
+            self._runs.append(noted_run(self._chunks[-1].end, headers))
+        self._chunks = []
 
     def finish(self) -> dict[str, list[NotedRun]]:
-        """The logs that are known whole."""
+        """The runs of the logs whose headers are noted as a whole."""
         self._join()
         if self._path and self._is_known and self._runs:
             self.notes.add(self._path, self._runs)
@@ -101,7 +101,7 @@ class BatchRows:
 
     def __init__(self, parts: BatchFiles, place: Place) -> None:
         self.parts, self.place = parts, place
-        self.held: list[pa.RecordBatch] = []
+        self.batches: list[pa.RecordBatch] = []
         self.rows = 0
         self.times: dict[str, int] = {}
         self.part: ParquetPart | None = None
@@ -122,31 +122,31 @@ class BatchRows:
         if self.part is not None:
             self.part.write(rows)
             return
-        self.held.append(rows)
+        self.batches.append(rows)
         if self.rows > self.parts.least_rows:
             self.part = ParquetPart(self.parts.path_of(self.place), SCHEMAS["batches"])
-            for batch in self.held:
+            for batch in self.batches:
                 self.part.write(batch)
-            self.held = []
+            self.batches = []
 
 
 def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: BatchFiles) -> Report:
     """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
     rows = BatchRows(parts, task.place)
     try:
-        report, sums = _checked(task, options, rows, parts)
+        report, digests = _checked(task, options, rows, parts)
         part = rows.part.close() if rows.part else None
     except BaseException:
         if rows.part:
             rows.part.abandon()
         raise
-    given = {name: getattr(report, name) for name in Report.__struct_fields__}
+    fields = {name: getattr(report, name) for name in Report.__struct_fields__}
     return ReportWithBatches(
-        **given,
-        batches=rows.held,
+        **fields,
+        batches=rows.batches,
         segment_times=rows.times,
         part=part,
-        digests=sums,
+        digests=digests,
         notes=rows.notes.finish(),
     )
 
@@ -156,14 +156,14 @@ def _checked(
 ) -> tuple[Report, dict[str, str]]:
     """The report, and the digest of each of its files that can be read."""
     sliced = task if isinstance(task, SlicedTask) else None
-    logs, known = read_before(sliced, parts.folder) if sliced else (None, {})
+    logs, slice_digests = read_before(sliced, parts.folder) if sliced else (None, {})
     if parts.digest is None:
         return check_replica(task, options, rows, parts=logs), {}
-    read = ReadFiles(parts.digest)
-    read.found.update(known)
-    with read.looking():
+    read_files = ReadFiles(parts.digest)
+    read_files.digests.update(slice_digests)
+    with read_files.looking():
         report = check_replica(task, options, rows, parts=logs)
     names = [str(file.place.file) for file in report.files]
     paths = {name: task.folder / name.rpartition("/")[2] for name in names}
-    found = read.of(paths.values())
-    return report, {name: found[path] for name, path in paths.items() if path in found}
+    digests = read_files.of(paths.values())
+    return report, {name: digests[path] for name, path in paths.items() if path in digests}

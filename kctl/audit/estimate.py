@@ -1,4 +1,4 @@
-"""What an audit would do: its pieces of work, files, bytes and requests, and about how long; nothing is opened or written."""
+"""Estimate an audit: tasks, files, bytes, requests and time. Nothing is opened or written."""
 
 from __future__ import annotations
 
@@ -26,19 +26,26 @@ AROUND_A_READ = 4
 
 def estimate(evidence: FoundEvidence, paths: tuple[str, ...], cores: int | None) -> Row:
     """The row of kind `audit-estimate`; `cores` is None where a cluster says how many there are."""
-    folders = [replica.folder for replica in evidence.replicas] + [one for one, _ in evidence.loose_folders]
+    folders = [replica.folder for replica in evidence.replicas] + [
+        folder for folder, _ in evidence.loose_folders
+    ]
     tasks = [_sizes(folder) for folder in folders] + [_size(path) for path, _ in evidence.files]
-    beside = [_size(one.path / name) for one in evidence.log_dirs if one.is_whole for name in one.files]
+    beside_logs = [
+        _size(log_dir.path / name)
+        for log_dir in evidence.log_dirs
+        if log_dir.is_whole
+        for name in log_dir.files
+    ]
     stored = any(mirror_of(str(root.path)) for root in evidence.roots)
-    requests = sum(_requests(size) for task in (*tasks, *beside) for size in task) if stored else None
+    requests = sum(_requests(size) for task in (*tasks, *beside_logs) for size in task) if stored else None
     largest = max(map(sum, tasks), default=0)
-    total = sum(map(sum, (*tasks, *beside)))
+    total = sum(map(sum, (*tasks, *beside_logs)))
     cut = max(LARGE, total // ((cores or 1) * OF_A_CORE)) if cores != 1 else largest
     alone = min(largest, cut) / RATE + (largest / TOGETHER if largest > cut else 0) + A_TASK
     together = total / RATE + len(tasks) * A_TASK + (requests or 0) * A_REQUEST
     return AUDIT_ESTIMATE(
         evidence=given_name(" ".join(paths)),
-        files=sum(map(len, (*tasks, *beside))),
+        files=sum(map(len, (*tasks, *beside_logs))),
         bytes=total,
         tasks=len(tasks),
         largest_task=largest,
@@ -51,7 +58,7 @@ def estimate(evidence: FoundEvidence, paths: tuple[str, ...], cores: int | None)
 
 
 def _sizes(folder: Path) -> list[int]:
-    """Of the files of a partition folder; none where it cannot be listed."""
+    """Sizes of the files of a partition folder; none if it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             return [
@@ -74,16 +81,16 @@ def _requests(size: int) -> int:
 
 def _comparisons(evidence: FoundEvidence) -> int:
     """Partitions that several brokers hold at one moment."""
-    held = Counter(
-        (one.topic_partition, one.moment)
-        for one in evidence.replicas
-        if one.kind is FolderKind.LIVE and one.broker_id is not None
+    copies_by_partition = Counter(
+        (replica.topic_partition, replica.moment)
+        for replica in evidence.replicas
+        if replica.kind is FolderKind.LIVE and replica.broker_id is not None
     )
-    return sum(copies > 1 for copies in held.values())
+    return sum(copies > 1 for copies in copies_by_partition.values())
 
 
 def estimate_text(row: Row) -> Iterator[str]:
-    """The same for people."""
+    """The estimate as lines of text."""
     size = f"{row['bytes']:,} bytes in {row['files']:,} files"
     yield f"would check  {size}, in {row['tasks']:,} tasks; the largest has {row['largest_task']:,} bytes"
     yield f"would compare  the copies of {row['comparisons']:,} partitions"

@@ -1,8 +1,8 @@
-"""Audits made on each broker, joined into one: for disks that no other machine can read.
+"""Join audits made on each broker, for disks that no other machine can read.
 
-Replicas are compared by what `batches` says of them. Records are not there to be decoded: where the bytes of two
-batches differ and the topic is compacted, the verdict is left open. The batches of one partition are held at once, so
-that one with very many is not compared.
+Replicas are compared by their rows of `batches`. There are no records to decode: if the bytes of two batches differ
+and the topic is compacted, the verdict is open. All batches of a partition are in memory at once, so a partition with
+very many is not compared.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROWS_AT_ONCE = 1 << 14
 
 
 class RowGroup(NamedTuple):
-    """A row group of a part, and the partitions that it may hold: all of a topic's where its statistics are not there."""
+    """A row group of a part, and the partitions that it may hold: None if it has no statistics."""
 
     part: Path
     number: int
@@ -106,24 +106,22 @@ def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
     if not parts:
         raise KctlError("no table `batches` in the audits", "run `kctl audit run` on each broker")
     try:
-        seen = _copies(parts)
+        copies = _copies(parts)
         groups = [group for part in parts for group in _groups(part)]
-        brokers = {broker for held in seen.values() for broker in held}
-        for key in sorted(seen, key=str):
+        brokers = {broker for copies_of_partition in copies.values() for broker in copies_of_partition}
+        for key in sorted(copies, key=str):
             verdict, reason = "unknown", ""
-            amount = sum(seen[key].values())
-            if amount > MOST_BATCHES:
-                reason = (
-                    f"the copies have {amount:,} batches, more than the {MOST_BATCHES:,} that are compared"
-                )
-            elif len(seen[key]) > 1:
-                for item in _partition_rows(groups, key, seen[key]):
+            batches_count = sum(copies[key].values())
+            if batches_count > MOST_BATCHES:
+                reason = f"the copies have {batches_count:,} batches, more than the {MOST_BATCHES:,} that are compared"
+            elif len(copies[key]) > 1:
+                for item in _partition_rows(groups, key, copies[key]):
                     yield item
                     if item["kind"] == VERDICT.kind:
                         verdict, reason = item["verdict"], item["reason"]
             topic, partition, moment = key
             where = TopicPartition(topic, partition)
-            yield judge_divergence(where, moment, seen[key], (), brokers, verdict, reason)
+            yield judge_divergence(where, moment, copies[key], (), brokers, verdict, reason)
     except (OSError, pa.ArrowException) as error:
         raise damaged(", ".join(str(folder / "batches") for folder in folders), error) from error
 
@@ -133,8 +131,11 @@ def _groups(part: Path) -> Iterator[RowGroup]:
     columns = [metadata.schema.names.index(name) for name in ("topic", "partition")]
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        known = [group.column(column).statistics for column in columns]
-        topics, partitions = ((one.min, one.max) if one and one.has_min_max else None for one in known)
+        column_statistics = [group.column(column).statistics for column in columns]
+        topics, partitions = (
+            (statistics.min, statistics.max) if statistics and statistics.has_min_max else None
+            for statistics in column_statistics
+        )
         yield RowGroup(part, number, topics, partitions)
 
 
@@ -143,19 +144,19 @@ def _copies(parts: list[Path]) -> dict[Key, dict[int, int]]:
     names = ["topic", "partition", "moment", "broker_id"]
     counts: Counter[tuple[Any, ...]] = Counter()
     for batch in chain.from_iterable(_read(part, None, names) for part in parts):
-        found = pa.Table.from_batches([batch]).group_by(names).aggregate([([], "count_all")]).to_pydict()
-        for topic, *where, amount in zip(*found.values(), strict=True):
+        counted = pa.Table.from_batches([batch]).group_by(names).aggregate([([], "count_all")]).to_pydict()
+        for topic, *where, amount in zip(*counted.values(), strict=True):
             counts[topic and intern(topic), *where] += amount
         if len(counts) > MOST_COPIES:
             raise KctlError(
                 f"the audits hold more than {MOST_COPIES:,} copies of partitions",
                 "compare the replicas with `kctl replica compare`, some topics at a time",
             )
-    seen: dict[Key, dict[int, int]] = defaultdict(dict)
+    copies: dict[Key, dict[int, int]] = defaultdict(dict)
     for (topic, partition, moment, broker), amount in counts.items():
         if topic is not None and partition is not None and broker is not None:
-            seen[topic, partition, moment][broker] = amount
-    return seen
+            copies[topic, partition, moment][broker] = amount
+    return copies
 
 
 def _read(part: Path, groups: list[int] | None, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -167,20 +168,20 @@ def _read(part: Path, groups: list[int] | None, columns: list[str]) -> Iterator[
 
 def _partition_rows(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> Iterator[Row]:
     topic, partition, moment = key
-    copies = _held([group for group in groups if group.may_hold(topic, partition)], key, amounts)
+    copies = _columns_by_broker([group for group in groups if group.may_hold(topic, partition)], key, amounts)
     for broker, columns in copies.items():
         yield _lineage(key, broker, columns)
     reached = {broker: np.maximum.accumulate(columns.last_offset) for broker, columns in copies.items()}
     diverged = False
-    for one, other in combinations(copies, 2):
-        for start, end in _ranges(copies[one], copies[other]):
+    for first, second in combinations(copies, 2):
+        for start, end in _ranges(copies[first], copies[second]):
             diverged = True
-            epochs = [_epochs(copies[broker], reached[broker], start, end) for broker in (one, other)]
+            epochs = [_epochs(copies[broker], reached[broker], start, end) for broker in (first, second)]
             yield DIVERGENCE(
                 topic=topic,
                 partition=partition,
                 moment=moment,
-                broker_ids=[one, other],
+                broker_ids=[first, second],
                 from_offset=start,
                 to_offset=end,
                 epochs=epochs,
@@ -188,10 +189,12 @@ def _partition_rows(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -
     yield _verdict(key, copies, diverged)
 
 
-def _held(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> dict[int, BatchColumns]:
+def _columns_by_broker(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> dict[int, BatchColumns]:
     """The batches of each broker's copy, in order of their base offset; -1 where a value is unknown."""
-    held = {broker: np.empty((len(COLUMNS), amounts[broker]), np.int64) for broker in sorted(amounts)}
-    filled = dict.fromkeys(held, 0)
+    columns_by_broker = {
+        broker: np.empty((len(COLUMNS), amounts[broker]), np.int64) for broker in sorted(amounts)
+    }
+    filled = dict.fromkeys(columns_by_broker, 0)
     names = ["topic", "partition", "moment", "broker_id", *COLUMNS]
     for batch in chain.from_iterable(_read(group.part, [group.number], names) for group in groups):
         for name, value in zip(names[:3], key, strict=True):
@@ -201,12 +204,12 @@ def _held(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> dict[int
         brokers, *columns = (
             column.fill_null(-1).to_numpy(zero_copy_only=False) for column in batch.columns[3:]
         )
-        for broker in np.intersect1d(brokers, list(held)).tolist():
-            mine = brokers == broker
-            start, filled[broker] = filled[broker], filled[broker] + int(mine.sum())
-            for column, values in zip(held[broker], columns, strict=True):
-                column[start : filled[broker]] = values[mine]
-    return {broker: _in_order(columns[:, : filled[broker]]) for broker, columns in held.items()}
+        for broker in np.intersect1d(brokers, list(columns_by_broker)).tolist():
+            is_of_broker = brokers == broker
+            start, filled[broker] = filled[broker], filled[broker] + int(is_of_broker.sum())
+            for column, values in zip(columns_by_broker[broker], columns, strict=True):
+                column[start : filled[broker]] = values[is_of_broker]
+    return {broker: _in_order(columns[:, : filled[broker]]) for broker, columns in columns_by_broker.items()}
 
 
 def _in_order(columns: npt.NDArray[np.int64]) -> BatchColumns:
@@ -219,25 +222,27 @@ def _in_order(columns: npt.NDArray[np.int64]) -> BatchColumns:
 
 def _ranges(first: BatchColumns, second: BatchColumns) -> Iterator[tuple[int, int]]:
     """Maximal ranges in which both hold other records."""
-    found: tuple[int, int] | None = None
+    current: tuple[int, int] | None = None
     for difference in batch_differences(first, second):
         if difference.kind in DIVERGED:
             start, end = _span(difference, first, second)
-            if found and start <= found[1]:
-                found = found[0], max(found[1], end)
+            if current and start <= current[1]:
+                current = current[0], max(current[1], end)
             elif start < end:
-                if found:
-                    yield found
-                found = start, end
-    if found:
-        yield found
+                if current:
+                    yield current
+                current = start, end
+    if current:
+        yield current
 
 
-def _span(one: BatchDifference, first: BatchColumns, second: BatchColumns) -> tuple[int, int]:
+def _span(difference: BatchDifference, first: BatchColumns, second: BatchColumns) -> tuple[int, int]:
     ends = [
-        int(side.last_offset[at]) + 1 for side, at in ((first, one.first), (second, one.second)) if at >= 0
+        int(side.last_offset[at]) + 1
+        for side, at in ((first, difference.first), (second, difference.second))
+        if at >= 0
     ]
-    return one.offset, min(max(ends, default=one.offset), first.end, second.end)
+    return difference.offset, min(max(ends, default=difference.offset), first.end, second.end)
 
 
 def _epochs(columns: BatchColumns, reached: Any, start: int, end: int) -> list[int]:
@@ -261,7 +266,7 @@ def _lineage(key: Key, broker: int, columns: BatchColumns) -> Row:
 def _verdict(key: Key, copies: dict[int, BatchColumns], diverged: bool) -> Row:
     longest = max(columns.end for columns in copies.values())
     behind = [broker for broker, columns in copies.items() if columns.end < longest]
-    said = "diverged" if diverged else "behind" if behind else "equal"
+    verdict = "diverged" if diverged else "behind" if behind else "equal"
     reasons = {
         "diverged": "batches differ at the same offsets; the records themselves are not in the tables",
         "behind": "every shorter copy is the front of the longest",
@@ -269,6 +274,6 @@ def _verdict(key: Key, copies: dict[int, BatchColumns], diverged: bool) -> Row:
     }
     best = None if diverged else next(broker for broker, columns in copies.items() if columns.end == longest)
     return VERDICT(
-        topic=key[0], partition=key[1], moment=key[2], verdict=said, best_source=best, reason=reasons[said],
+        topic=key[0], partition=key[1], moment=key[2], verdict=verdict, best_source=best, reason=reasons[verdict],
         broker_ids=list(copies), branches=[], behind=behind,
     )  # fmt: skip

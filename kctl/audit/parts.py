@@ -1,10 +1,11 @@
-"""What an audit consists of: each part is a name and a function that gives rows; a new part is one more line."""
+"""The parts of an audit: each has a name and a function that returns rows; a new part is one more line of `PARTS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTE
 
 
 class Audit(Struct):
-    """What every part has to work with. `report` takes what could not be read while the rest goes on."""
+    """The input of every part. `report` is called with each error of reading; the rest goes on."""
 
     evidence: FoundEvidence
     paths: tuple[str, ...]
@@ -50,8 +51,8 @@ class Audit(Struct):
         default_factory=lambda: ScanNotes(MOST_NOTED)
     )  # of the scan, for the parts behind it
     out_name: str = ""  # what the folder of the report is called, where it stands for a URL
-    kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
-    batches: TableWriter | None = None  # of the table `batches`
+    resume_folder: Path | None = None  # of finished work, for a run that goes on; see kctl.audit.resume
+    batches: TableWriter | None = None
 
 
 class AuditPart(NamedTuple):
@@ -96,16 +97,18 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
                     sums[key] = report.digests[name]
 
     check: Check = partial(check_with_batches, parts=audit.out) if audit.out else check_replica
-    if audit.kept and audit.out:
-        check = partial(check_or_recall, check=check, kept=audit.kept, parts=audit.out)
+    if audit.resume_folder and audit.out:
+        check = partial(check_or_recall, check=check, resume_folder=audit.resume_folder, parts=audit.out)
 
     def prepare(tasks: list[ReplicaTask], options: CheckOptions) -> Sequence[Task]:
-        kept, out = audit.kept, audit.out
+        resume_folder, out = audit.resume_folder, audit.out
         if out is None:
             return tasks
         return with_slices(
             tasks, options, audit.jobs, audit.progress, to=out.folder, algorithm=audit.digest,
-            is_kept=lambda task, options: kept is not None and is_kept(task, options, kept, audit.digest),
+            is_kept=lambda task, options: bool(
+                resume_folder and is_kept(task, options, resume_folder, audit.digest)
+            ),
         )  # fmt: skip
 
     items = verify(
@@ -119,12 +122,12 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     without = dict.fromkeys(ALGORITHMS)
 
     def rows_of(row: Row, digest: str | None) -> Iterator[Row]:
-        known = {**without, audit.digest: digest} if audit.digest else without
-        yield EXAMINED(**{key: row[key] for key in keys}, **known)
+        digest_columns = {**without, audit.digest: digest} if audit.digest else without
+        yield EXAMINED(**{key: row[key] for key in keys}, **digest_columns)
         if row["type"] == "log":
             latest = times.pop(_key_of(row), None)
-            held = {key: row[key] for key in SEGMENT.fields if key != "max_timestamp"}
-            yield SEGMENT(**held, max_timestamp=latest)
+            columns = {key: row[key] for key in SEGMENT.fields if key != "max_timestamp"}
+            yield SEGMENT(**columns, max_timestamp=latest)
 
     for item in items:
         integrity.item(item)
@@ -136,10 +139,12 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
         else:
             yield from rows_of(row, sums.pop(_key_of(row), None))
     if audit.digest:
-        left = [_path_of(audit, row) for row in undigested]
-        others = digests(left, audit.digest, audit.jobs, audit.progress, audit.kept)
+        undigested_paths = [_path_of(audit, row) for row in undigested]
+        digest_by_path = digests(
+            undigested_paths, audit.digest, audit.jobs, audit.progress, audit.resume_folder
+        )
         for row in undigested:
-            yield from rows_of(row, others.get(_path_of(audit, row)))
+            yield from rows_of(row, digest_by_path.get(_path_of(audit, row)))
     yield from integrity.judgements()
 
 
@@ -187,9 +192,9 @@ def comparison(audit: Audit) -> Iterator[Row | Judgement]:
 
     options = CompareOptions(compacted=audit.checks.compacted, jobs=audit.jobs)
     compared = ComparedEvidence(audit.evidence, options, audit.report)
-    for found in compared.comparisons(audit.progress):
-        yield from comparison_rows(found, options)
-        yield compared.judgement(found)
+    for compared_partition in compared.comparisons(audit.progress):
+        yield from comparison_rows(compared_partition, options)
+        yield compared.judgement(compared_partition)
     yield from compared.not_compared()
 
 
@@ -220,24 +225,23 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     from kctl.replica.copies.newest_epochs import newest_epochs
 
     merging = prepare(sources_in(audit.evidence), {}, None)
-    found = timeline(merging.events(None, WANTED), doubtful=merging.doubtful)
+    history = timeline(merging.events(None, WANTED), doubtful=merging.doubtful)
     decided = decided_in(audit.evidence, audit.report)
     if decided is not None:
-        found.leaderships = settle(found.leaderships, decided)
-    for ones in found.leaderships.values():
-        for one in ones:
-            yield one.row()
-    for state in found.brokers:
+        history.leaderships = settle(history.leaderships, decided)
+    for leadership in chain.from_iterable(history.leaderships.values()):
+        yield leadership.row()
+    for state in history.brokers:
         yield state.row()
-    for finding in (*found.findings(None), *merging.sources.findings, *merging.reading.findings):
+    for finding in (*history.findings(None), *merging.sources.findings, *merging.reading.findings):
         yield finding.row()
     newest = newest_epochs(audit.evidence)
-    for partition, known in found.leaderships.items():
-        yield judge_leadership(partition, known, newest=newest.get(partition))
+    for partition, partition_leaderships in history.leaderships.items():
+        yield judge_leadership(partition, partition_leaderships, newest=newest.get(partition))
     copied = {
         replica.topic_partition for replica in audit.evidence.replicas if replica.kind is FolderKind.LIVE
     }
-    for partition in sorted(copied - found.leaderships.keys()):
+    for partition in sorted(copied - history.leaderships.keys()):
         if partition.topic != CLUSTER_METADATA:  # its leaders are elected by its own quorum
             yield judge_silent(partition)
 
@@ -265,7 +269,9 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
         yield from rows.unknown_rows(groups[0])
     transactions = rows.transactions_in(audit.evidence)
     if transactions:
-        yield from (rows.transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
+        yield from (
+            rows.transaction_row(transaction) for _, transaction in sorted(transactions[0].by_id.items())
+        )
         yield from rows.unreadable_rows(rows.TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
     yield from furthest_rows(metadata_folders(audit.evidence))
 
@@ -278,7 +284,7 @@ def transactions(audit: Audit) -> Iterator[Row | Judgement]:
 
 
 def has_transactions(evidence: FoundEvidence) -> bool:
-    """Whether a copy of what coordinators know is there, or of a partition that transactions wrote to."""
+    """Whether it holds a copy of `__transaction_state`, or of a partition that transactions wrote to."""
     return any(replica.topic == "__transaction_state" for replica in evidence.replicas) or any(
         _wrote_transactions(replica.folder)
         for replica in evidence.replicas
@@ -287,13 +293,13 @@ def has_transactions(evidence: FoundEvidence) -> bool:
 
 
 def _wrote_transactions(folder: Path) -> bool:
-    """Whether a transaction index or the newest producer snapshot tells of one; the log itself is not read."""
+    """Whether a transaction index or the newest producer snapshot has a transaction; the log itself is not read."""
     try:
-        held = read_folder(folder)
-        indexes = (segment.transaction_index for segment in held.logs)
+        partition_folder = read_folder(folder)
+        indexes = (segment.transaction_index for segment in partition_folder.logs)
         if any(index.size_in_bytes for index in indexes if index):
             return True
-        newest = held.snapshots[-1:]
+        newest = partition_folder.snapshots[-1:]
         entries = read_entries(read_whole(newest[0].path)) if newest else iter(())
     except (OSError, FormatError):
         return False
@@ -301,12 +307,12 @@ def _wrote_transactions(folder: Path) -> bool:
 
 
 def has_internal_topics(evidence: FoundEvidence) -> bool:
-    """Whether a copy of one is there."""
+    """Whether it holds a copy of one."""
     return any(replica.topic in INTERNAL_TOPICS for replica in evidence.replicas)
 
 
 def has_tier(evidence: FoundEvidence) -> bool:
-    """Whether objects of a tier are there, its metadata, or a broker that keeps indexes of its segments."""
+    """Whether it holds objects of a tier, its metadata, or a broker's indexes of remote segments."""
     return (
         bool(evidence.tiers)
         or any(replica.topic == "__remote_log_metadata" for replica in evidence.replicas)
@@ -321,17 +327,19 @@ def _keeps_indexes(log_dir: LogDir) -> bool:
 
 
 def has_leaders(evidence: FoundEvidence) -> bool:
-    """Whether logs of brokers are there, or a copy of a metadata log."""
-    return bool(evidence.broker_logs) or any(one.topic == CLUSTER_METADATA for one in evidence.replicas)
+    """Whether it holds logs of brokers, or a copy of a metadata log."""
+    return bool(evidence.broker_logs) or any(
+        replica.topic == CLUSTER_METADATA for replica in evidence.replicas
+    )
 
 
 def has_replicas(evidence: FoundEvidence) -> bool:
-    """Whether any partition folder, or a file of one, is there."""
+    """Whether it holds any partition folder, or a file of one."""
     return bool(evidence.replicas or evidence.files or evidence.loose_folders or evidence.log_dirs)
 
 
 def has_copies(evidence: FoundEvidence) -> bool:
-    """Whether a partition folder whose broker is known is there."""
+    """Whether it holds a partition folder whose broker is known."""
     return any(replica.broker_id is not None for replica in evidence.replicas)
 
 

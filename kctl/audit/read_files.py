@@ -1,4 +1,4 @@
-"""Digests of files, so that a report says which bytes it is about: of those that the checks read, read once."""
+"""Digests of files, which tell whose bytes a report is about. Files that the checks read are read once."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def digest(path: Path, algorithm: str = "sha256") -> tuple[str | None, int]:
 
 
 class ReadFiles:
-    """The digests of the files that this process reads while it looks: no byte is read for them alone."""
+    """The digests of the files that this process reads inside `looking`: no byte is read for them alone."""
 
     def __init__(self, algorithm: str) -> None:
         self.algorithm = algorithm
-        self.found: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
 
     @contextmanager
     def looking(self) -> Iterator[None]:
@@ -47,15 +47,15 @@ class ReadFiles:
             yield
 
     def of(self, paths: Iterable[Path]) -> dict[Path, str]:
-        """The digest of each file that can be read; what nobody has read is read now."""
-        known = {path: self.found.get(str(path)) or digest(path, self.algorithm)[0] for path in paths}
-        return {path: value for path, value in known.items() if value is not None}
+        """The digest of each file that can be read; files without one are read now."""
+        digests = {path: self.digests.get(str(path)) or digest(path, self.algorithm)[0] for path in paths}
+        return {path: value for path, value in digests.items() if value is not None}
 
     def _whole(self, path: Path | str, data: bytes) -> None:
-        self.found[str(path)] = hashlib.new(self.algorithm, data).hexdigest()
+        self.digests[str(path)] = hashlib.new(self.algorithm, data).hexdigest()
 
     def _source(self, path: Path | str, source: Source) -> Source:
-        return source if str(path) in self.found else DigestedSource(source, str(path), self)
+        return source if str(path) in self.digests else DigestedSource(source, str(path), self)
 
 
 class DigestedSource:
@@ -80,9 +80,9 @@ class DigestedSource:
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""
         self._wait()  # the room may be what is being hashed
-        got = self._source.read_into(position, room)
-        self._take(position, memoryview(room.data)[:got])
-        return got
+        size = self._source.read_into(position, room)
+        self._take(position, memoryview(room.data)[:size])
+        return size
 
     def whole(self) -> NDArray[np.uint8] | None:
         """None, so that callers read through this source, which hashes the bytes."""
@@ -116,9 +116,9 @@ class DigestedSource:
             while self._done < self.size and self.read_at(self._done, PIECE):
                 pass
         except OSError:
-            pass  # whoever scanned it has said so
+            pass  # a finding of the scan
         finally:
             self._wait()
             self._source.close()
         if self._done == self.size:
-            self._files.found[self._path] = self._total.hexdigest()
+            self._files.digests[self._path] = self._total.hexdigest()

@@ -74,10 +74,10 @@ KEPT = msgspec.defstruct(
 # --- the folder -------------------------------------------------------------------------------------------
 
 
-def run_digest(evidence: tuple[str, ...], options: CheckOptions, *more: object) -> str:
+def run_digest(evidence: tuple[str, ...], options: CheckOptions, *settings: object) -> str:
     """What tells a run from others: version of kctl, evidence, options."""
     paths = sorted(given_name(str(Path(path).resolve())) for path in evidence)
-    run = repr((VERSION, __version__, paths, options.level, sorted(options.compacted), *more))
+    run = repr((VERSION, __version__, paths, options.level, sorted(options.compacted), *settings))
     return sha256(run.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -99,8 +99,8 @@ def is_of_run(out: Path, digest: str) -> bool:
     """Whether `out` holds what an earlier start of the same run kept."""
     with contextlib.suppress(OSError, ValueError):
         with _opened(out / FOLDER, RUN) as file:
-            kept: object = json.loads(file.read(4096))
-        return kept == {"version": VERSION, "run": digest}
+            document: object = json.loads(file.read(4096))
+        return document == {"version": VERSION, "run": digest}
     return False
 
 
@@ -148,7 +148,12 @@ def _write(folder: Path, name: str, data: bytes) -> None:
 
 
 def check_or_recall(
-    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, parts: BatchFiles
+    task: ReplicaTask,
+    options: CheckOptions,
+    *,
+    check: Callable[..., Report],
+    resume_folder: Path,
+    parts: BatchFiles,
 ) -> Report:
     """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:
@@ -158,62 +163,64 @@ def check_or_recall(
     own = parts.path_of(task.place)
     # Damage of what is kept costs time and nothing else.
     with contextlib.suppress(OSError, ValueError, pa.ArrowException, msgspec.MsgspecError):
-        return _recalled(kept, name, own)
+        return _recalled(resume_folder, name, own)
     report = check(task, options=options)
     if any(finding.code in PASSING for finding in report.all_findings()):
         return report
     with contextlib.suppress(UnicodeEncodeError):  # names that are no text are not kept
-        _keep(kept, name, own, report)
+        _keep(resume_folder, name, own, report)
     return report
 
 
-def is_kept(task: ReplicaTask, options: CheckOptions, kept: Path, digest: str | None) -> bool:
+def is_kept(task: ReplicaTask, options: CheckOptions, resume_folder: Path, digest: str | None) -> bool:
     """Whether an earlier run kept the report of this folder."""
     with contextlib.suppress(OSError):
-        return (kept / f"{_fingerprint(task, options, digest)}.report").exists()
+        return (resume_folder / f"{_fingerprint(task, options, digest)}.report").exists()
     return False
 
 
-def _keep(kept: Path, name: str, own: Path, report: Report) -> None:
+def _keep(resume_folder: Path, name: str, own: Path, report: Report) -> None:
     assert isinstance(report, ReportWithBatches)
     rows = report.part
     if rows:
-        _link(own, kept / f"{name}.parquet")
+        _link(own, resume_folder / f"{name}.parquet")
     elif report.batches:
         sink = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_batches(report.batches, SCHEMAS["batches"]), sink)
         data = sink.getvalue().to_pybytes()
-        _write(kept, f"{name}.parquet", data)
+        _write(resume_folder, f"{name}.parquet", data)
         rows = WrittenPart(f"{name}.parquet", sum(batch.num_rows for batch in report.batches), len(data))
     left_out = [[(*key, count) for key, count in file.left_out.items()] for file in report.files]
     files = [
-        {name: getattr(file, name) for name in file.__struct_fields__} | {"left_out": left}
-        for file, left in zip(report.files, left_out, strict=True)
+        {name: getattr(file, name) for name in file.__struct_fields__} | {"left_out": left_out_of_file}
+        for file, left_out_of_file in zip(report.files, left_out, strict=True)
     ]
     document = {
         "version": VERSION, "files": files, "findings": report.findings, "facts": report.facts,
         "segments": report.segments, "segment_times": report.segment_times, "rows": rows,
         "digests": report.digests, "is_part": report.part is not None,
     }  # fmt: skip
-    _write(kept, f"{name}.report", msgspec.json.encode(document))
+    _write(resume_folder, f"{name}.report", msgspec.json.encode(document))
 
 
-def _recalled(kept: Path, name: str, own: Path) -> Report:
+def _recalled(resume_folder: Path, name: str, own: Path) -> Report:
     """The report as it was kept; `OSError`, `ValueError` or an error of the decoders where it does not fit."""
-    with _opened(kept, f"{name}.report") as file:
+    with _opened(resume_folder, f"{name}.report") as file:
         document: Any = msgspec.json.decode(file.read(), type=KEPT)
     files = []
-    for one in document.files:
-        report = FileReport(**{n: getattr(one, n) for n in one.__struct_fields__ if n != "left_out"})
-        report.left_out.update({(code, severity): count for code, severity, count in one.left_out})
+    for kept_file in document.files:
+        report = FileReport(
+            **{n: getattr(kept_file, n) for n in kept_file.__struct_fields__ if n != "left_out"}
+        )
+        report.left_out.update({(code, severity): count for code, severity, count in kept_file.left_out})
         files.append(report)
     batches: list[pa.RecordBatch] = []
     if document.rows:
-        with _opened(kept, f"{name}.parquet") as file:
+        with _opened(resume_folder, f"{name}.parquet") as file:
             if problem := part_difference(file, document.rows, SCHEMAS["batches"]):
                 raise ValueError(problem)
             if document.is_part:
-                _link(kept / f"{name}.parquet", own)
+                _link(resume_folder / f"{name}.parquet", own)
             else:
                 file.seek(0)
                 batches = pq.ParquetFile(file).read().to_batches()
@@ -227,16 +234,16 @@ def _recalled(kept: Path, name: str, own: Path) -> Report:
 def _fingerprint(task: ReplicaTask, options: CheckOptions, digest: str | None) -> str:
     with os.scandir(task.folder) as entries:
         files = sorted((entry.name, *_times(entry.stat(follow_symlinks=False))) for entry in entries)
-    how = (
+    check_options = (
         options.level,
         options.max_decompressed_bytes,
         options.max_findings,
         sorted(options.compacted),
         digest,
     )
-    said = [getattr(task, name) for name in ReplicaTask.__struct_fields__]
-    given = given_name(repr((VERSION, __version__, said, how, files)))
-    return sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
+    task_fields = [getattr(task, name) for name in ReplicaTask.__struct_fields__]
+    text = given_name(repr((VERSION, __version__, task_fields, check_options, files)))
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _times(status: os.stat_result) -> tuple[int, int]:
@@ -269,25 +276,25 @@ class KeptDigests:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self.known: dict[Stamp, str] = {}
+        self.digests: dict[Stamp, str] = {}
         if folder:
             with contextlib.suppress(OSError), _opened(folder, DIGESTS) as file:
                 for line in file:
                     with contextlib.suppress(msgspec.MsgspecError, ValueError):  # a line that a kill cut off
                         name, size, time, value = msgspec.json.decode(line, type=tuple[str, int, int, str])
                         if re.fullmatch(r"[0-9a-f]{64}", value):
-                            self.known[name, size, time] = value
+                            self.digests[name, size, time] = value
             # Written anew: a line that was cut off would take the next one with it.
-            lines = (json.dumps([*key, value]) + "\n" for key, value in self.known.items())
+            lines = (json.dumps([*key, value]) + "\n" for key, value in self.digests.items())
             _write(folder, DIGESTS, "".join(lines).encode())
 
     def of(self, path: Path) -> str | None:
         """The digest of a file that has not changed since."""
-        key = stamp(path) if self.known else None
-        return self.known.get(key) if key else None
+        key = stamp(path) if self.digests else None
+        return self.digests.get(key) if key else None
 
     def add(self, path: Path, value: str) -> None:
-        """Keep one."""
+        """Append the digest of a file."""
         key = stamp(path) if self.folder else None
         if key and self.folder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -299,19 +306,19 @@ class KeptDigests:
 
 
 def digests(
-    paths: Sequence[Path], algorithm: str, jobs: Jobs, progress: Progress, kept: Path | None = None
+    paths: Sequence[Path], algorithm: str, jobs: Jobs, progress: Progress, resume_folder: Path | None = None
 ) -> dict[Path, str]:
-    """The digest of each file that no worker has read: of those that can be; in `kept` are those of an earlier run."""
-    earlier = KeptDigests(kept if algorithm == "sha256" else None)
-    found = {path: value for path in paths if (value := earlier.of(path)) is not None}
-    left = [path for path in paths if path not in found]
-    if not left:
-        return found
-    progress.start("hashing", sum(path.stat().st_size for path in left if path.is_file()))
-    results = ordered(partial(digest, algorithm=algorithm), left, jobs=jobs)
-    for path, (new, size) in zip(left, results, strict=True):
+    """The digest of each file that no worker has read: of those that can be; `resume_folder` holds those of an earlier run."""
+    earlier = KeptDigests(resume_folder if algorithm == "sha256" else None)
+    digest_by_path = {path: value for path in paths if (value := earlier.of(path)) is not None}
+    unread = [path for path in paths if path not in digest_by_path]
+    if not unread:
+        return digest_by_path
+    progress.start("hashing", sum(path.stat().st_size for path in unread if path.is_file()))
+    results = ordered(partial(digest, algorithm=algorithm), unread, jobs=jobs)
+    for path, (new, size) in zip(unread, results, strict=True):
         progress.advance(size)
         if new is not None:
-            found[path] = new
+            digest_by_path[path] = new
             earlier.add(path, new)
-    return found
+    return digest_by_path

@@ -70,8 +70,8 @@ class AuditTotals(Struct):
         elif row["kind"] == "loss":
             end = row["to_offset"]
             ranges = self.dropped if row["cause"] == "handover" else self.lost
-            held = ranges.setdefault((row["topic"], row["partition"]), [])
-            held.append((_number(row["from_offset"]), end if isinstance(end, int) else None))
+            partition_ranges = ranges.setdefault((row["topic"], row["partition"]), [])
+            partition_ranges.append((_number(row["from_offset"]), end if isinstance(end, int) else None))
         is_held = row["kind"] != METADATA_PARTITION.kind  # a cluster has more than the evidence
         if is_held and row.get("topic") is not None and row.get("partition") is not None:
             self.partitions.add((row["topic"], row["partition"]))
@@ -134,8 +134,8 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
         raise file_error(out, error, KctlError) from error
     tables = [name for name in names if name in TABLES]
     earlier = [*tables, *(name for name in names if name in REPORT_FILES)]
-    left = [name for name in names if name == FOLDER or LEFT.fullmatch(name)]
-    foreign = [name for name in names if name not in (*earlier, *left)]
+    unfinished = [name for name in names if name == FOLDER or LEFT.fullmatch(name)]
+    foreign = [name for name in names if name not in (*earlier, *unfinished)]
     if foreign and "summary.json" not in names:
         raise Refused(f"{out} is not empty ({foreign[0]} lies there)", "name a new folder with --out")
     if earlier and not (own or overwrite):
@@ -143,12 +143,12 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
             f"{out} contains an earlier report ({earlier[-1]})",
             "name a new folder with --out, or replace the report with --overwrite",
         )
-    if left and not (own or overwrite):
+    if unfinished and not (own or overwrite):
         raise Refused(
-            f"{out} contains files of an unfinished run ({left[0]})",
+            f"{out} contains files of an unfinished run ({unfinished[0]})",
             "continue with --resume if that run used it, or start over with --overwrite",
         )
-    for name in (*earlier, *left):
+    for name in (*earlier, *unfinished):
         if (out / name).is_symlink():
             raise Refused(f"{out / name} is a symbolic link", "name a new folder with --out")
     for name in tables:
@@ -157,7 +157,7 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
             is_part = file.is_file() and OWN_PART.fullmatch(file.name)
             if file.is_symlink() or not (is_part or (file.is_dir() and file.name.startswith("topic="))):
                 raise Refused(f"{file} is not a file of a report", "move it, or name a new folder with --out")
-    for name in left:
+    for name in unfinished:
         if name != FOLDER:
             remains = out / name
             shutil.rmtree(remains) if remains.is_dir() else remains.unlink()
@@ -177,13 +177,13 @@ def check_reach(engine: Engine, out: Path, evidence: FoundEvidence) -> None:
 
     BadValue where the URL of evidence holds what is not to be sent to executors.
     """
-    asked = tuple(stores())
+    needed_stores = tuple(stores())
     engine.doing = "audit: reach"
     roots = tuple(root.path for root in evidence.roots if mirror_of(str(root.path)) is None)
     probe = out / f".reach-{token_hex(8)}"
     write_file(probe, probe.name)
     try:
-        look = partial(_unreached, probe=probe, roots=roots, asked=asked)
+        look = partial(_unreached, probe=probe, roots=roots, needed_stores=needed_stores)
         for trouble, hint in filter(None, engine.ordered(look, range(engine.cores * 4))):
             raise Refused(trouble, hint)
     finally:
@@ -191,13 +191,13 @@ def check_reach(engine: Engine, out: Path, evidence: FoundEvidence) -> None:
 
 
 def _unreached(
-    number: int, probe: Path, roots: tuple[Path, ...], asked: tuple[SentStore, ...]
+    number: int, probe: Path, roots: tuple[Path, ...], needed_stores: tuple[SentStore, ...]
 ) -> tuple[str, str] | None:
     """What this process does not reach, and what to do about it. Runs on executors."""
     where = f"the executor on {socket.gethostname()}"
     if trouble := _unreached_path(where, probe, roots):
         return trouble, OUT_OF_REACH
-    if trouble := next(filter(None, map(reached, asked)), None):
+    if trouble := next(filter(None, map(reached, needed_stores)), None):
         return f"{where} cannot read {trouble}", STORE_OUT_OF_REACH
     return None
 
@@ -231,25 +231,25 @@ def run(
     digest = run_digest(audit.paths, audit.checks, sorted(audit.evidence.moments))
     own = resume and is_of_run(place, digest)
     prepare_folder(place, audit.paths, own=own, overwrite=overwrite)
-    wanted = (
+    asked_parts = (
         part for part in PARTS if part.question is None or part.question in (audit.questions or Question)
     )
-    parts = tuple(part for part in wanted if part.is_there(audit.evidence))
-    with said_in_one_line(place):
+    parts = tuple(part for part in asked_parts if part.is_there(audit.evidence))
+    with disk_errors_in_one_line(place):
         if not own:
             forget(place)
-        audit.kept = keep_below(place, digest) if resume else None
+        audit.resume_folder = keep_below(place, digest) if resume else None
         if audit.jobs is not None and not isinstance(audit.jobs, int):
             check_reach(audit.jobs, place, audit.evidence)
     try:
         summary = _run_parts(parts, audit, place, out, on_row)
     except (WorkerDied, StoreGone) as error:
-        kept = (
+        hint = (
             "the same command goes on where it was"
             if resume
             else "with --resume a run keeps what is finished"
         )
-        error.hint = f"{error.hint}; {kept}"
+        error.hint = f"{error.hint}; {hint}"
         raise
     forget(place)
     return summary
@@ -261,14 +261,14 @@ def _run_parts(
 ) -> Row:  # fmt: skip
     """Every part's rows into the tables of `place`, which the caller named `out`."""
     began, started = time.monotonic(), time.time_ns() // 1_000_000
-    asked = [*audit.questions, *(part.question for part in parts if part.question is not None)]
+    questions = [*audit.questions, *(part.question for part in parts if part.question is not None)]
     totals = AuditTotals(
-        coverages={question: Coverage(question) for question in Question if question in asked}
+        coverages={question: Coverage(question) for question in Question if question in questions}
     )
     is_local = isinstance(audit.jobs, int | None)
     writers: dict[str, TableWriter] = {}
     try:
-        with said_in_one_line(place), ExitStack() as stack:
+        with disk_errors_in_one_line(place), ExitStack() as stack:
             for name in TABLES:
                 writers[name] = stack.enter_context(table_writer(place, name))
             batches = writers["batches"]
@@ -279,7 +279,7 @@ def _run_parts(
             stack.enter_context(NOTED.having(audit.notes))
             done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
             ask_all()  # some of it may be unread because the store is gone
-        with said_in_one_line(place):
+        with disk_errors_in_one_line(place):
             # A folder without a summary is no report: tables of two runs are never taken for one.
             (place / "summary.json").unlink(missing_ok=True)
             for writer in writers.values():
@@ -288,14 +288,14 @@ def _run_parts(
         for writer in writers.values():
             shutil.rmtree(writer.aside, ignore_errors=True)
     summary = _summary(audit, out, totals, done, started, time.monotonic() - began)
-    with said_in_one_line(place):
+    with disk_errors_in_one_line(place):
         write_summary(place, summary)
         write_report(place)
     return summary
 
 
 @contextmanager
-def said_in_one_line(out: Path) -> Iterator[None]:
+def disk_errors_in_one_line(out: Path) -> Iterator[None]:
     """Turn errors of a full or read-only disk below `out` into `KctlError`; all others pass."""
     try:
         yield
@@ -399,21 +399,21 @@ def _summary(
 
 def _costs(jobs: Jobs) -> Row:
     """What the run asked of stores and of the engine."""
-    asked = REQUESTS if mirrors() else None
+    counts = REQUESTS if mirrors() else None
     return {
-        "requests": asked.requests if asked else None,
-        "bytes_read": asked.bytes if asked else None,
+        "requests": counts.requests if counts else None,
+        "bytes_read": counts.bytes if counts else None,
         "retries": None if isinstance(jobs, int | None) else jobs.retries,
     }
 
 
 def verdict(totals: AuditTotals, lost: int | None, parts: Iterable[Row] = ()) -> str:
     """The verdict in one sentence; silence about parts that could not be done would read as health."""
-    said = list(_clauses(totals, lost))
+    clauses = list(_clauses(totals, lost))
     undone = [str(part["name"]) for part in parts if str(part["state"]).startswith("could not")]
     if undone:
-        said.append(f"not everything could be examined: {', '.join(undone)}")
-    return audit_sentence(said, [coverage.row() for coverage in totals.coverages.values()])
+        clauses.append(f"not everything could be examined: {', '.join(undone)}")
+    return audit_sentence(clauses, [coverage.row() for coverage in totals.coverages.values()])
 
 
 def _clauses(totals: AuditTotals, lost: int | None) -> Iterator[str]:

@@ -96,24 +96,24 @@ def with_slices(
             if len(slices) >= FEWEST:
                 cut[number] = slices
     read = partial(read_slice, to=to, algorithm=algorithm)
-    results = ordered(read, (one for slices in cut.values() for one in slices), jobs=jobs, at_once=True)
+    results = ordered(read, (slice_ for slices in cut.values() for slice_ in slices), jobs=jobs, at_once=True)
     done: list[Task] = [*tasks]
     owners = [number for number, slices in cut.items() for _ in slices]
     for number, of_task in groupby(zip(owners, results, strict=True), key=lambda pair: pair[0]):
-        found = []
-        for _, one in of_task:
-            progress.advance(one.split.end - one.split.start)
-            found.append(one)
-        size = sum(one.split.end - one.split.start for one in found)
-        given = {name: getattr(tasks[number], name) for name in ReplicaTask.__struct_fields__}
-        done[number] = SlicedTask(**given, slices=tuple(found), size_in_bytes=size)
+        slices_read = []
+        for _, slice_ in of_task:
+            progress.advance(slice_.split.end - slice_.split.start)
+            slices_read.append(slice_)
+        size = sum(slice_.split.end - slice_.split.start for slice_ in slices_read)
+        fields = {name: getattr(tasks[number], name) for name in ReplicaTask.__struct_fields__}
+        done[number] = SlicedTask(**fields, slices=tuple(slices_read), size_in_bytes=size)
     return done
 
 
 def _size_of(folder: Path) -> int:
     try:
         with os.scandir(folder) as entries:
-            return sum(one.stat(follow_symlinks=False).st_size for one in entries)
+            return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
     except OSError:
         return 0
 
@@ -135,32 +135,34 @@ def _slices(task: ReplicaTask, options: CheckOptions, algorithm: str | None) -> 
         yield from (whole._replace(number=number, of=of) for number in range(of))
 
 
-def read_slice(one: Slice, to: Path, algorithm: str | None) -> ReadSlice:
+def read_slice(slice_: Slice, to: Path, algorithm: str | None) -> ReadSlice:
     """Read a slice into a file below `to`. Runs in worker processes."""
-    name = one.log.name
-    if not one.of:
-        return ReadSlice(name, digest=digest(one.log, algorithm or "")[0])
-    split, failed = Split(0, one.size), list[OSError]()
+    name = slice_.log.name
+    if not slice_.of:
+        return ReadSlice(name, digest=digest(slice_.log, algorithm or "")[0])
+    split, failed = Split(0, slice_.size), list[OSError]()
     try:
-        hints = hints_in(one.offset_index)
+        hints = hints_in(slice_.offset_index)
     except OSError:
         hints = NO_HINTS
     try:
-        if one.of > 1:
-            with opened_source(one.log) as source:
-                split = dict(enumerate(plan_splits(source, hints, one.target)))[one.number]
+        if slice_.of > 1:
+            with opened_source(slice_.log) as source:
+                split = dict(enumerate(plan_splits(source, hints, slice_.target)))[slice_.number]
     except (
         KeyError,
         OSError,
     ):  # fewer boundaries than there might be; or whoever goes through the folder will say
         return ReadSlice(name)
-    part = part_of(one.log, one.options, split, hints)
-    file, read = to / f"{token_hex(8)}.slice", ReadFiles(algorithm or "sha256")
-    with read.looking() if algorithm and one.of == 1 else nullcontext():
+    part = part_of(slice_.log, slice_.options, split, hints)
+    file, read_files = to / f"{token_hex(8)}.slice", ReadFiles(algorithm or "sha256")
+    with read_files.looking() if algorithm and slice_.of == 1 else nullcontext():
         to.mkdir(parents=True, exist_ok=True)
         _write(file, _until_failed(pieces_of(part), failed))
     error = failed[0] if failed else None
-    return ReadSlice(name, split, file.name, file.stat().st_size, error, read.found.get(str(one.log)))
+    return ReadSlice(
+        name, split, file.name, file.stat().st_size, error, read_files.digests.get(str(slice_.log))
+    )
 
 
 def _until_failed(pieces: Iterator[ScannedPiece], failed: list[OSError]) -> Iterator[ScannedPiece]:
@@ -179,17 +181,17 @@ def read_before(sliced: SlicedTask, folder: Path) -> tuple[PlannedParts, dict[st
     planned: list[LogPart] = []
     results: list[PartRead] = []
     digests: dict[str, str] = {}
-    for log, slices in groupby(sliced.slices, key=lambda one: str(one.log)):
-        path, found = sliced.folder / log, list(slices)
-        read = [one for one in found if one.file]
-        edges = [0, *(edge for one in read for edge in one.split), _size(path)]
-        if not read or any(one != other for one, other in list(pairwise(edges))[::2]):
+    for log, slices in groupby(sliced.slices, key=lambda result: str(result.log)):
+        path, read_slices = sliced.folder / log, list(slices)
+        usable = [result for result in read_slices if result.file]
+        edges = [0, *(edge for result in usable for edge in result.split), _size(path)]
+        if not usable or any(end != next_start for end, next_start in list(pairwise(edges))[::2]):
             continue
-        digests |= {str(path): one.digest for one in found if one.digest}
-        for one in read:
-            start, end = one.split
+        digests |= {str(path): result.digest for result in read_slices if result.digest}
+        for result in usable:
+            start, end = result.split
             planned.append(LogPart(path, ScanOptions(start=start), end, NO_HINTS, -1))
-            results.append(PartRead(_pieces_in(folder / one.file, one.size), one.error))
+            results.append(PartRead(_pieces_in(folder / result.file, result.size), result.error))
     return PlannedParts(planned, iter(results), SILENT), digests
 
 

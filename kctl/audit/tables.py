@@ -159,10 +159,10 @@ class TableWriter:
                 difference = f"{part.name} ({part.rows:,} rows): {reason_of(error)}"
             wrong += [difference] if difference else []
         if wrong:
-            more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+            and_more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
             raise KctlError(
                 f"table {self.name}: parts in {self.workers} are missing or differ from what tasks wrote: "
-                f"{'; '.join(wrong[:MOST_NAMED])}{more}",
+                f"{'; '.join(wrong[:MOST_NAMED])}{and_more}",
                 "executors and this machine must share the folder of --out",
             )
 

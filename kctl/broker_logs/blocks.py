@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import cached_property
-from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -116,8 +115,6 @@ class Block(Struct, dict=True):
     """The broker of each record, where the file is not of one broker alone; `NO_BROKER` where that is not known."""
     numbers: Int64s | None = None
     """The number of each line of `data`, where lines between them were left out."""
-    shapes: list[Shape] | None = None
-    """The shape of each record, where they were worked out before."""
 
     @cached_property
     def lines(self) -> Int64s:
@@ -198,16 +195,23 @@ class Block(Struct, dict=True):
         if keep.all():
             return self
         brokers = None if self.brokers is None else self.brokers[keep]
-        shapes = None if self.shapes is None else list(compress(self.shapes, keep))
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
             self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift, self.before,
-            brokers, self.numbers, shapes,
+            brokers, self.numbers,
         )  # fmt: skip
 
 
 def _told_time(time: int, latest: int) -> int:
     return latest if latest - time <= JUMP_BACK else time
+
+
+def linked(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same blocks of one source, each with the last records of the one before it."""
+    before: Block | None = None
+    for block in blocks:
+        block.before, before = before, block.tail()
+        yield block
 
 
 class Reading(Struct):
@@ -246,7 +250,6 @@ class _State(Struct):
     line: int = 1
     told_back: str = ""
     told_year: str = ""
-    before: Block | None = None
     numbers: array[int] | None = None
     """The numbers of the lines to come, where those of one container are read alone."""
     days: int = 0
@@ -357,10 +360,8 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
         int(keys[-1]),
         state.line,
         line_ends,
-        before=state.before,
         numbers=numbers,
     )
-    state.before = block.tail()
     _watch_clock(block, state)
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:

@@ -17,16 +17,15 @@ import numpy.typing as npt
 from formats.broker_logs.line import Int64s
 from formats.broker_logs.table import is_controller
 from formats.values import Struct, field
-from kctl.broker_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape
+from kctl.broker_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape, linked
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset
-from kctl.broker_logs.events import Event
-from kctl.broker_logs.filters import broker_filter
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
 
 if TYPE_CHECKING:
+    from kctl.broker_logs.events import Event
     from kctl.broker_logs.writers import Known
 
 Slice = tuple[Block, int, int]
@@ -169,35 +168,44 @@ class Merge(Struct, dict=True):
     def _known(self) -> Known:
         from kctl.broker_logs.writers import Known
 
-        return Known(self.shapes)
+        return Known()
 
-    @cached_property
-    def blocks(self) -> list[Iterator[Block]]:
-        """The blocks of each source, without copies."""
-        return [self._blocks(rank, source) for rank, source in enumerate(self.sources.sources)]
-
-    def _blocks(self, rank: int, source: LogSource) -> Iterator[Block]:
+    def _blocks(
+        self, rank: int, source: LogSource, keep: Filter | None, *, is_linked: bool
+    ) -> Iterator[Block]:
+        """The blocks of a source, without copies."""
         zone = self.zones.get(source.broker_id)
+        brokers = self.sources.brokers
         blocks = without_copies(self.sources.sources, rank, zone, self.reading)
-        if source.broker_id is not None:
-            return blocks
-        if not (self.tells_brokers or self.sources.brokers):
-            return blocks
-        from kctl.broker_logs.writers import attributed
+        is_shared = source.broker_id is None and bool(self.tells_brokers or brokers)
+        if is_shared:
+            from kctl.broker_logs.writers import attributed
 
-        blocks = attributed(blocks, self._known)
-        return map(broker_filter(self.sources.brokers), blocks) if self.sources.brokers else blocks
+            blocks = attributed(blocks, self._known)
+        if is_linked:
+            blocks = linked(blocks)
+        if is_shared and brokers:
+            from kctl.broker_logs.filters import broker_filter
 
-    def released(self, keep: Filter | None = None) -> Iterator[Released]:
-        """Records in order, some thousand at a time, those that `keep` leaves in their blocks."""
-        blocks = [map(keep, of_source) for of_source in self.blocks] if keep else self.blocks
+            blocks = map(broker_filter(brokers), blocks)
+        return map(keep, blocks) if keep else blocks
+
+    def released(self, keep: Filter | None = None, *, is_linked: bool = False) -> Iterator[Released]:
+        """Records in order, some thousand at a time, those that `keep` leaves in their blocks; `is_linked`: each block
+        with the last records before it."""
+        blocks = [
+            self._blocks(rank, source, keep, is_linked=is_linked)
+            for rank, source in enumerate(self.sources.sources)
+        ]
         shifts = [self.shifts.get(source.broker_id, 0) for source in self.sources.sources]
         return merged(blocks, shifts if any(shifts) else ())
 
     def events(self, keep: Filter | None = None, wanted: frozenset[str] | None = None) -> Iterator[Event]:
         """Events in order; with `wanted` only those of these templates."""
+        from kctl.broker_logs.events import Event
+
         parsed: dict[int, tuple[Block, list[Shape]]] = {}
-        for released in self.released(keep):
+        for released in self.released(keep, is_linked=True):
             for block, low, high in released.runs():
                 known = parsed.get(block.source)
                 if known is None or known[0] is not block:

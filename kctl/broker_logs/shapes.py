@@ -23,11 +23,11 @@ from formats.broker_logs.line import (
 )
 from formats.broker_logs.table import (
     OWN_PACKAGES,
+    STATE_CHANGES,
     Found,
     Table,
     every_table,
     full_name,
-    state_change_table,
     table_of,
 )
 from kctl.broker_logs.blocks import Block, Shape, Span
@@ -45,16 +45,16 @@ THROWN = "X568"
 CONTINUATION = Shape(None, None, "", None, (0, 0), (), (), None, is_record=False)
 
 
-def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
-    """The shape of a record whose head was split; spans are where its fields stand."""
+def shape_of(record: bytes, head: Head | None, message_at: int, only: Table | None = None) -> Shape:
+    """The shape of a record whose head was split; spans are where its fields stand. `only`: templates of that table."""
     if head is None:
         return CONTINUATION
     message = head.message
     speaker: tuple[Span, ...] = ()
     partition = None
     logger = full_name(head.logger) if head.logger else None
-    table = table_of(logger)
-    identity = STATE_IDENTITY.match(message) if table is state_change_table() else IDENTITY.match(message)
+    table = only or table_of(logger)
+    identity = (STATE_IDENTITY if logger == STATE_CHANGES else IDENTITY).match(message)
     skip = identity.end() if identity else 0
     if identity and identity.re is STATE_IDENTITY:
         speaker = _speaker(identity, message_at)
@@ -72,8 +72,8 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
     found = found or _found(table, sentence, logger)
     if found is None and skip and identity is not None and identity.re is IDENTITY:
         found, skip = _found(table, message, logger), 0
-    if found is None and logger and logger.startswith(OWN_PACKAGES) and _is_what_was_thrown(sentence, record):
-        found = Found(every_table().by_id[THROWN], ())
+    if found is None and only is None and logger and logger.startswith(OWN_PACKAGES):
+        found = Found(every_table().by_id[THROWN], ()) if _is_what_was_thrown(sentence, record) else None
     at = message_at + skip
     spans = tuple((n, k, a + at, b + at) for n, k, a, b in found.spans) if found else ()
     return Shape(
@@ -133,13 +133,13 @@ def _speaker(match: re.Match[bytes], at: int) -> tuple[Span, ...]:
 class Shapes:
     """Finds the shape of each record of a block, remembering those it has met."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: Table | None = None) -> None:
+        """`only`: records have no other templates than those of this table."""
+        self._only = only
         self._known: dict[bytes, Shape] = {}
 
     def parse(self, block: Block) -> list[Shape]:
         """One shape a record."""
-        if block.shapes is not None:
-            return block.shapes
         if block.file.layout is not KAFKA:
             return [self._any_layout(block, i) for i in range(len(block.starts))]
         keys = block.data.translate(DIGITS).split(b"\n")
@@ -155,8 +155,6 @@ class Shapes:
 
     def at(self, block: Block, index: int) -> Shape:
         """The shape of one record."""
-        if block.shapes is not None:
-            return block.shapes[index]
         if block.file.layout is not KAFKA:
             return self._any_layout(block, index)
         start, end = int(block.starts[index]), int(block.ends[index])
@@ -172,16 +170,15 @@ class Shapes:
         if match is None or whole is None:
             # No head, or a message with line ends in it: its shape is not in its first line alone.
             head = split_head(record)
-            return shape_of(record, head, match.start(3) if match else 0)
+            return shape_of(record, head, match.start(3) if match else 0, self._only)
         head = Head(match[1], match[2].decode(), whole[2].decode(), whole[1])
-        shape = shape_of(record, head, match.start(3))
+        shape = shape_of(record, head, match.start(3), self._only)
         if len(self._known) >= MOST:
             self._known.clear()
         self._known[key] = shape
         return shape
 
-    @staticmethod
-    def _any_layout(block: Block, index: int) -> Shape:
+    def _any_layout(self, block: Block, index: int) -> Shape:
         record = block.record(index)
         head = block.file.layout.split(record)
         if head is None:
@@ -189,8 +186,8 @@ class Shapes:
         at = record.find(head.message) if head.message else 0
         if at < 0:
             # JSON escapes: the message stands nowhere as it is, so that its fields are taken from a copy.
-            return shape_of(head.message, head, 0)._replace(message=(-1, -1), state=())
-        return shape_of(record, head, at)
+            return shape_of(head.message, head, 0, self._only)._replace(message=(-1, -1), state=())
+        return shape_of(record, head, at, self._only)
 
 
 def message_of(record: bytes, shape: Shape, block: Block) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -63,7 +64,8 @@ class LogFile(Struct, frozen=True):
     """Midnight of the day that its name says, where its lines say the time of day alone."""
     evidence: str | None = None
     writers: frozenset[int] = frozenset()
-    """The brokers that the lines at its start and at its end name as their writers."""
+    """The brokers that the lines at its start and at its end name as their writers; of files that several write to
+    those of all of them."""
     container: bytes | None = None
     """The container whose lines these are, where several print into the file."""
     is_first: bool = False
@@ -118,19 +120,27 @@ class Candidate(NamedTuple):
 
 
 def find_sources(
-    paths: Sequence[str], *, brokers: Sequence[str] = (), layouts: Sequence[Layout] = ()
+    paths: Sequence[str],
+    *,
+    brokers: Sequence[str] = (),
+    layouts: Sequence[Layout] = (),
+    names_all: bool = False,
 ) -> Sources:
     """The logs below the paths: files, folders of logs, whole evidence folders, `-` for standard input.
 
-    `brokers` holds texts `ID=FOLDER`. A path that cannot be opened is among `failures`; a file below a folder
+    `brokers` holds texts `ID=FOLDER`. `names_all`: of a log that several brokers write to, all are named. A path that cannot be opened is among `failures`; a file below a folder
     that cannot be read, is empty or no log is among `findings`.
     """
     evidence = discover([path for path in paths if path != STDIN], brokers=brokers)
-    return sources_in(evidence, layouts, reads_stdin=STDIN in paths)
+    return sources_in(evidence, layouts, reads_stdin=STDIN in paths, names_all=names_all)
 
 
 def sources_in(
-    evidence: FoundEvidence, layouts: Sequence[Layout] = (), *, reads_stdin: bool = False
+    evidence: FoundEvidence,
+    layouts: Sequence[Layout] = (),
+    *,
+    reads_stdin: bool = False,
+    names_all: bool = False,
 ) -> Sources:
     """The same of evidence whose folders are known, with the broker ids that were given for them."""
     sources = Sources((), evidence=evidence)
@@ -141,8 +151,9 @@ def sources_in(
         if f.code == OF_ANOTHER_SYSTEM.code or (f.place.file and broker_log_kind(Path(f.place.file).name))
     )
     files = []
+    writers = _Writers(names_all=names_all)
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
-        files += _looked_into(candidate, layouts, sources)
+        files += _looked_into(candidate, layouts, sources, writers)
     sources.sources = tuple(_chained(_with_brokers(files)))
     return sources
 
@@ -194,15 +205,36 @@ def _place(file: Candidate | LogFile) -> Place:
     return Place(file=file.file, broker_id=file.broker_id, evidence=file.evidence)
 
 
-def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sources) -> list[LogFile]:
+class _Writers:
+    """The brokers that lines of files name as their writers, of which two are enough: several write to the files."""
+
+    def __init__(self, *, names_all: bool) -> None:
+        self._names_all = names_all
+        self._of_group: dict[str, set[int]] = {}
+
+    def of(self, candidate: Candidate, layout: Layout, head: bytes) -> frozenset[int]:
+        """Those of a file, by its start and its end; none where files that it was written with have several."""
+        known = self._of_group.setdefault(_written_with(candidate), set())
+        if len(known) > 1 and not self._names_all:
+            return frozenset()
+        writers = writers_named(layout.bare(head))
+        # Brokers that its start does not name may have written to the rest of it.
+        if len(head) == PEEKED and (len(writers) < 2 or self._names_all):
+            with suppress(OSError):  # reading its lines meets the same error, and tells it
+                writers |= writers_named(layout.bare(tail_of(candidate.path, PEEKED)))
+        known |= writers
+        return frozenset(writers)
+
+
+def _looked_into(
+    candidate: Candidate, layouts: Sequence[Layout], sources: Sources, writers: _Writers
+) -> list[LogFile]:
     """What the start of a file says: its layout, its broker and its first time. Nothing for what is no log."""
-    head, tail, broken = b"", b"", list[str]()
+    head, broken = b"", list[str]()
     try:
         for chunk in chunks_of(candidate.path, broken.append, size=PEEKED):
             head = chunk
             break
-        if len(head) == PEEKED:  # brokers that its start does not name may have written to the rest of it
-            tail = tail_of(candidate.path, PEEKED)
     except OSError as error:
         if candidate.is_named:
             sources.failures.append(file_error(candidate.file, error))
@@ -237,7 +269,7 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
             candidate = candidate._replace(path=spooled_stdin())
         if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
             return _of_containers(candidate, heads, layouts, sources)
-    file = _log_file(candidate, layout, head, first, tail)
+    file = _log_file(candidate, layout, head, first, writers.of(candidate, layout, head))
     if file.is_without_date:
         sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))
         return []
@@ -276,7 +308,7 @@ def _of_containers(
         if layout is None:
             unknown.append(container.decode())
             continue
-        file = _log_file(candidate, layout, head, first)
+        file = _log_file(candidate, layout, head, first, frozenset(writers_named(layout.bare(head))))
         if file.is_without_date:
             unknown.append(container.decode())
             continue
@@ -288,9 +320,8 @@ def _of_containers(
 
 
 def _log_file(
-    candidate: Candidate, layout: Layout, head: bytes, first: int | None, tail: bytes = b""
+    candidate: Candidate, layout: Layout, head: bytes, first: int | None, writers: frozenset[int]
 ) -> LogFile:
-    writers = frozenset(writers_named(layout.bare(head)) | writers_named(layout.bare(tail)))
     broker_id = candidate.broker_id
     if broker_id is None and len(writers) == 1:
         broker_id = next(iter(writers))
@@ -322,11 +353,14 @@ def _with_brokers(files: list[LogFile]) -> list[LogFile]:
         folder = os.path.dirname(file.path)
         if file.broker_id is not None:
             by_folder.setdefault(folder, set()).add(file.broker_id)
-        together.setdefault(_written_with(file), set()).update(file.writers)
+        together.setdefault(_of_process(file), set()).update(file.writers)
     out = []
     for file in files:
-        ids = by_folder.get(os.path.dirname(file.path), set())
-        writers = together[_written_with(file)]
+        folder = os.path.dirname(file.path)
+        ids = by_folder.get(folder, set())
+        if len(together.get(folder, ())) > 1:  # Kafka's own logs there: another one may be of any of them
+            ids = set()
+        writers = together[_of_process(file)]
         if len(writers) > 1:
             file = replace(file, broker_id=None, writers=frozenset(writers))
         elif file.broker_id is None and len(ids) == 1 and file.container is None:
@@ -335,10 +369,12 @@ def _with_brokers(files: list[LogFile]) -> list[LogFile]:
     return out
 
 
-def _written_with(file: LogFile) -> str:
+def _of_process(file: LogFile) -> str:
+    return _written_with(file) if file.container is None else _apart(file)
+
+
+def _written_with(file: Candidate | LogFile) -> str:
     """The same for files that the same processes write."""
-    if file.container is not None:
-        return _apart(file)
     return _stem(file.path) if file.kind in ("stdout", "other") else os.path.dirname(file.path)
 
 

@@ -11,12 +11,13 @@ else is looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER, Bools, Int64s
+from formats.broker_logs.table import table_of_ids
 from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
 from kctl.broker_logs.opening import CHUNK
 from kctl.broker_logs.shapes import Shapes, message_of, writer_of
@@ -36,8 +37,8 @@ GIVES_UP, GIVEN_UP = "D02", frozenset(("R21", "D05"))
 # A process that fails before it knows its id stops without it.
 STARTED_WELL, STOPPED = "U12", "U14"
 STOPS = frozenset(("U13", STOPPED, "U20"))
-# Lines that say more than who wrote them, also where their identity names the broker.
-TELLING = STARTED | STOPS | {STARTS, GIVES_UP}
+# Lines that say more than who wrote them, also where their identity names the broker, and those whose identity does not.
+LOOKED_FOR = STARTED | STOPS | GIVEN_UP | {STARTS, GIVES_UP}
 APP_INFO = "org.apache.kafka.common.utils.AppInfoParser"
 UNREGISTERED = re.compile(rb"App info kafka\.server for (\d{1,10}) unregistered")
 # How those lines begin, and all others whose text is looked at, in every version.
@@ -48,10 +49,12 @@ BEGINS = re.compile(
 # A line behind its time: what only the logger tells to be an identity (part of the sentence in logs of others), or the
 # identity and whether the sentence begins so.
 LINE = re.compile(rb" [A-Z]+ (?:((?:Controller|Broker) )|(%b|)(%b)?)" % (IDENTITY.pattern, BEGINS.pattern))
+# The level and an identity in brackets, and what follows that up to its sentence.
+BRACKETS = re.compile(rb" [A-Z]+ (\[[A-Za-z/][^\]\n]*\])")
+SENTENCE = re.compile(rb"(?:: |, | )?%b" % BEGINS.pattern)
 STATE_CHANGE = b" (state.change.logger)\n"
-# Bytes of a line behind its time that are looked at: of all lines, then of those whose identity is
-# longer. `BEGINS` needs so many of the sentence.
-WIDTHS, NEEDED = (40, 64, 120), 12
+# Bytes of a line behind its time that are looked at first, and of a sentence for `BEGINS` with what stands before it.
+WIDTH, NEEDED = 40, 12
 # In the place of a broker: more of the line has to be looked at; its beginning was too short to tell.
 ELSE, CUT = -2, -3
 # The broker is this less the number where the logger of state changes ends the line.
@@ -61,66 +64,99 @@ MOST_KNOWN = 20_000
 MOST_HELD = CHUNK
 
 
-class _Writers(dict[bytes, int]):
-    """How a line goes on behind its time, to the broker that it names as its writer; `ELSE` where it may say more than
-    that, `CUT` where `width` bytes do not tell."""
+class _Remembered(dict[bytes, int]):
+    """What a function says of texts, as long as they are not too many."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-
-    def of(self, data: bytes, starts: Int64s) -> Int64s:
-        """What the lines that start there say; `CUT` also of those too near to the end of the data."""
-        said = np.full(len(starts), CUT)
-        last = len(data) - self.width - HEAD_SIZE
-        count = int(np.searchsorted(starts, last, "right"))
-        if count:
-            begins = np.ndarray((last + HEAD_SIZE + 1,), f"S{self.width}", data, strides=(1,))
-            texts: list[bytes] = begins[starts[:count] + HEAD_SIZE].tolist()
-            said[:count] = np.fromiter(map(self.__getitem__, texts), np.int64, count)
-        return said
+    def __init__(self, say: Callable[[bytes], int]) -> None:
+        self._say = say
 
     def __missing__(self, text: bytes) -> int:
         if len(self) >= MOST_KNOWN:
             self.clear()
-        self[text] = found = self._writer(text)
-        return found
-
-    @staticmethod
-    def _writer(text: bytes) -> int:
-        line = LINE.match(text)
-        if line is None:
-            return ELSE
-        if line[1]:
-            bare = STATE_IDENTITY.match(text, line.start(1))
-            broker = int(bare[3]) if bare and bare[3] else NO_BROKER
-            return ELSE if broker == NO_BROKER else IF_STATE_CHANGE - broker
-        at, end = line.span(2)
-        is_cut = not line[2] and text.startswith((b"[", b"Partition [", b"Cleaner "), at)
-        if is_cut or end + NEEDED > len(text):
-            return CUT
-        if line[3]:
-            return ELSE
-        if found := WRITER.match(text, at):
-            return int(found[found.lastindex or 0])
-        return ELSE if line[2].startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
+        self[text] = answer = self._say(text)
+        return answer
 
 
-def _named(block: Block, writers: Sequence[_Writers]) -> tuple[Int64s, list[int]]:
+def _writer(text: bytes, *, is_whole: bool = False) -> int:
+    """The broker that a line names as its writer, by how it goes on behind its time; `ELSE` where it may say more than
+    that, `CUT` where that does not show in what is there of the line."""
+    line = LINE.match(text)
+    if line is None:
+        return ELSE
+    if line[1]:
+        bare = STATE_IDENTITY.match(text, line.start(1))
+        broker = int(bare[3]) if bare and bare[3] else NO_BROKER
+        return ELSE if broker == NO_BROKER else IF_STATE_CHANGE - broker
+    at, end = line.span(2)
+    is_open = not line[2] and text.startswith((b"[", b"Partition [", b"Cleaner "), at)
+    if not is_whole and (is_open or end + NEEDED > len(text)):
+        return CUT
+    return ELSE if line[3] else _writer_of_identity(text, at, line[2])
+
+
+def _writer_of_identity(text: bytes, at: int, identity: bytes) -> int:
+    if found := WRITER.match(text, at):
+        return int(found[found.lastindex or 0])
+    return ELSE if identity.startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
+
+
+def _writer_in_brackets(text: bytes) -> int:
+    """The broker that the level and the identity in brackets name; `CUT` for other text."""
+    line = BRACKETS.fullmatch(text)
+    return _writer_of_identity(text, line.start(1), line[1]) if line else CUT
+
+
+class Known:
+    """What lines begin with, and whose they are: what was met is not looked at again, in all sources of a merge."""
+
+    def __init__(self) -> None:
+        self.shapes = Shapes(table_of_ids(LOOKED_FOR))
+        self._begins = _Remembered(_writer)
+        self._identities = _Remembered(_writer_in_brackets)
+        self._sentences = _Remembered(lambda text: SENTENCE.match(text) is not None)
+
+    def writers(self, data: bytes, starts: Int64s) -> Int64s:
+        """The broker that each of the lines that start there names, `ELSE` or `IF_STATE_CHANGE`."""
+        brokers = np.full(len(starts), CUT)
+        last = len(data) - WIDTH - HEAD_SIZE
+        count = int(np.searchsorted(starts, last, "right"))
+        if count:
+            begins = np.ndarray((last + HEAD_SIZE + 1,), f"S{WIDTH}", data, strides=(1,))
+            texts: list[bytes] = begins[starts[:count] + HEAD_SIZE].tolist()
+            brokers[:count] = np.fromiter(map(self._begins.__getitem__, texts), np.int64, count)
+        cut = np.flatnonzero(brokers == CUT)
+        brokers[cut] = self._of_longer(data, (starts[cut] + HEAD_SIZE).tolist())
+        return brokers
+
+    def _of_longer(self, data: bytes, places: list[int]) -> list[int]:
+        """The same of lines that go on there behind their times, whose identities may be of any length."""
+        find, identities, sentences = data.find, self._identities, self._sentences
+        brokers = []
+        for place in places:
+            end = find(b"]", place) + 1
+            broker = identities[data[place:end]]
+            if broker == CUT:
+                broker = _writer(data[place : find(b"\n", place)], is_whole=True)
+            elif sentences[data[end : end + NEEDED + 2]]:
+                broker = ELSE
+            brokers.append(broker)
+        return brokers
+
+
+def _named(block: Block, known: Known) -> tuple[Int64s, list[int]]:
     """The broker that the identity of each record names, and the places of records that more is looked at of."""
     data, starts = block.data, block.starts
-    brokers = np.full(len(starts), CUT)
     # Of a copy of what was read before no record is left.
     if block.file.layout is KAFKA and len(starts):
-        brokers = writers[0].of(data, starts)
-        for wider in writers[1:]:
-            if len(cut := np.flatnonzero(brokers == CUT)):
-                brokers[cut] = wider.of(data, starts[cut])
+        brokers = known.writers(data, starts)
         if len(bare := np.flatnonzero(brokers <= IF_STATE_CHANGE)):
             is_of_state_change = _end_with(block, starts[bare], STATE_CHANGE)
             brokers[bare] = np.where(is_of_state_change, IF_STATE_CHANGE - brokers[bare], ELSE)
         if block.times[0] == BEFORE_ALL:
             brokers[0] = ELSE
-    others = np.flatnonzero((brokers == ELSE) | (brokers == CUT))
+    else:
+        brokers = np.full(len(starts), ELSE)
+    others = np.flatnonzero(brokers == ELSE)
     brokers[others] = NO_BROKER
     return brokers, others.tolist()
 
@@ -132,14 +168,6 @@ def _end_with(block: Block, starts: Int64s, text: bytes) -> Bools:
     tails = np.ndarray((len(block.data) - width + 1,), f"S{width}", block.data, strides=(1,))
     is_so: Bools = tails[np.maximum(ends - width, 0)] == text
     return is_so
-
-
-class Known:
-    """The lines that were met, whose writers need not be looked for again, of all sources of a merge."""
-
-    def __init__(self, shapes: Shapes) -> None:
-        self.shapes = shapes
-        self.writers = [_Writers(width) for width in WIDTHS]
 
 
 class _Starts:
@@ -242,11 +270,8 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
     failing_start: int | None = None
     failing: int | None = None
     unregistered: int | None = None
-    before: Block | None = None
     for block in blocks:
-        brokers, others = _named(block, known.writers)
-        if block.file.layout is not KAFKA:
-            block.shapes = shapes.parse(block)
+        brokers, others = _named(block, known)
         block.brokers = brokers
         last = -1
         for index in others:
@@ -288,8 +313,6 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
                 starts.end(broker_id)
         if last + 1 < len(brokers):
             unregistered = None
-        block.before = before
-        before = block.tail()
         held.append(block)
         size += len(block.data)
         while held and (size - len(held[0].data) >= MOST_HELD or not starts.is_waiting):

@@ -37,11 +37,11 @@ def attributes(headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
     """Attributes that mean nothing in their magic."""
     if not headers.attributes.any():
         return
-    known, magic = KNOWN_ATTRIBUTES[headers.magic], headers.magic
+    known_attributes, magic = KNOWN_ATTRIBUTES[headers.magic], headers.magic
     yield Suspects(
         segments.UNKNOWN_ATTRIBUTES,
-        rows_of((headers.attributes & ~known) != 0),
-        lambda row: {"bits": int(headers.attributes[row]) & ~int(known[row]) & 0xFFFF},
+        rows_of((headers.attributes & ~known_attributes) != 0),
+        lambda row: {"bits": int(headers.attributes[row]) & ~int(known_attributes[row]) & 0xFFFF},
     )
     yield Suspects(
         segments.UNKNOWN_CODEC,
@@ -88,17 +88,21 @@ def negative_epochs(headers: Headers, options: ScanOptions) -> Iterator[Suspects
 
 def producer_fields(headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
     """Producer ids, epochs and sequences that no producer has (`S:LogValidator.java @ 3.9.0`)."""
-    new, known = headers.magic == 2, headers.producer_id >= 0
+    new, has_producer = headers.magic == 2, headers.producer_id >= 0
     is_control = headers.attributes & CONTROL != 0
-    nobody = new & ~known & (headers.attributes & TRANSACTIONAL != 0)
+    lacks_producer = new & ~has_producer & (headers.attributes & TRANSACTIONAL != 0)
     if options.place.topic not in (None, CLUSTER_METADATA):  # Raft's control batches have no producer
-        nobody |= new & ~known & is_control
-    half = new & known & ((headers.producer_epoch < 0) | (~is_control & (headers.base_sequence < 0)))
+        lacks_producer |= new & ~has_producer & is_control
+    is_half_set = (
+        new & has_producer & ((headers.producer_epoch < 0) | (~is_control & (headers.base_sequence < 0)))
+    )
     yield Suspects(
         segments.PRODUCER_FIELDS,
-        rows_of(nobody | half),
+        rows_of(lacks_producer | is_half_set),
         lambda row: {
-            "why": "transactions and their markers have a producer" if nobody[row] else "they come together",
+            "why": "transactions and their markers have a producer"
+            if lacks_producer[row]
+            else "they come together",
             "producer_id": int(headers.producer_id[row]),
             "producer_epoch": int(headers.producer_epoch[row]),
             "base_sequence": int(headers.base_sequence[row]),

@@ -56,25 +56,25 @@ class Checkpoints(Struct):
 
 def read_checkpoints(log_dir: LogDir, place: Place, options: CheckOptions) -> Checkpoints:
     """The checkpoints of a log directory; files that Kafka would refuse are findings, their entries unknown."""
-    found = Checkpoints()
+    checkpoints = Checkpoints()
     # Of a directory of which one folder was given nothing was listed.
     names = log_dir.files or tuple(n for n in OFFSET_CHECKPOINTS if (log_dir.path / n).is_file())
     for name in names:
         path = log_dir.path / name
         where = replace(place, file=_below(place.file, name))
         if name in OFFSET_CHECKPOINTS:
-            report = found.report.file(where, "checkpoint", _size(path), options)
+            report = checkpoints.report.file(where, "checkpoint", _size(path), options)
             offsets = offsets_in(path, report)
             # An empty file was never written: it says nothing about any partition, but that none was cleaned.
             if report.size_in_bytes or name == CLEANER:
-                found.entries[name] = offsets
+                checkpoints.entries[name] = offsets
         elif name == BOOTSTRAP_CHECKPOINT:
             file = FolderFile(path, _size(path))
-            report = found.report.file(where, "kraft-snapshot", file.size_in_bytes, options)
+            report = checkpoints.report.file(where, "kraft-snapshot", file.size_in_bytes, options)
             check_kraft_snapshot(file, report, options)
         elif name == META_PROPERTIES:
-            found.report.file(where, "meta-properties", _size(path), options)
-    return found
+            checkpoints.report.file(where, "meta-properties", _size(path), options)
+    return checkpoints
 
 
 def _below(folder: str | None, name: str) -> str:
@@ -163,8 +163,8 @@ def _say_above_end(
 ) -> None:
     """A checkpoint above the log's end: a loss, or only the order of copying where the broker ran."""
     type_ = say.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]
-    what = {"what": MAY_BE_LATER[name]} if ran else {}
-    finding = type_.at(place, severity=None, partition=partition, offset=offset, log_end=end, **what)
+    subject = {"what": MAY_BE_LATER[name]} if ran else {}
+    finding = type_.at(place, severity=None, partition=partition, offset=offset, log_end=end, **subject)
     if ran is None:
         finding = replace(finding, severity=Severity.WARNING, message=f"{finding.message} {PERHAPS_LATER}")
     report.add([finding])

@@ -42,9 +42,9 @@ class EpochRuns(Struct):
     runs: list[EpochRun] = field(default_factory=list)
     place: Place = NOWHERE  # of the file that is being read
 
-    def feed(self, seen: MarkedChunk, source: Source | None = None) -> None:
+    def feed(self, chunk: MarkedChunk, source: Source | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
-        headers = seen.headers
+        headers = chunk.headers
         use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
         if not use.any():
             return
@@ -75,11 +75,11 @@ class EpochRuns(Struct):
     @property
     def entries(self) -> list[EpochEntry]:
         """What a broker that recovers this log alone writes (`S:LogSegment.java @ 3.9.0`, recover)."""
-        found: list[EpochEntry] = []
+        entries_: list[EpochEntry] = []
         for run in self.runs:
-            if not found or run.epoch > found[-1].epoch:
-                found.append(EpochEntry(run.epoch, run.base_offset))
-        return found
+            if not entries_ or run.epoch > entries_[-1].epoch:
+                entries_.append(EpochEntry(run.epoch, run.base_offset))
+        return entries_
 
 
 def check_epochs(
@@ -91,23 +91,23 @@ def check_epochs(
         return []
     try:
         entries = parse_leader_epochs(text)
-        kept = assigned_epochs(entries)
+        assigned = assigned_epochs(entries)
     except MalformedCheckpoint as error:
         say_malformed(report, error)
         return []
     except ValueError as error:
         say_malformed(report, MalformedCheckpoint(f"negative {error}", 3))
         return []
-    if kept != entries:
-        _say_order(report, entries, kept)
-    _check_entries(report, kept, runs, task, facts)
+    if assigned != entries:
+        _say_order(report, entries, assigned)
+    _check_entries(report, assigned, runs, task, facts)
     return entries
 
 
-def _say_order(report: FileReport, entries: list[EpochEntry], kept: list[EpochEntry]) -> None:
+def _say_order(report: FileReport, entries: list[EpochEntry], assigned: list[EpochEntry]) -> None:
     for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
-            text = ", ".join(f"{e.epoch}→{e.start_offset}" for e in kept[:8])
+            text = ", ".join(f"{e.epoch}→{e.start_offset}" for e in assigned[:8])
             report.say(
                 say.EPOCHS_NOT_MONOTONIC, epoch=after.epoch, start_offset=after.start_offset, kept=text
             )
@@ -181,7 +181,7 @@ def _say_batch(report: FileReport, entry: EpochEntry, runs: list[EpochRun], numb
 
 
 def _log_start(
-    report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known: int, *, is_known: bool
+    report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known_start: int, *, is_known: bool
 ) -> int:
     """The offset from which on entries can be expected.
 
@@ -189,16 +189,16 @@ def _log_start(
     this begins exactly where an epoch begins in the log, as it does when the entries before it were lost. Batches of
     its own epoch below it are no sign: where a broker dies after records were deleted, it knows the start no more.
     """
-    if not entries or entries[0].start_offset <= known:
-        return known
+    if not entries or entries[0].start_offset <= known_start:
+        return known_start
     first = entries[0].start_offset
     below = [run for run in runs.runs if run.base_offset < first]
     if not below:
-        return known
+        return known_start
     begins_there = any(run.base_offset == first for run in runs.runs)
     if (begins_there or is_known) and below[-1].epoch != entries[0].epoch:
-        return known
-    report.say(say.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known)
+        return known_start
+    report.say(say.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known_start)
     return first
 
 

@@ -1,4 +1,4 @@
-"""Everything in the evidence: which folders and files there are to check, and what their reports add up to."""
+"""The folders and files of the evidence to check, and checks over several of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DirectoryCheck(Struct):
 def open_directory(
     log_dir: LogDir, evidence: FoundEvidence, options: CheckOptions, registered: Registered | None = None
 ) -> DirectoryCheck:
-    """Read what a log directory says about its partitions.
+    """Read the checkpoints of a log directory.
 
     Of a directory of which one partition folder was given the checkpoints are read too, to know the
     partition's recovery point, but nothing is said about them.
@@ -76,7 +76,7 @@ def open_directory(
 def cleaned_topics(directories: Iterable[DirectoryCheck]) -> frozenset[str]:
     """The topics that a cleaner of any of the brokers has compacted."""
     entries = (directory.checkpoints.entries.get(CLEANER, {}) for directory in directories)
-    return frozenset(partition.topic for found in entries for partition in found)
+    return frozenset(partition.topic for offsets in entries for partition in offsets)
 
 
 LOOKED_AT = 20  # partition folders that tell whether the broker writes time indexes
@@ -95,8 +95,8 @@ def task_of(
     """The task of checking one partition folder."""
     log_dir, partition = replica.log_dir, replica.topic_partition
     checkpoints = directory.checkpoints
-    known = replica.topic in options.compacted or replica.topic in COMPACTED
-    known = known or checkpoints.get(CLEANER, partition) is not None
+    is_compacted = replica.topic in options.compacted or replica.topic in COMPACTED
+    is_compacted = is_compacted or checkpoints.get(CLEANER, partition) is not None
     place = replace(
         evidence.place_of(replica.folder, log_dir.root),
         broker_id=replica.broker_id,
@@ -113,7 +113,7 @@ def task_of(
         recovery_point=checkpoints.get(RECOVERY_POINT, partition) or 0,
         log_start_offset=checkpoints.get(LOG_START, partition) or 0,
         # A cleaner that ran has left an entry; without the file nobody knows.
-        is_compacted=True if known else False if CLEANER in checkpoints.entries else None,
+        is_compacted=True if is_compacted else False if CLEANER in checkpoints.entries else None,
         has_time_indexes=directory.has_time_indexes,
     )
 
@@ -126,15 +126,15 @@ def loose_task(folder: Path, log_dir: LogDir, evidence: FoundEvidence) -> Replic
     )
 
 
-def topic_id_findings(found: Iterable[tuple[Place, str]]) -> Iterator[Finding]:
+def topic_id_findings(topic_ids: Iterable[tuple[Place, str]]) -> Iterator[Finding]:
     """A finding for each folder whose topic id is not the one that most folders of the topic have."""
     by_topic: dict[tuple[str | None, str | None], list[tuple[Place, str]]] = defaultdict(list)
-    for place, topic_id in found:
+    for place, topic_id in topic_ids:
         by_topic[place.topic, place.moment].append((place, topic_id))
-    for (topic, _), ones in by_topic.items():
-        ids = Counter(topic_id for _, topic_id in ones)
+    for (topic, _), folders in by_topic.items():
+        ids = Counter(topic_id for _, topic_id in folders)
         usual = ids.most_common(1)[0][0]
-        for place, topic_id in ones:
+        for place, topic_id in folders:
             if topic_id != usual:
                 yield say.TOPIC_ID_DIFFERS.at(
                     place, severity=None, topic=topic or "", topic_id=topic_id, other=usual

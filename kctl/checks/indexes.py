@@ -92,7 +92,7 @@ def rows_within(values: Numbers, above: int, last: int, in_order: bool) -> Numbe
 
 
 class OffsetIndexCheck:
-    """Holds the entries against the batches, which come in order and in pieces."""
+    """Compares the entries with the batches, which come in order and in pieces."""
 
     def __init__(self, data: bytes, base_offset: int) -> None:
         self.data, self.base_offset = data, base_offset
@@ -118,10 +118,10 @@ class OffsetIndexCheck:
         highest = highest_so_far(sound.last_offset, self.last_offset_before)
         before = np.concatenate(([self.last_offset_before], highest[:-1]))
         low, high = int(sound.position[0]), int(sound.next_position[-1])
-        here = rows_within(self.target, low - 1, high - 1, self._targets_rise)
-        row = np.minimum(np.searchsorted(sound.position, self.target[here]), len(sound) - 1)
-        hit = sound.position[row] == self.target[here]
-        at, row = here[hit], row[hit]
+        near = rows_within(self.target, low - 1, high - 1, self._targets_rise)
+        row = np.minimum(np.searchsorted(sound.position, self.target[near]), len(sound) - 1)
+        hit = sound.position[row] == self.target[near]
+        at, row = near[hit], row[hit]
         self._is_boundary[at] = True
         self._before[at] = before[row]
         self._base[at] = sound.base_offset[row]
@@ -184,7 +184,7 @@ TIME_ENTRY = np.dtype(dtype(TimeIndexEntry))
 
 
 class TimeIndexCheck:
-    """Holds the entries against the batches, which come in order and in pieces.
+    """Compares the entries with the batches, which come in order and in pieces.
 
     Each entry is the largest timestamp so far, and names the batch that has it.
 
@@ -226,13 +226,13 @@ class TimeIndexCheck:
         highest = highest_so_far(sound.last_offset, self.last_offset_before)
         newest = highest_so_far(sound.max_timestamp, self.newest)
         filled = highest_so_far(timestamp, self.newest_filled)
-        here = rows_within(self.offset, self.last_offset_before, int(highest[-1]), self._offsets_rise)
-        row = np.searchsorted(highest, self.offset[here])
-        self.target[here] = sound.position[row]
-        self._batch[here] = sound.max_timestamp[row]
-        self._largest[here] = newest[row]
-        self._largest_filled[here] = filled[row]
-        self._dropped[here] = sound.magic[row] == 0
+        near = rows_within(self.offset, self.last_offset_before, int(highest[-1]), self._offsets_rise)
+        row = np.searchsorted(highest, self.offset[near])
+        self.target[near] = sound.position[row]
+        self._batch[near] = sound.max_timestamp[row]
+        self._largest[near] = newest[row]
+        self._largest_filled[near] = filled[row]
+        self._dropped[near] = sound.magic[row] == 0
         ended = np.concatenate(([self._end], sound.next_position[:-1]))
         before = np.concatenate(([self.last_offset_before], highest[:-1]))
         for gap in np.flatnonzero(sound.position > ended).tolist():
@@ -272,14 +272,14 @@ class TimeIndexCheck:
         return f"timestamp {self._largest[entry]} comes before it"
 
 
-# --- what is said of them -----------------------------------------------------------------------------
+# --- findings -----------------------------------------------------------------------------------------
 
 INDEX_INTERVAL_BYTES = 4096
 FEWEST_WITNESSES = 3  # a clean stop adds an entry to the time index alone, but not that many that far apart
 
 
 class IndexedLog(Struct, frozen=True):
-    """What a check of an index has to know of the segment beside it."""
+    """The facts about a segment that checks of its indexes need."""
 
     base_offset: int
     size_in_bytes: int
@@ -332,7 +332,7 @@ class OffsetIndex(Struct):
         return self.check.target[self.check.target > 0]
 
     def finish(self, log: IndexedLog) -> None:
-        """Say what is wrong, now that the whole log was seen."""
+        """Report what is wrong, after the last batch of the log."""
         report, check = self.report, self.check
         report.base_offset = check.base_offset
         _say_padding(report, check.used, OFFSET_ENTRY_SIZE)
@@ -354,9 +354,9 @@ class OffsetIndex(Struct):
         if not check.used.count and log.needs_entries:
             report.say(say.INDEX_EMPTY, size=log.size_in_bytes)
         if log.is_last and log.is_clean and log.is_sound and wrong.any():
-            self._say_what_a_start_does(wrong, log)
+            self._report_clean_start(wrong, log)
 
-    def _say_what_a_start_does(self, wrong: Mask, log: IndexedLog) -> None:
+    def _report_clean_start(self, wrong: Mask, log: IndexedLog) -> None:
         """After a clean shutdown the log's end is looked for from the last entry on."""
         check, last = self.check, self.check.used.count - 1
         if check.used.is_padded or not wrong[last]:
@@ -383,7 +383,7 @@ class TimeIndex(Struct):
         self.check.feed(headers)
 
     def finish(self, log: IndexedLog, offsets: OffsetIndex | None) -> None:
-        """Say what is wrong, now that the whole log was seen; `offsets` is the offset index beside it.
+        """Report what is wrong, after the last batch of the log; `offsets` is the offset index beside it.
 
         From 2.3 on (KAFKA-7283) a broker reads the latest timestamp from the time index when it first needs it. One that
         starts and truncates the segment before that cuts the only entry off first, takes the segment for one without
@@ -430,14 +430,14 @@ def _say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog
     gets one more at a roll and at each clean stop (`S:LogSegment.java @ 3.9.0`, append). After a stop the bytes are
     counted again, and what a follower fetches at once gets one entry in front of it or none.
     """
-    index, other = offsets.check, times.check
-    if log.is_last or not log.is_sound or index.used.is_padded or index.misplaced().any():
+    offset_index, time_index = offsets.check, times.check
+    if log.is_last or not log.is_sound or offset_index.used.is_padded or offset_index.misplaced().any():
         return
-    apart = np.diff(index.target, prepend=0)
+    apart = np.diff(offset_index.target, prepend=0)
     interval = int(apart.min()) if len(apart) else INDEX_INTERVAL_BYTES
-    last_offset, end = (int(index.offset[-1]), int(index.target[-1])) if len(apart) else (-1, 0)
-    behind = np.flatnonzero(other.offset > last_offset)
-    distances = np.diff(other.target[behind], prepend=end)[:-1]  # the last is the roll's
+    last_offset, end = (int(offset_index.offset[-1]), int(offset_index.target[-1])) if len(apart) else (-1, 0)
+    behind = np.flatnonzero(time_index.offset > last_offset)
+    distances = np.diff(time_index.target[behind], prepend=end)[:-1]  # the last is the roll's
     count, tail = len(behind), log.size_in_bytes - end
     if int((distances >= interval).sum()) >= FEWEST_WITNESSES and tail >= count * interval * 3 // 4:
         place = offsets.report.at(offsets.report.size_in_bytes, 0)
@@ -494,11 +494,11 @@ class Indexes(Struct):
     time: TimeIndex | None = None
 
     def all(self) -> list[OffsetIndex | TimeIndex]:
-        """Those that are there."""
+        """The indexes that exist."""
         return [index for index in (self.offset, self.time) if index is not None]
 
     def finish(self, log: IndexedLog) -> None:
-        """Say what is wrong with them, now that the log was seen."""
+        """Report what is wrong with them, after the last batch of the log."""
         if self.offset:
             self.offset.finish(log)
         if self.time:
@@ -529,11 +529,12 @@ def open_indexes(segment: Segment, report_of: Callable[[FolderFile], FileReport]
 def check_transaction_index(
     file: FolderFile, report: FileReport, aborted: Sequence[Aborted], *, log_start: int, is_known: bool
 ) -> None:
-    """Hold the entries of a file against the aborted transactions that the segment's markers end.
+    """Compare the entries of a file with the aborted transactions that the segment's markers end.
 
     An entry stands in the index of the segment that holds the marker; the transaction may have begun in an
     earlier one. Compaction takes batches and with them the beginnings away, so entries that lack theirs are only
-    compared with the marker, where that is still there (`S:TransactionIndex.java @ 3.9.0`). `is_known` is False where compaction or damage may have taken batches away.
+    compared with the marker, if that is still in the log (`S:TransactionIndex.java @ 3.9.0`). `is_known` is False if
+    compaction or damage may have taken batches away.
     """
     assert file.named is not None
     data = read_small(file.path, report)
@@ -546,43 +547,43 @@ def check_transaction_index(
         report.say(say.INDEX_FRAGMENT, place, count=fragment, width=ABORTED_SIZE)
         report.damaged_bytes += fragment
     by_marker = {transaction.entry.last_offset: transaction for transaction in aborted}
-    seen: set[int] = set()
+    right_markers: set[int] = set()
     highest = -1
     for number, entry in enumerate(entries_of(AbortedTransaction, data)):
         why = _why_wrong_transaction(entry, by_marker.get(entry.last_offset), highest, log_start, is_known)
         _say_transaction(report, number, entry, why, file.named.base_offset)
         highest = max(highest, entry.last_offset)
         if not why:
-            seen.add(entry.last_offset)
-    say_transactions_missing(report, aborted, seen, is_known)
+            right_markers.add(entry.last_offset)
+    say_transactions_missing(report, aborted, right_markers, is_known)
 
 
 def _why_wrong_transaction(
-    entry: AbortedTransaction, found: Aborted | None, highest: int, log_start: int, is_known: bool
+    entry: AbortedTransaction, aborted: Aborted | None, highest: int, log_start: int, is_known: bool
 ) -> str:
     """Why no broker wrote this entry from this log; empty where one may have."""
     if entry.last_offset <= highest:
         return f"which does not come after the entry before it, that ends at {highest}"
     if entry.first_offset > entry.last_offset:
         return "which ends before it begins"
-    if found is None:
+    if aborted is None:
         return "but the log has no ABORT marker there" if is_known else ""
-    if entry.producer_id != found.entry.producer_id:
-        return f"but the ABORT marker there is of producer {found.entry.producer_id}"
-    if not found.has_beginning:
+    if entry.producer_id != aborted.entry.producer_id:
+        return f"but the ABORT marker there is of producer {aborted.entry.producer_id}"
+    if not aborted.has_beginning:
         # Older brokers take the marker of a transaction without records for its beginning, too.
         is_empty = entry.first_offset == entry.last_offset
         should_begin = is_known and entry.first_offset >= log_start and not is_empty
         return "but the log has no batch of it" if should_begin else ""
     if not is_known:
         return ""
-    if entry.first_offset != found.entry.first_offset:
-        return f"but it begins at offset {found.entry.first_offset}"
-    stable = (found.entry.last_stable_offset, found.next_first_offset)
+    if entry.first_offset != aborted.entry.first_offset:
+        return f"but it begins at offset {aborted.entry.first_offset}"
+    stable = (aborted.entry.last_stable_offset, aborted.next_first_offset)
     if entry.last_stable_offset not in stable and log_start == 0:
         return (
             f"with last stable offset {entry.last_stable_offset},"
-            f" where {found.entry.last_stable_offset} is right"
+            f" where {aborted.entry.last_stable_offset} is right"
         )
     return ""
 
@@ -604,11 +605,11 @@ def _say_transaction(report: FileReport, number: int, entry: AbortedTransaction,
 
 
 def say_transactions_missing(
-    report: FileReport, aborted: Sequence[Aborted], seen: set[int], is_known: bool
+    report: FileReport, aborted: Sequence[Aborted], right_markers: set[int], is_known: bool
 ) -> None:
     """Aborted transactions that have no entry, though their batches are in the log."""
     for transaction in aborted:
-        if transaction.has_beginning and is_known and transaction.entry.last_offset not in seen:
+        if transaction.has_beginning and is_known and transaction.entry.last_offset not in right_markers:
             details = {"producer_id": transaction.entry.producer_id, "marker": transaction.entry.last_offset}
             report.say(say.TRANSACTION_INDEX_LACKS, None, first=transaction.entry.first_offset, **details)
 
@@ -626,11 +627,11 @@ def check_index_cache(folder: Path, place: Place, options: CheckOptions) -> Repo
     """
     from formats.tier.broker_files import parse_cached_index
 
-    found = Report()
+    cache_report = Report()
     try:
         names = sorted(os.listdir(folder))
     except OSError:
-        return found
+        return cache_report
     for name in names:
         cached = parse_cached_index(name)
         path = folder / name
@@ -639,12 +640,12 @@ def check_index_cache(folder: Path, place: Place, options: CheckOptions) -> Repo
         where = replace(
             place, file=f"{place.file}/{name}", remote_log_segment_id=cached.remote_log_segment_id
         )
-        report = found.file(where, cached.suffix.removeprefix("."), path.stat().st_size, options)
+        report = cache_report.file(where, cached.suffix.removeprefix("."), path.stat().st_size, options)
         report.base_offset = cached.start_offset
         data = read_small(path, report, is_padded=True)
         if data is not None:
             _check_cached(report, data, cached.suffix, cached.start_offset)
-    return found
+    return cache_report
 
 
 def _check_cached(report: FileReport, data: bytes, suffix: str, base_offset: int) -> None:

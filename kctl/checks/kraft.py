@@ -22,10 +22,9 @@ from kctl.scan.source import opened_source
 
 
 def check_kraft_snapshot(file: FolderFile, report: FileReport, options: CheckOptions) -> None:
-    """Scan a snapshot; say so where its header or footer is not there."""
-    batches: list[
-        tuple[int, bool]
-    ] = []  # position, and whether it is a control batch: the first and the last
+    """Scan a snapshot; report a missing header or footer."""
+    # Position, and whether it is a control batch, of the first and the last batch.
+    batches: list[tuple[int, bool]] = []
 
     def note(_: FolderFile, chunk: Chunk) -> None:
         headers = chunk.headers
@@ -53,7 +52,7 @@ def _is_control(file: FolderFile, position: int, is_control: bool, type_: Contro
             records = records_at(source, position)
         return any(read_key(record.key).type == type_ for record in records)
     except (FormatError, OSError):
-        return True  # what is damaged was said already
+        return True  # the scan has reported the damage
 
 
 def reaches(snapshots: Sequence[FolderFile], log_start: int) -> bool:

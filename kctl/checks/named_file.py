@@ -29,15 +29,15 @@ from kctl.findings.evidence import META_PROPERTIES_BAD, META_PROPERTIES_UNUSUAL
 from kctl.log.folder import FolderFile
 from kctl.scan.options import Level
 
-# What says nothing by itself, but about the log beside it.
+# Files that are checked against the log beside them.
 ABOUT_A_LOG = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 def is_log(path: Path) -> bool:
     """Whether a file is taken for a log: one of no known name is."""
     named = parse_segment_file(path.name)
-    known = (*OFFSET_CHECKPOINTS, PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, LEADER_EPOCHS)
-    return path.name not in known and not (named and named.suffix in ABOUT_A_LOG)
+    other_names = (*OFFSET_CHECKPOINTS, PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, LEADER_EPOCHS)
+    return path.name not in other_names and not (named and named.suffix in ABOUT_A_LOG)
 
 
 def whole_place(path: Path, place: Place) -> Place:
@@ -54,28 +54,28 @@ def check_named_file(
     named = parse_segment_file(path.name)
     if (named and named.suffix in ABOUT_A_LOG) or path.name == LEADER_EPOCHS:
         return _check_beside(path, place, options)
-    found = Report()
+    report = Report()
     size = path.stat().st_size if path.exists() else 0
     if path.name in OFFSET_CHECKPOINTS:
-        offsets_in(path, found.file(place, "checkpoint", size, options))
+        offsets_in(path, report.file(place, "checkpoint", size, options))
     elif path.name == PARTITION_METADATA:
-        small_files.check_partition_metadata(found.file(place, "partition-metadata", size, options), path)
+        small_files.check_partition_metadata(report.file(place, "partition-metadata", size, options), path)
     elif path.name == QUORUM_STATE:
-        small_files.check_quorum_state(found.file(place, "quorum-state", size, options), path)
+        small_files.check_quorum_state(report.file(place, "quorum-state", size, options), path)
     elif path.name == META_PROPERTIES:
-        _check_meta_properties(found.file(place, "meta-properties", size, options), path)
+        _check_meta_properties(report.file(place, "meta-properties", size, options), path)
     else:
-        _check_log(found, FolderFile(path, size, named), place, options, parts)
-    return found
+        _check_log(report, FolderFile(path, size, named), place, options, parts)
+    return report
 
 
 def _check_log(
-    found: Report, file: FolderFile, place: Place, options: CheckOptions, parts: LogPieces | None
+    report: Report, file: FolderFile, place: Place, options: CheckOptions, parts: LogPieces | None
 ) -> None:
     suffix = file.named.suffix if file.named else ".log"
-    report = found.file(place, TYPES.get(suffix, "log"), file.size_in_bytes, options)
+    file_report = report.file(place, TYPES.get(suffix, "log"), file.size_in_bytes, options)
     base = file.named.base_offset if file.named and suffix == ".log" else None
-    scan_log(file, report, scan_options(options, report, base_offset=base), parts=parts)
+    scan_log(file, file_report, scan_options(options, file_report, base_offset=base), parts=parts)
 
 
 def _check_meta_properties(report: FileReport, path: Path) -> None:
@@ -96,14 +96,14 @@ def _check_meta_properties(report: FileReport, path: Path) -> None:
 
 def _check_beside(path: Path, place: Place, options: CheckOptions) -> Report:
     """Check the folder of a file that describes a log, and report only this file."""
-    whole = check_replica(_task_of_folder(path.parent, options), replace(options, level=Level.CRC))
-    found = Report()
-    for file in whole.files:
+    of_the_folder = check_replica(_task_of_folder(path.parent, options), replace(options, level=Level.CRC))
+    of_the_file = Report()
+    for file in of_the_folder.files:
         if file.place.file == path.name:
             file.place = replace(file.place, file=place.file, evidence=place.evidence, moment=place.moment)
             file.findings = [_moved(finding, file.place) for finding in file.findings]
-            found.files.append(file)
-    return found
+            of_the_file.files.append(file)
+    return of_the_file
 
 
 def _moved(finding: Finding, place: Place) -> Finding:

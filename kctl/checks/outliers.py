@@ -29,11 +29,11 @@ class MarkedChunk(Struct, frozen=True):
 
 
 HIGHEST_OFFSET = 2**63 - 2
-"""Of a log: its end, one behind it, is a number of 64 bits too."""
+"""The highest offset of a log, whose end, one more, is a number of 64 bits too."""
 LOOKED_AT = 2
-"""First offsets of the batches behind that tell whether one is wrong."""
-MOST_HELD = 64
-"""Chunks that wait for them: damage has none, however long it goes on."""
+"""How many of the next base offsets tell whether one is wrong."""
+MOST_WAITING = 64
+"""Chunks that wait for the next base offsets: damage has none, however long it is."""
 
 
 def without_outliers(
@@ -43,26 +43,29 @@ def without_outliers(
 
     `named` is the base offset in the file's name, `next_segment` that of the segment behind it.
     """
-    held: deque[Chunk] = deque()
+    waiting: deque[Chunk] = deque()
     last_offset, expected = -1, named or 0
 
     def first() -> MarkedChunk:
         nonlocal last_offset, expected
         following = [
-            int(base) for chunk in islice(held, 1, None) for base in chunk.headers.base_offset[:LOOKED_AT]
+            int(base) for chunk in islice(waiting, 1, None) for base in chunk.headers.base_offset[:LOOKED_AT]
         ]
         if len(following) < LOOKED_AT and next_segment is not None:
             following.append(next_segment)
-        seen, reached = _marked(held.popleft(), last_offset, expected, following)
+        marked, reached = _marked(waiting.popleft(), last_offset, expected, following)
         if reached is not None:
             last_offset, expected = reached, reached + 1
-        return seen
+        return marked
 
     for chunk in chunks:
-        held.append(chunk)
-        if sum(len(one.headers) for one in islice(held, 1, None)) >= LOOKED_AT or len(held) > MOST_HELD:
+        waiting.append(chunk)
+        if (
+            sum(len(later.headers) for later in islice(waiting, 1, None)) >= LOOKED_AT
+            or len(waiting) > MOST_WAITING
+        ):
             yield first()
-    while held:
+    while waiting:
         yield first()
 
 

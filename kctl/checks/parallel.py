@@ -2,7 +2,7 @@
 
 Parts of a log are read and judged wherever there is a process to do it. They come back in order, and one process,
 which holds all that crosses their bounds, goes through them as if it had read the log itself. The same parts are
-made for any number of processes, so that their number changes nothing that is said.
+made for any number of processes, so that their number does not change the findings.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ Task = ReplicaTask | NamedTask
 
 
 class LogPart(NamedTuple):
-    """Bytes of a log to be read; what a worker is sent."""
+    """Bytes of a log that a worker reads."""
 
     path: Path
     options: ScanOptions
     end: int
     hints: NDArray[np.int64]
-    sender: int  # the process that wants it
+    sender: int  # the process that uses it
 
 
 class Listed(NamedTuple):
@@ -75,7 +75,7 @@ class Listed(NamedTuple):
 
 
 class PartRead(NamedTuple):
-    """The pieces of a part; what a worker sends back."""
+    """The pieces of a part, as a worker returns them."""
 
     pieces: Iterable[PackedPiece | ScannedPiece]
     error: OSError | None = None
@@ -113,8 +113,8 @@ def reports(
         plan = plans.pop(number, None)
         if plan is None:
             assert isinstance(result, Report)
-            known = task.size_in_bytes if isinstance(task, SlicedTask) else 0
-            progress.advance(max(0, result.size_in_bytes - known))
+            counted_before = task.size_in_bytes if isinstance(task, SlicedTask) else 0
+            progress.advance(max(0, result.size_in_bytes - counted_before))
             yield result
             continue
         parts = PlannedParts(plan.parts, chain([result], results), progress)
@@ -125,7 +125,7 @@ def reports(
 
 
 def _done(item: Task | Listed | LogPart, check: Check, options: CheckOptions) -> Report | PartRead:
-    """One item of the work, in whichever process."""
+    """The result of one item of the work. Runs in any process."""
     if isinstance(item, LogPart):
         return read_part(item)
     if isinstance(item, Listed):
@@ -145,7 +145,7 @@ def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, options: CheckOpti
 
 
 def plan_of(task: Task, options: CheckOptions) -> TaskPlan | None:
-    """How a task is cut; None where it is small, or cannot be read."""
+    """How a task is cut; None if it is small or cannot be read."""
     if isinstance(task, NamedTask):
         return _plan_of_file(task, options)
     try:
@@ -166,9 +166,9 @@ def _plan_of_file(task: NamedTask, options: CheckOptions) -> TaskPlan | None:
     if size < LARGE or not is_log(task.path):
         return None
     index = task.path.with_suffix(".index")
-    is_there = task.path.suffix == ".log" and index.is_file()
-    beside = FolderFile(index, index.stat().st_size) if is_there else None
-    parts = parts_of(FolderFile(task.path, size), beside, whole_place(task.path, task.place), options)
+    has_index = task.path.suffix == ".log" and index.is_file()
+    index_file = FolderFile(index, index.stat().st_size) if has_index else None
+    parts = parts_of(FolderFile(task.path, size), index_file, whole_place(task.path, task.place), options)
     return TaskPlan(parts) if parts else None
 
 
@@ -185,7 +185,7 @@ def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: C
 
 
 def scan_of(place: Place, options: CheckOptions) -> ScanOptions:
-    """What a scan is asked for by a check."""
+    """The options of a scan for a check."""
     limit = options.max_decompressed_bytes
     return ScanOptions(level=options.level, place=place, max_decompressed_bytes=limit)
 
@@ -209,7 +209,7 @@ def hints_in(index: Path | None) -> NDArray[np.int64]:
 
 
 def read_part(part: LogPart) -> PartRead:
-    """The pieces of a part; packed where another process wants them."""
+    """The pieces of a part, packed for another process."""
     pieces = pieces_of(part)
     if os.getpid() == part.sender:
         return PartRead(pieces)
@@ -251,7 +251,7 @@ class PlannedParts:
         return self._joined(path, source, options)
 
     def finish(self) -> None:
-        """Take the results of all parts that were not asked for."""
+        """Take the results of all parts that no one requested."""
         while self._planned:
             self._next()
 

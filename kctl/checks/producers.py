@@ -29,7 +29,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Batch(Struct, frozen=True):
-    """What of a producer's batch is compared with the next one."""
+    """The fields of a producer's batch that are compared with its next batch."""
 
     producer_epoch: int
     first_sequence: int
@@ -39,7 +39,7 @@ class Batch(Struct, frozen=True):
 
 
 class Producer(Struct):
-    """What is remembered of a producer id."""
+    """The last batches of a producer id."""
 
     last: Batch | None = None
     """The last batch with sequences, without its place. Markers and transactional offset commits have no sequences."""
@@ -62,7 +62,7 @@ class ProducerOrder(LogCheck):
         rows, ids = rows[order], ids[order]
         yield from _between_neighbours(headers, rows, ids, options.place)
         edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
-        # Who wrote last is followed last.
+        # The producer that wrote last comes last.
         for at in np.argsort(rows[np.array(edges[1:]) - 1]).tolist():
             run = rows[edges[at] : edges[at + 1]]
             yield from self._follow(int(ids[edges[at]]), headers, run, options.place)
@@ -103,8 +103,8 @@ class ProducerOrder(LogCheck):
 
 def _between_neighbours(headers: Headers, rows: Ints, ids: Ints, place: Place) -> Iterator[Suspects]:
     """Neighbours of one producer that do not follow each other plainly, looked at one by one."""
-    held = headers.base_sequence[rows] >= 0
-    rows, ids = rows[held], ids[held]
+    has_sequence = headers.base_sequence[rows] >= 0
+    rows, ids = rows[has_sequence], ids[has_sequence]
     first = headers.base_sequence[rows].astype(np.int64)
     last = (first + headers.last_offset_delta[rows]) & HIGHEST_SEQUENCE
     epochs = headers.producer_epoch[rows]

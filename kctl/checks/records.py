@@ -58,21 +58,21 @@ def record_offsets(group: RecordGroup, headers: Headers, options: ScanOptions) -
     if not len(delta):
         return
     starts, after = group.first_rows[:-1], group.first_rows[1:]
-    held = (after > starts) & ~group.bad
+    has_records = (after > starts) & ~group.bad
     wrong = np.zeros(len(group.rows), np.bool_)
-    wrong[held] = delta[starts[held]] < 0
-    wrong[held] |= delta[after[held] - 1] > headers.last_offset_delta[group.rows[held]]
+    wrong[has_records] = delta[starts[has_records]] < 0
+    wrong[has_records] |= delta[after[has_records] - 1] > headers.last_offset_delta[group.rows[has_records]]
     grows = delta[1:] > delta[:-1]
     grows[starts[(starts > 0) & (starts < len(delta))] - 1] = True
     if not grows.all():
         wrong[np.searchsorted(starts, np.flatnonzero(~grows) + 1, side="right") - 1] = True
-        wrong &= held
+        wrong &= has_records
     for number in np.flatnonzero(wrong).tolist():
         row = int(group.rows[number])
-        mine = delta[starts[number] : after[number]]
-        before = np.concatenate(([-1], mine[:-1]))
-        at = int(((mine <= before) | (mine > headers.last_offset_delta[row])).argmax())
-        yield _wrong_offset(at + 1, int(mine[at]), int(before[at]), headers, row)
+        deltas = delta[starts[number] : after[number]]
+        before = np.concatenate(([-1], deltas[:-1]))
+        at = int(((deltas <= before) | (deltas > headers.last_offset_delta[row])).argmax())
+        yield _wrong_offset(at + 1, int(deltas[at]), int(before[at]), headers, row)
 
 
 def _wrong_offset(number: int, delta: int, before: int, headers: Headers, row: int) -> Suspects:
@@ -91,15 +91,15 @@ def _wrong_offset(number: int, delta: int, before: int, headers: Headers, row: i
 def record_timestamps(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
     """Max timestamps that are not those of the latest record."""
     filled = np.diff(group.first_rows) > 0
-    held = filled & ~group.bad & (headers.attributes[group.rows] & TIMESTAMP_TYPE == 0)
-    if not held.any():
+    is_judged = filled & ~group.bad & (headers.attributes[group.rows] & TIMESTAMP_TYPE == 0)
+    if not is_judged.any():
         return
     # reduceat takes each range up to the next one's start: ranges with nothing in them are left out first.
     latest = np.full(len(group.rows), np.iinfo(np.int64).min)
     latest[filled] = np.maximum.reduceat(group.fields.timestamp_delta, group.first_rows[:-1][filled])
     with np.errstate(over="ignore"):
         latest += headers.base_timestamp[group.rows]
-    wrong = np.flatnonzero(held & (latest != headers.max_timestamp[group.rows])).tolist()
+    wrong = np.flatnonzero(is_judged & (latest != headers.max_timestamp[group.rows])).tolist()
     latest_of = {int(group.rows[number]): int(latest[number]) for number in wrong}
     yield Suspects(
         segments.MAX_TIMESTAMP,
@@ -120,17 +120,17 @@ def check_large_batch(
     if header.codec and header.size_in_bytes > LARGEST_COMPRESSED:
         not_examined = Suspects(segments.NOT_EXAMINED, [row], always(limit=limit, examined=0))
         return list(not_examined.findings(headers, place))
-    found = check_large(header, body_pieces(source, position, header, limit))
-    if isinstance(found.error, TooLarge):
-        details = always(limit=found.error.limit, examined=found.records)
+    result = check_large(header, body_pieces(source, position, header, limit))
+    if isinstance(result.error, TooLarge):
+        details = always(limit=result.error.limit, examined=result.records)
         not_examined = Suspects(segments.NOT_EXAMINED, [row], details)
         return list(not_examined.findings(headers, place))
     suspects: list[Suspects] = []
-    if found.error is not None:
-        suspects.append(_unreadable(Trouble(row, found.error, found.records), headers))
-    if found.wrong_offset is not None:
-        suspects.append(_wrong_offset(*found.wrong_offset, headers, row))
-    latest = header.base_timestamp + (found.latest_delta or 0)
+    if result.error is not None:
+        suspects.append(_unreadable(Trouble(row, result.error, result.records), headers))
+    if result.wrong_offset is not None:
+        suspects.append(_wrong_offset(*result.wrong_offset, headers, row))
+    latest = header.base_timestamp + (result.latest_delta or 0)
     if not suspects and not header.is_log_append_time and latest != header.max_timestamp:
         details = always(max_timestamp=header.max_timestamp, latest=latest)
         suspects.append(Suspects(segments.MAX_TIMESTAMP, [row], details))
@@ -138,10 +138,10 @@ def check_large_batch(
 
 
 def _unreadable(trouble: Trouble, headers: Headers) -> Suspects:
-    row, what = trouble.row, trouble.error
-    if isinstance(what, CompressionError):
+    row, error = trouble.row, trouble.error
+    if isinstance(error, CompressionError):
         number = int(headers.codec[row])  # sets of magic 0 and 1 come here with any
         codec = Codec(number).name.lower() if number in [*Codec] else f"codec {number}"
-        return Suspects(segments.NOT_DECOMPRESSED, [row], always(codec=codec, what=what))
+        return Suspects(segments.NOT_DECOMPRESSED, [row], always(codec=codec, what=error))
     number, count = trouble.records_before + 1, int(headers.records_count[row])
-    return Suspects(segments.RECORD_MALFORMED, [row], always(number=number, count=count, what=what))
+    return Suspects(segments.RECORD_MALFORMED, [row], always(number=number, count=count, what=error))

@@ -93,7 +93,9 @@ class _Check(Struct, dict=True):
         """The base offset of the segment behind each."""
         pairs = pairwise(self.folder.logs)
         return {
-            one.base_offset: other.base_offset for one, other in pairs if other.base_offset > one.base_offset
+            segment.base_offset: next_segment.base_offset
+            for segment, next_segment in pairs
+            if next_segment.base_offset > segment.base_offset
         }
 
     @cached_property
@@ -138,8 +140,8 @@ def check_replica(
         folder = folder or read_folder(task.folder)
     except OSError as error:
         report = Report()
-        gone = isinstance(error, FileNotFoundError)
-        type_ = say_evidence.VANISHED if gone else say_evidence.UNREADABLE
+        is_gone = isinstance(error, FileNotFoundError)
+        type_ = say_evidence.VANISHED if is_gone else say_evidence.UNREADABLE
         report.findings.append(type_.at(task.place, severity=None, reason=reason_of(error)))
         return report
     check = _Check(task, options, folder, on_chunk, parts)
@@ -165,7 +167,9 @@ def _check_segments(check: _Check) -> None:
     check_gaps(report, check.scanned, check.task, check.place_of)
     check_tails(report, check.scanned, check.task, check.place_of)
     check_start_up(report, check.scanned, check.task, check.place_of)
-    is_compacted = check.task.is_compacted or any(one.has_short_batches for _, one in check.scanned)
+    is_compacted = check.task.is_compacted or any(
+        scanned_log.has_short_batches for _, scanned_log in check.scanned
+    )
     report.findings += check.checks.finish(is_compacted=True if is_compacted else None)
     producers.finish(facts.log_end_offset or 0, check.task.is_clean, facts.is_whole)
     lacks_snapshots = not check.folder.snapshots and check.task.is_clean
@@ -174,7 +178,7 @@ def _check_segments(check: _Check) -> None:
         report.findings.append(
             say_snapshots.SNAPSHOTS_MISSING.at(check.task.place, severity=None, count=count)
         )
-    epoch_file = check.folder.others.get(LEADER_EPOCHS)
+    epoch_file = check.folder.other_files.get(LEADER_EPOCHS)
     if epoch_file:
         check_epochs(check.report_of(epoch_file), epoch_file.path, epochs, check.task, facts)
     elif epochs.runs and check.task.kind is FolderKind.LIVE:
@@ -264,7 +268,7 @@ def _say_missing(check: _Check, segment: Segment, report: FileReport, scanned: S
 
 def _facts(check: _Check) -> LogFacts:
     scanned = check.scanned
-    facts = LogFacts(looks_compacted=looks_compacted(check.task, [one for _, one in scanned]))
+    facts = LogFacts(looks_compacted=looks_compacted(check.task, [scanned_log for _, scanned_log in scanned]))
     if scanned:
         facts.first_base_offset = scanned[0][0].base_offset
         last_segment, last = scanned[-1]
@@ -274,7 +278,9 @@ def _facts(check: _Check) -> LogFacts:
         if last.is_readable and (not last.batches or last.gaps or last.has_short_batches):
             named = (file.named.base_offset for file in check.folder.snapshots if file.named)
             facts.cut_in_gap = frozenset(at for at in named if at > (facts.log_end_offset or 0))
-        facts.is_whole = all(one.bad_position is None and one.is_readable for _, one in scanned)
+        facts.is_whole = all(
+            scanned_log.bad_position is None and scanned_log.is_readable for _, scanned_log in scanned
+        )
     return facts
 
 
@@ -307,7 +313,7 @@ def _check_others(check: _Check) -> None:
         check.report.findings.append(
             say.KRAFT_SNAPSHOT_MISSING.at(check.task.place, severity=None, log_start=start)
         )
-    for file in folder.others.values():
+    for file in folder.other_files.values():
         if file.name == LEADER_EPOCHS:
             continue
         report = check.report_of(file)

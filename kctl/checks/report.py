@@ -1,4 +1,4 @@
-"""What a check of files is asked for, and what it gives back: a report for each file, and facts about the log.
+"""The input of a check of files, and its result: a report for each file, and facts about the log.
 
 Reports travel from worker processes, so they hold plain values; findings are limited per file and the rest
 is counted, so that a wrecked disk stays small.
@@ -97,7 +97,7 @@ class FileReport(Struct):
         return replace(self.place, position=position, size_in_bytes=size_in_bytes)
 
     def all_findings(self) -> list[Finding]:
-        """Those kept, and one that says how many were not, as severe as the worst of them."""
+        """The listed findings, and one that counts the others, as severe as the worst of them."""
         if not self.left_out:
             return self.findings
         codes: Counter[str] = Counter()
@@ -105,8 +105,8 @@ class FileReport(Struct):
             codes[code] += count
         worst = min((severity for _, severity in self.left_out), key=list(Severity).index)
         texts = ", ".join(f"{count} {code}" for code, count in sorted(codes.items()))
-        more = TOO_MANY_FINDINGS.at(self.place, severity=worst, count=codes.total(), codes=texts)
-        return [*self.findings, more]
+        not_listed = TOO_MANY_FINDINGS.at(self.place, severity=worst, count=codes.total(), codes=texts)
+        return [*self.findings, not_listed]
 
     def row(self) -> dict[str, object]:
         """The row of kind `file`."""
@@ -149,7 +149,7 @@ class Report(Struct):
 
     @property
     def size_in_bytes(self) -> int:
-        """Of all files."""
+        """The sum over all files."""
         return sum(file.size_in_bytes for file in self.files)
 
     def all_findings(self) -> list[Finding]:
@@ -158,6 +158,6 @@ class Report(Struct):
 
     def file(self, place: Place, type_: str, size_in_bytes: int, options: CheckOptions) -> FileReport:
         """A report of one more file."""
-        one = FileReport(place, type_, size_in_bytes, options.max_findings)
-        self.files.append(one)
-        return one
+        file_report = FileReport(place, type_, size_in_bytes, options.max_findings)
+        self.files.append(file_report)
+        return file_report

@@ -40,7 +40,7 @@ HARMLESS = (DamageReason.TORN_TAIL, DamageReason.ZEROS)
 class Watcher(Protocol):
     """Something that follows the batches of a replica from its first segment to its last."""
 
-    def feed(self, seen: MarkedChunk, source: Source) -> None:
+    def feed(self, chunk: MarkedChunk, source: Source) -> None:
         """The next batches and damage, as they lie in the file."""
 
 
@@ -73,10 +73,10 @@ OnChunk = Callable[[FolderFile, Chunk], None]
 
 
 class LogPieces(Protocol):
-    """Logs that others read."""
+    """Logs that other processes read."""
 
     def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterable[ScannedPiece] | None:
-        """The pieces of a log as one scan would give them; None where nobody reads it."""
+        """The pieces of a log as one scan would return them; None if no process reads it."""
 
 
 def scan_log(
@@ -90,9 +90,10 @@ def scan_log(
     parts: LogPieces | None = None,
     next_segment: int | None = None,
 ) -> ScannedLog:
-    """Scan a log file into its report; what the indexes and watchers are shown is every batch in order.
+    """Scan a log file into its report; the indexes and watchers are fed every batch in order.
 
-    `checks` are those of the log that the file is a segment of; None where it stands alone. `next_segment` is the base offset of the segment behind it.
+    `checks` are those of the log that the file is a segment of; None if it is checked alone. `next_segment` is the base
+    offset of the segment behind it.
     """
     hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
     report.batches = report.records = 0
@@ -100,9 +101,9 @@ def scan_log(
     try:
         with opened_source(file.path) as source:
             report.size_in_bytes = source.size
-            other = foreign_in(source)
-            if other is not None:
-                report.say(say_evidence.OF_ANOTHER_SYSTEM, what=other.what, system=other.system, more="")
+            foreign = foreign_in(source)
+            if foreign is not None:
+                report.say(say_evidence.OF_ANOTHER_SYSTEM, what=foreign.what, system=foreign.system, more="")
                 return ScannedLog(is_readable=False)
             pieces = parts.pieces(file.path, source, options) if parts else None
             scan = SegmentScan(source, options, pieces or PieceScan(source, options, hints), checks)
@@ -111,7 +112,7 @@ def scan_log(
         say_missing(report, file.path)
         return ScannedLog(is_readable=False)
     except OSError as error:
-        if isinstance(error, Replaced):  # of which object what was found is, nobody can tell
+        if isinstance(error, Replaced):  # the findings may be about the old object or the new one
             report.findings.clear()
         report.say(say_evidence.UNREADABLE, reason=reason_of(error))
         report.damaged_bytes = report.size_in_bytes
@@ -126,14 +127,14 @@ def follow_scan(
     on_chunk: Callable[[Chunk], None] | None = None,
     next_segment: int | None = None,
 ) -> ScannedLog:
-    """Run the scan of a segment into its report; indexes and watchers are shown every batch in order."""
+    """Run the scan of a segment into its report; indexes and watchers are fed every batch in order."""
     scanned, totals, named = ScannedLog(), scan.totals, scan.options.base_offset
-    for seen in without_outliers(_examined(scan, report, on_chunk), named, next_segment):
+    for marked in without_outliers(_examined(scan, report, on_chunk), named, next_segment):
         for follower in indexes:
-            follower.feed(seen.headers)
+            follower.feed(marked.headers)
         for watcher in watchers:
-            watcher.feed(seen, scan.source)
-        _note(scanned, seen, report, named)
+            watcher.feed(marked, scan.source)
+        _note(scanned, marked, report, named)
     _spare_neighbours(scanned, report, scan.checks)
     report.batches, report.records = totals.batches, totals.records
     report.base_offset, report.next_offset = totals.base_offset, scanned.next_offset
@@ -147,7 +148,7 @@ def follow_scan(
 def _examined(
     scan: SegmentScan, report: FileReport, on_chunk: Callable[[Chunk], None] | None
 ) -> Iterator[Chunk]:
-    """The chunks of a scan, each seen by whoever wants its records before the next one is read."""
+    """The chunks of a scan; `on_chunk` is called with each before the next one is read."""
     for chunk in scan:
         if on_chunk:
             on_chunk(chunk)
@@ -155,24 +156,24 @@ def _examined(
         yield chunk
 
 
-def _note(scanned: ScannedLog, seen: MarkedChunk, report: FileReport, named: int | None) -> None:
-    """Take what is remembered of a log from its next chunk."""
+def _note(scanned: ScannedLog, marked: MarkedChunk, report: FileReport, named: int | None) -> None:
+    """Update the scanned log with its next chunk."""
     before = scanned.last_end
-    _note_offsets(scanned, seen, report, named)
-    _note_damage(scanned, seen.chunk, before)
+    _note_offsets(scanned, marked, report, named)
+    _note_damage(scanned, marked.chunk, before)
     if scanned.bad_position is not None and scanned.bad_offset is None:
         scanned.bad_offset = named
 
 
-def _note_offsets(scanned: ScannedLog, seen: MarkedChunk, report: FileReport, named: int | None) -> None:
-    """Gaps, and where the log ends; base offsets that cannot be right are said."""
-    raw, headers, before = seen.chunk.headers, seen.headers, scanned.next_offset
+def _note_offsets(scanned: ScannedLog, marked: MarkedChunk, report: FileReport, named: int | None) -> None:
+    """Note gaps and the end of the log; report base offsets that cannot be right."""
+    raw, headers, before = marked.chunk.headers, marked.headers, scanned.next_offset
     sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
     if len(sound):
         _note_gaps(scanned, sound, named)
         scanned.next_offset = max(before or 0, int(sound.last_offset.max()) + 1)
         scanned.ends_in_outlier = False
-    for row in seen.outliers:
+    for row in marked.outliers:
         base, last = int(raw.base_offset[row]), int(raw.last_offset[row])
         position, size = int(raw.position[row]), int(raw.size_in_bytes[row])
         where = replace(report.at(position, size), base_offset=base, last_offset=last)
@@ -197,7 +198,7 @@ def _identity(headers: Headers, row: int) -> tuple[int, int]:
 
 
 def _spare_neighbours(scanned: ScannedLog, report: FileReport, checks: LogChecks) -> None:
-    """It is not said of a batch that it goes back where only the one before it has a wrong base offset."""
+    """Drop findings of offsets that go back only because the base offset before is wrong."""
     ends = scanned.outlier_ends
     if not ends:
         return
@@ -213,7 +214,7 @@ def _spare_neighbours(scanned: ScannedLog, report: FileReport, checks: LogChecks
 
 
 def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
-    """Where the first damage is that a recovery stops at, and what lies behind it."""
+    """Note the first damage that a recovery stops at, and the sound batches behind it."""
     headers, valid = chunk.headers, chunk.headers.crc_valid
 
     def cut(position: int, row: int) -> None:
@@ -239,9 +240,9 @@ MOST_GAPS = 100  # more of them say nothing new
 
 def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None:
     """Offsets missing between batches, and before the first; and whether batches hold fewer records than offsets."""
-    # Of a compressed set of magic 0 or 1 whose records were not read nobody knows where it begins.
-    known = headers.records_count >= 0
-    short = known & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
+    # Where a compressed set of magic 0 or 1 begins is unknown unless its records were read.
+    is_known = headers.records_count >= 0
+    short = is_known & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
     scanned.has_short_batches |= bool(short.any())
     scanned.has_new |= bool((headers.magic == 2).any())
     first = int(headers.base_offset[0]) if scanned.next_offset is None else scanned.next_offset
@@ -249,21 +250,21 @@ def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None
         first = min(first, named)
     ended = np.concatenate(([first], headers.last_offset[:-1] + 1))
     begins = np.concatenate(([scanned.end_position], headers.next_position[:-1])) == headers.position
-    for row in np.flatnonzero(known & begins & (headers.base_offset > ended)).tolist():
+    for row in np.flatnonzero(is_known & begins & (headers.base_offset > ended)).tolist():
         if len(scanned.gaps) < MOST_GAPS:
             gap = (int(headers.position[row]), int(ended[row]), int(headers.base_offset[row]))
             scanned.gaps.append(gap)
     scanned.end_position = int(headers.next_position[-1])
 
 
-def scan_options(options: CheckOptions, report: FileReport, **known: object) -> ScanOptions:
-    """The options of a scan for one file."""
+def scan_options(options: CheckOptions, report: FileReport, **log_facts: object) -> ScanOptions:
+    """The options of a scan for one file; `log_facts` are further fields of `ScanOptions`."""
     return ScanOptions(
         level=options.level,
         place=report.place,
         max_decompressed_bytes=options.max_decompressed_bytes,
         max_findings=options.max_findings,
-        **known,  # type: ignore[arg-type]
+        **log_facts,  # type: ignore[arg-type]
     )
 
 
@@ -275,25 +276,28 @@ PlaceOf = Callable[[str], Place]
 
 def looks_compacted(task: ReplicaTask, scanned: Sequence[ScannedLog]) -> bool:
     """Whether the topic is known to be compacted, or its batches lack offsets as compaction leaves them."""
-    if task.is_compacted or any(one.has_short_batches for one in scanned):
+    if task.is_compacted or any(scanned_log.has_short_batches for scanned_log in scanned):
         return True
-    return task.is_compacted is None and any(one.gaps for one in scanned)
+    return task.is_compacted is None and any(scanned_log.gaps for scanned_log in scanned)
 
 
 def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, is_compacted: bool) -> None:
     """Each segment begins where the one before it ends, or later where the topic is compacted."""
     end: int | None = None
-    for (before, one), (after, _) in pairwise(scanned):
-        end = max(end or 0, one.next_offset if one.next_offset is not None else before.base_offset)
+    for (before, scanned_log), (after, _) in pairwise(scanned):
+        end = max(
+            end or 0, scanned_log.next_offset if scanned_log.next_offset is not None else before.base_offset
+        )
         place = place_of(f"{after.base_offset:020d}.log")
         if after.base_offset < end:
             details = {"base_offset": after.base_offset, "before": before.base_offset, "last_offset": end - 1}
             where = replace(place, base_offset=after.base_offset, last_offset=end - 1)
             report.findings.append(say.SEGMENT_OVERLAPS.at(where, severity=None, **details))
-        elif after.base_offset > end and one.is_readable:
+        elif after.base_offset > end and scanned_log.is_readable:
             where = replace(place, base_offset=end, last_offset=after.base_offset - 1)
             # A damaged end of the segment before hides where it ended.
-            type_ = say.SEGMENT_GAP if is_compacted or one.bad_position is not None else say.SEGMENT_MISSING
+            is_open = is_compacted or scanned_log.bad_position is not None
+            type_ = say.SEGMENT_GAP if is_open else say.SEGMENT_MISSING
             report.findings.append(
                 type_.at(where, severity=None, from_offset=end, to_offset=after.base_offset)
             )
@@ -301,10 +305,10 @@ def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, is_compacte
 
 def check_gaps(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
     """Offsets that are missing inside a segment: normal where the topic is or may be compacted."""
-    if task.is_compacted is not False or looks_compacted(task, [one for _, one in scanned]):
+    if task.is_compacted is not False or looks_compacted(task, [scanned_log for _, scanned_log in scanned]):
         return
-    for segment, one in scanned:
-        for position, start, end in one.gaps:
+    for segment, scanned_log in scanned:
+        for position, start, end in scanned_log.gaps:
             place = replace(place_of(f"{segment.base_offset:020d}.log"), position=position, base_offset=start)
             where = replace(place, last_offset=end - 1)
             details = {"from_offset": start, "to_offset": end}
@@ -312,14 +316,14 @@ def check_gaps(report: Report, scanned: Scanned, task: ReplicaTask, place_of: Pl
 
 
 def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
-    """What a broker does about damage at its next start (`K:log/LogLoader.scala @ 3.9.0`, recoverLog)."""
+    """Report what a broker does about damage at its next start (`K:log/LogLoader.scala @ 3.9.0`, recoverLog)."""
     below = [n for n, (segment, _) in enumerate(scanned) if segment.base_offset <= task.recovery_point]
     first_recovered = below[-1] if below else 0
     is_cut = False
-    for number, (segment, one) in enumerate(scanned):
-        if one.bad_position is None or is_cut:
+    for number, (segment, scanned_log) in enumerate(scanned):
+        if scanned_log.bad_position is None or is_cut:
             continue
-        place = replace(place_of(f"{segment.base_offset:020d}.log"), position=one.bad_position)
+        place = replace(place_of(f"{segment.base_offset:020d}.log"), position=scanned_log.bad_position)
         if task.is_clean or number < first_recovered:
             why = (
                 "the directory was shut down cleanly"
@@ -330,8 +334,8 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
             continue
         is_cut = True
         behind = [later for _, later in scanned[number + 1 :]]
-        offset = one.bad_offset if one.bad_offset is not None else segment.base_offset
-        ends = [later.next_offset for later in (one, *behind) if later.next_offset is not None]
+        offset = scanned_log.bad_offset if scanned_log.bad_offset is not None else segment.base_offset
+        ends = [later.next_offset for later in (scanned_log, *behind) if later.next_offset is not None]
         log_end = max([offset, *ends])
         report.findings.append(
             say.RECOVERY_CUTS.at(
@@ -339,8 +343,8 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
                 severity=None,
                 offset=offset,
                 log_end=log_end,
-                batches=one.sound_batches_behind + sum(later.batches for later in behind),
-                records=one.sound_records_behind + sum(later.records for later in behind),
+                batches=scanned_log.sound_batches_behind + sum(later.batches for later in behind),
+                records=scanned_log.sound_records_behind + sum(later.records for later in behind),
             )
         )
 
@@ -349,22 +353,22 @@ def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: P
     """A torn tail, or zeros, are what a crash leaves: of the last segment, and without a clean shutdown."""
     if task.kind is not FolderKind.LIVE:
         return
-    for number, (segment, one) in enumerate(scanned):
-        if one.tail_position is None:
+    for number, (segment, scanned_log) in enumerate(scanned):
+        if scanned_log.tail_position is None:
             continue
         is_last = number == len(scanned) - 1
         if is_last and not task.is_clean:
             continue
         type_ = say.TORN_AFTER_CLEAN_SHUTDOWN if is_last else say.SEGMENT_ENDS_TORN
-        place = replace(place_of(f"{segment.base_offset:020d}.log"), position=one.tail_position)
-        report.findings.append(type_.at(place, severity=None, tail=one.tail_position))
+        place = replace(place_of(f"{segment.base_offset:020d}.log"), position=scanned_log.tail_position)
+        report.findings.append(type_.at(place, severity=None, tail=scanned_log.tail_position))
 
 
 SWAP_SINCE_3_0 = "deletes the files of the offsets that it covers and renames it"
 
 
 def check_leftover(report: Report, segment: Segment, place: Place) -> None:
-    """Say what a file with a suffix behind its name is, once a segment."""
+    """Report a segment whose files have a suffix behind their names."""
     first = next(iter(segment.files.values()))
     where = replace(place, file=f"{place.file}{first.named.suffix if first.named else ''}{segment.state}")
     if segment.state is FileState.DELETED:

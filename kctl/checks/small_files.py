@@ -18,7 +18,7 @@ from kctl.stores.mirror import mirror_of
 
 
 def say_missing(report: FileReport, path: Path) -> None:
-    """Say that a file went after it was listed: a running broker deletes its own, but nobody those of a copy in a store."""
+    """Report a file that vanished after it was listed: a running broker deletes files; nobody deletes those of a store."""
     if mirror_of(os.fspath(path)):
         report.say(say_evidence.UNREADABLE, reason="the object was deleted after it was listed")
     else:
@@ -60,7 +60,7 @@ def check_partition_metadata(report: FileReport, path: Path) -> str | None:
     if text is None:
         return None
     try:
-        found = parse_partition_metadata(text)
+        metadata = parse_partition_metadata(text)
     except MalformedLine as error:
         report.say(say.PARTITION_METADATA_BAD, what=error.what, line=error.position)
         report.damaged_bytes = report.size_in_bytes
@@ -68,7 +68,7 @@ def check_partition_metadata(report: FileReport, path: Path) -> str | None:
     strange = strange_label(text)
     if strange is not None:
         report.say(say.PARTITION_METADATA_LABEL, line=strange[0], label=strange[1][:80])
-    return found.topic_id
+    return metadata.topic_id
 
 
 def check_remote_log_snapshot(report: FileReport, path: Path) -> None:

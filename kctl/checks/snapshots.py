@@ -66,13 +66,13 @@ class ProducerWatch(Struct, dict=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether all batches that were written from the log's start on are there, and remembered."""
+        """Whether the log has all batches written from its start on, and the replay remembers them."""
         return not self.is_compacted and not self._is_damaged and self.replay.is_whole
 
-    def feed(self, seen: MarkedChunk, source: Source) -> None:
+    def feed(self, chunk: MarkedChunk, source: Source) -> None:
         """The next batches of the log."""
-        headers = seen.headers
-        self._is_damaged |= any(damage.reason not in HARMLESS for damage in seen.chunk.damage)
+        headers = chunk.headers
+        self._is_damaged |= any(damage.reason not in HARMLESS for damage in chunk.chunk.damage)
         if not len(headers):
             return
         self._is_damaged |= not headers.crc_valid.all()

@@ -1,4 +1,4 @@
-"""The checks of a log, as a table: whoever scans a log runs them all.
+"""The table of checks of a log; every scan runs them all.
 
 `kctl.scan` runs them for `segment verify`, `audit run`, the findings of Spark, and the audit of a tier. A new check
 is one more line.
@@ -70,7 +70,7 @@ class LogChecks:
                 self._feeds.append(self._logs[-1].feed)
 
     def suspects(self, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
-        """What is wrong with the next sound batches; what compaction would explain is kept for `finish`."""
+        """What is wrong with the next sound batches; gaps that compaction would explain are kept for `finish`."""
         for feed in self._feeds:
             for suspects in feed(headers, options):
                 if not suspects.is_gap:
@@ -90,7 +90,7 @@ class LogChecks:
     def finish(self, *, is_compacted: bool | None = None) -> list[Finding]:
         """What the log as a whole shows, after its last segment.
 
-        `is_compacted` is what a topic's configuration says; None where nobody knows, then the batches tell.
+        `is_compacted` is what the topic's configuration says; None if it is unknown: then the batches tell.
         """
         if is_compacted is None and self.shows_compaction:
             is_compacted = True

@@ -21,8 +21,7 @@ from kctl.checks.evidence import (
     task_of,
     topic_id_findings,
 )
-from kctl.checks.parallel import Check as Check
-from kctl.checks.parallel import NamedTask, Task, reports
+from kctl.checks.parallel import Check, NamedTask, Task, reports
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.evidence.alive import Registered
@@ -80,14 +79,14 @@ def verify(
 ) -> Iterator[Finding | FileReport]:
     """Each file after its findings, directory by directory; findings about the whole come last.
 
-    `check` may do more than `check_replica` with a folder, in a worker process; `on_report` is shown what it gave.
+    `check` may do more than `check_replica` with a folder, in a worker process; `on_report` is called with its reports.
     `prepare` may do some of it before.
     """
     progress.start("verifying", _size(evidence) if progress is not SILENT else None)
     topic_ids: list[tuple[Place, str]] = []
     named = [NamedTask(path, evidence.place_of(path, root)) for path, root in evidence.files]
-    here = jobs if jobs is None or isinstance(jobs, int) else 1
-    for report in reports(named, check_replica, options, here, progress):
+    local_jobs = jobs if jobs is None or isinstance(jobs, int) else 1
+    for report in reports(named, check_replica, options, local_jobs, progress):
         yield from items_of(report)
     for report in _replica_reports(evidence, options, jobs, topic_ids, check, prepare, progress):
         on_report(report)
@@ -127,7 +126,9 @@ def _replica_reports(
 ) -> Iterator[Report]:
     """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
     registered = Registered(evidence)
-    directories = {one.path: open_directory(one, evidence, options, registered) for one in evidence.log_dirs}
+    directories = {
+        log_dir.path: open_directory(log_dir, evidence, options, registered) for log_dir in evidence.log_dirs
+    }
     # A replica that was fetched after a compaction has its gaps, and no entry of a cleaner yet.
     options = replace(options, compacted=options.compacted | cleaned_topics(directories.values()))
     work: list[tuple[DirectoryCheck | None, TopicPartition | None, ReplicaTask]] = []
@@ -137,13 +138,15 @@ def _replica_reports(
             is_live = replica.kind is FolderKind.LIVE
             partition = replica.topic_partition if is_live else None
             work.append((directory, partition, task_of(replica, directory, evidence, options)))
-    work += [(None, None, loose_task(folder, one, evidence)) for folder, one in evidence.loose_folders]
-    left = dict.fromkeys(directories, 0)
+    work += [
+        (None, None, loose_task(folder, log_dir, evidence)) for folder, log_dir in evidence.loose_folders
+    ]
+    folders_left = dict.fromkeys(directories, 0)
     for owner, _, _ in work:
         if owner:
-            left[owner.log_dir.path] += 1
+            folders_left[owner.log_dir.path] += 1
     for directory in directories.values():
-        if not left[directory.log_dir.path] and directory.log_dir.is_whole:
+        if not folders_left[directory.log_dir.path] and directory.log_dir.is_whole:
             yield directory.finish()
     done = reports(prepare([task for _, _, task in work], options), check, options, jobs, progress)
     for (owner, partition, task), report in zip(work, done, strict=True):
@@ -154,7 +157,7 @@ def _replica_reports(
             continue
         if partition is not None:
             owner.logs[partition] = report.facts
-        left[owner.log_dir.path] -= 1
-        if not left[owner.log_dir.path] and owner.log_dir.is_whole:
+        folders_left[owner.log_dir.path] -= 1
+        if not folders_left[owner.log_dir.path] and owner.log_dir.is_whole:
             yield owner.finish()
             yield owner.index_cache(evidence, options)

@@ -1,1 +1,1 @@
-"""What a cluster is and how it changes: placement, topics, reassignment, elections, prediction, health."""
+"""The state of a cluster and its changes: placement, topics, reassignment, elections, prediction, health."""

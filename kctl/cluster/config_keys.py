@@ -27,7 +27,7 @@ from kctl.cluster.versions import (
 )
 
 V3_6, V3_8 = KafkaVersion(3, 6), KafkaVersion(3, 8)
-Check = Callable[[str], str | None]  # why the value is wrong; None where it is right
+Check = Callable[[str], str | None]  # why the value is wrong; None if it is right
 INT, LONG = 2**31 - 1, 2**63 - 1
 UNCLEAN = "unclean.leader.election.enable"
 
@@ -62,7 +62,7 @@ def between(low: float, high: float) -> Check:
 
 
 def one_of(*allowed: str, ignore_case: bool = False) -> Check:
-    """One of a few words."""
+    """One of the allowed words."""
 
     def check(text: str) -> str | None:
         value = text.strip().lower() if ignore_case else text.strip()
@@ -72,7 +72,7 @@ def one_of(*allowed: str, ignore_case: bool = False) -> Check:
 
 
 def list_of(*allowed: str) -> Check:
-    """A list, by comma, of a few words; not empty."""
+    """A list of allowed words, by comma; not empty."""
 
     def check(text: str) -> str | None:
         wrong = [part.strip() for part in text.split(",") if part.strip() not in allowed]
@@ -190,11 +190,11 @@ BROKER_KEYS = (
 )
 IP_KEYS = (Key("connection_creation_rate", V2_8, natural_int),)
 
-# What only brokers tell and take, in Kafka's protocol: since when, and the KIP.
+# Entity types that only Kafka's protocol has, with the KIP.
 BROKERS_ONLY = frozenset({"broker-loggers", "client-metrics", "groups"})
 KIPS = {"broker-loggers": "KIP-412", "client-metrics": "KIP-714", "groups": "KIP-848"}
 
-# Entity types, since when, and their keys; none where brokers list them.
+# Entity types, their first version, and their keys; none if brokers list them.
 ENTITY_TYPES: dict[str, tuple[KafkaVersion, tuple[Key, ...]]] = {
     "topics": (V0_8_2, TOPIC_KEYS),
     "clients": (V0_9, QUOTA_KEYS),

@@ -22,20 +22,20 @@ from kctl.errors import BadValue, KctlError, Refused, near_names
 from kctl.times import iso
 
 MIN_ISR = "min.insync.replicas"
-OF_A_LISTENER = "listener.name."  # begins keys of one listener, which brokers list only where they are set
+OF_A_LISTENER = "listener.name."  # begins keys of one listener, which brokers list only if they are set
 
 
-def parse_assignments(given: Sequence[str]) -> dict[str, str]:
+def parse_assignments(arguments: Sequence[str]) -> dict[str, str]:
     """`K=V` arguments; raises BadValue for one without `=` and for a key given twice."""
-    found: dict[str, str] = {}
-    for text in given:
+    values: dict[str, str] = {}
+    for text in arguments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise BadValue(f"{text!r} is not KEY=VALUE", "write it as retention.ms=3600000")
-        if key.strip() in found:
+        if key.strip() in values:
             raise BadValue(f"{key.strip()} is given twice", "give it once")
-        found[key.strip()] = value
-    return found
+        values[key.strip()] = value
+    return values
 
 
 def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
@@ -70,7 +70,7 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
 
 
 def check_values(entity_type: str, values: Mapping[str, str], version: KafkaVersion) -> None:
-    """Raise BadValue for the first key or value that the version would not take, Refused for a secret."""
+    """Raise BadValue for the first key or value that the version does not accept, Refused for a secret."""
     keys = ENTITY_TYPES[entity_type][1]
     for name, value in values.items():
         if is_secret_key(name):
@@ -119,8 +119,8 @@ def _check_together(values: Mapping[str, str], version: KafkaVersion) -> None:
         ("local.retention.ms", "retention.ms"),
         ("local.retention.bytes", "retention.bytes"),
     ):
-        kept, of = int(values.get(local, -2)), int(values.get(total, -1))
-        if kept > of >= 0 or (kept == -1 and of >= 0):
+        local_value, total_value = int(values.get(local, -2)), int(values.get(total, -1))
+        if local_value > total_value >= 0 or (local_value == -1 and total_value >= 0):
             raise BadValue(f"{local} is larger than {total}", "lower it, or raise the other")
 
 
@@ -135,7 +135,7 @@ def plan_configs(
     seconds: float | None = None,
     accepted: bool = False,
 ) -> Plan:
-    """The plan of setting and unsetting keys of one entity; empty where all is so already.
+    """The plan of setting and unsetting keys of one entity; empty if all is in force already.
 
     With `seconds` it is for so long, and then set back. Where it lets a partition elect an unclean leader at once, it
     needs its own word, which is `accepted`. Raises BadValue for a bad name, key or value, KctlError for an unknown topic or a key that is not set.
@@ -164,7 +164,7 @@ def plan_configs(
     known = cluster.config_keys(entity_type, name) if set else ()
     if known is None:
         _check_result(entity_type, present, set, after, version)
-    else:  # values are checked by brokers, when they are asked
+    else:  # brokers check values themselves
         _refuse_unlisted(entity_type, set, known)
     title = f"configure {entity_type.removesuffix('s')} {entity_name}"
     if not after:
@@ -183,22 +183,22 @@ def plan_configs(
 
 
 def _warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -> Iterator[str]:
-    """What brokers accept without a word, though it stops writes."""
-    wanted = after.get(MIN_ISR)
-    if name in state.topics and wanted is not None and wanted.isdecimal():
-        factor = min(map(len, state.topics[name].partitions.values()), default=int(wanted))
-        if int(wanted) > factor:
-            yield few_for_isr(wanted, factor)
+    """Warnings about what brokers accept silently, though it stops writes."""
+    min_isr = after.get(MIN_ISR)
+    if name in state.topics and min_isr is not None and min_isr.isdecimal():
+        factor = min(map(len, state.topics[name].partitions.values()), default=int(min_isr))
+        if int(min_isr) > factor:
+            yield few_for_isr(min_isr, factor)
 
 
-def few_for_isr(wanted: str, factor: int) -> str:
-    """The warning that the value makes every write with acks=all fail."""
-    return f"{MIN_ISR}={wanted} is more than the replication factor {factor}: acks=all never works"
+def few_for_isr(min_isr: str, factor: int) -> str:
+    """The warning that every write with acks=all fails with this value."""
+    return f"{MIN_ISR}={min_isr} is more than the replication factor {factor}: acks=all never works"
 
 
-def _refuse_unlisted(entity_type: str, given: Mapping[str, str], known: Collection[str]) -> None:
+def _refuse_unlisted(entity_type: str, values: Mapping[str, str], known: Collection[str]) -> None:
     """Raise BadValue for the first key that brokers do not list, Refused for a secret."""
-    for name in given:
+    for name in values:
         if is_secret_key(name):
             raise Refused("kctl stores no secrets; nothing was written", "use kafka-configs")
         if name not in known and not (entity_type == "brokers" and name.startswith(OF_A_LISTENER)):
@@ -211,12 +211,12 @@ def _refuse_unlisted(entity_type: str, given: Mapping[str, str], known: Collecti
 def _check_result(
     entity_type: str,
     present: Mapping[str, str],
-    given: Mapping[str, str],
+    values: Mapping[str, str],
     after: Mapping[str, str | None],
     version: KafkaVersion,
 ) -> None:
-    """What is given must be right by itself; what stands beside it only where kctl knows it."""
-    check_values(entity_type, given, version)
+    """Raise BadValue for wrong new values, Refused if the present values that kctl knows are wrong beside them."""
+    check_values(entity_type, values, version)
     keys = ENTITY_TYPES[entity_type][1]
     whole = {**present, **{key: value for key, value in after.items() if value is not None}}
     known = {k: v for k, v in whole.items() if after.get(k, "") is not None and key_for(keys, k, version)}
@@ -229,7 +229,7 @@ def _check_result(
 
 
 def config_altered(intent: Intent, state: ClusterState) -> Waited:
-    """Whether the values stand in the cluster."""
+    """Whether the cluster has the values."""
     assert isinstance(intent, AlterConfig)
     present = state.config(intent.entity_type, intent.entity_name)
     of = (intent.entity_type, intent.entity_name)
@@ -238,7 +238,7 @@ def config_altered(intent: Intent, state: ClusterState) -> Waited:
 
 
 def time_has_come(intent: Intent, state: ClusterState) -> Waited:
-    """Whether the time until which a configuration is to hold is over."""
+    """Whether the time for which a configuration was to hold is over."""
     assert isinstance(intent, WaitUntil)
-    left = intent.time - time.time_ns() // 1_000_000
-    return Waited(int(left <= 0), 1, (f"it is set back at {iso(intent.time)}",))
+    remaining = intent.time - time.time_ns() // 1_000_000
+    return Waited(int(remaining <= 0), 1, (f"it is set back at {iso(intent.time)}",))

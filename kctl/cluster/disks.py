@@ -1,4 +1,4 @@
-"""The log directories of brokers: which have failed, what is on each, how much room there is.
+"""The log directories of brokers: which have failed, the replicas on each, free space.
 
 Source: KIP-113 (DescribeLogDirs), KIP-827 (total and usable bytes), KIP-1066 (cordoned directories)
 """
@@ -22,9 +22,9 @@ ReplicaDirs = Mapping[tuple[TopicPartition, int], str]  # paths by partition and
 
 
 class LogDir(NamedTuple):
-    """A log directory, or a broker that did not tell of its own (`path` is None then, and `error` says why).
+    """A log directory, or a broker that did not describe its own (`path` is None then, and `error` says why).
 
-    Bytes are of the file system, so that two directories of one disk both have all of it; None: not told.
+    Bytes are of the file system, so two directories of one disk both have all of it; None: unknown.
     """
 
     broker_id: int
@@ -44,12 +44,12 @@ class LogDir(NamedTuple):
 
     @property
     def size_in_bytes(self) -> int:
-        """Of all replicas, future ones included."""
-        return sum(one.size_in_bytes for one in self.replicas)
+        """The size of all replicas, future ones included."""
+        return sum(replica.size_in_bytes for replica in self.replicas)
 
 
-class Place(NamedTuple):
-    """Where a replica is on its broker, and the directory that it is being copied to."""
+class ReplicaPlace(NamedTuple):
+    """A replica's log directory, and the directory that it is being copied to."""
 
     log_dir: str
     size_in_bytes: int
@@ -58,31 +58,31 @@ class Place(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The directory that it is in when nothing more happens."""
+        """The directory that it ends up in."""
         return self.future_log_dir or self.log_dir
 
     def bytes_to(self, path: str) -> int:
-        """Bytes that are still to be copied until it is in a directory."""
+        """Bytes still to be copied to bring it into a directory."""
         if self.target != path:
             return self.size_in_bytes
         return 0 if self.future_log_dir is None else max(self.size_in_bytes - self.future_size_in_bytes, 0)
 
 
-def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], Place]:
-    """The place of every replica that brokers report. They do not report replicas on failed disks."""
-    found: dict[tuple[TopicPartition, int], Place] = {}
+def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], ReplicaPlace]:
+    """The place of every replica, except those on failed disks, which brokers do not report."""
+    places: dict[tuple[TopicPartition, int], ReplicaPlace] = {}
     copies: dict[tuple[TopicPartition, int], tuple[str, int]] = {}
-    for one in log_dirs:
-        for replica in one.replicas if one.path is not None else ():
-            key = replica.partition, one.broker_id
+    for log_dir in log_dirs:
+        for replica in log_dir.replicas if log_dir.path is not None else ():
+            key = replica.partition, log_dir.broker_id
             if replica.is_future:
-                copies[key] = str(one.path), replica.size_in_bytes
+                copies[key] = str(log_dir.path), replica.size_in_bytes
             else:
-                found[key] = Place(str(one.path), replica.size_in_bytes)
+                places[key] = ReplicaPlace(str(log_dir.path), replica.size_in_bytes)
     for key, (path, size) in copies.items():
-        if key in found:
-            found[key] = found[key]._replace(future_log_dir=path, future_size_in_bytes=size)
-    return found
+        if key in places:
+            places[key] = places[key]._replace(future_log_dir=path, future_size_in_bytes=size)
+    return places
 
 
 def replica_sizes(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], int]:

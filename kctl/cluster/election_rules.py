@@ -29,7 +29,7 @@ class NotElected(NamedTuple):
     reason: str
 
 
-class Rules(NamedTuple):
+class ElectionRules(NamedTuple):
     """What differs between versions."""
 
     offline_by_isr_order: bool = False  # until 0.8.1
@@ -38,9 +38,9 @@ class Rules(NamedTuple):
     new_controller_leaves_the_dead: bool = False  # until 2.3: as they stand (KAFKA-3143)
 
 
-def rules_of(version: KafkaVersion) -> Rules:
+def rules_of(version: KafkaVersion) -> ElectionRules:
     """The rules of a version."""
-    return Rules(version < V0_8_2, version < V0_10_1, version >= V1_1, version < V2_4)
+    return ElectionRules(version < V0_8_2, version < V0_10_1, version >= V1_1, version < V2_4)
 
 
 def elect_offline(
@@ -86,7 +86,7 @@ def elect_for_shutdown(
 def remove_from_isr(
     replica: int, leader: int, isr: Sequence[int], leader_epoch: int, *, last_stays: bool
 ) -> Elected | NotElected:
-    """What is left when a replica goes offline. `last_stays`: the only member is kept, without a leader."""
+    """The ISR after a replica goes offline. `last_stays`: the only member stays, without a leader."""
     if replica not in isr:
         return NotElected("not_in_isr")
     rest = tuple(b for b in isr if b != replica)
@@ -96,7 +96,7 @@ def remove_from_isr(
 
 
 class Imbalance(NamedTuple):
-    """Of one preferred leader: partitions that it does not lead, of all that prefer it."""
+    """For a preferred leader: the partitions that it does not lead, and all that prefer it."""
 
     not_led: int
     total: int
@@ -104,9 +104,9 @@ class Imbalance(NamedTuple):
 
 def leader_imbalance(partitions: Mapping[object, tuple[Sequence[int], int]]) -> dict[int, Imbalance]:
     """By preferred leader; a partition is given as its replicas and its leader."""
-    found: dict[int, Imbalance] = {}
+    imbalances: dict[int, Imbalance] = {}
     for replicas, leader in partitions.values():
         if replicas:
-            before = found.get(replicas[0], Imbalance(0, 0))
-            found[replicas[0]] = Imbalance(before.not_led + (leader != replicas[0]), before.total + 1)
-    return dict(sorted(found.items()))
+            before = imbalances.get(replicas[0], Imbalance(0, 0))
+            imbalances[replicas[0]] = Imbalance(before.not_led + (leader != replicas[0]), before.total + 1)
+    return dict(sorted(imbalances.items()))

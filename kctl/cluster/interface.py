@@ -1,7 +1,7 @@
-"""What kctl asks of a cluster, whatever stands behind it: ZooKeeper, a snapshot of it, Kafka's Admin protocol.
+"""The interface of clusters, whatever the backend: ZooKeeper, a snapshot of it, Kafka's Admin protocol.
 
 Reading gives a `ClusterState`. Changing is: `plan` an intent into writes, then `commit` them, all or none,
-each only where what it was worked out from still holds.
+each only if what it was computed from is unchanged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def refuse_changed(
 
 
 class Oddity(NamedTuple):
-    """Something that only a backend knows of: its kind (`notification`, `failed-disk`), where, what, how old (ms), of whom."""
+    """A problem that only a backend sees: its kind (`notification`, `failed-disk`), place, reason, age (ms), broker."""
 
     kind: str
     place: str
@@ -67,11 +67,11 @@ class Scope(TypedDict, total=False):
     """What `Cluster.read_state` reads besides topics, and how exactly."""
 
     partition_states: bool  # True if absent
-    configs: Collection[str]  # entity types to read, whole (of topics: of those asked for)
-    config_keys: Collection[str] | None  # where only these matter others may be left out; None: all
+    configs: Collection[str]  # entity types to read, completely (for topics: of the requested ones)
+    config_keys: Collection[str] | None  # keys needed, others may be left out; None: all
     kafka_version: KafkaVersion | None  # pins the version
-    # What others have written in the last second may be missing, so that nobody waits for it; what kctl has written
-    # is there.
+    # Do not wait for what others have written in the last second; what kctl has written
+    # is read in any case.
     recent: bool
     # Brokers whose log directories are read (None: all), where they can be asked.
     log_dirs_of: Collection[int] | None
@@ -80,7 +80,7 @@ class Scope(TypedDict, total=False):
 class Cluster(Protocol):
     """A cluster of one backend. Use as a context manager, or `close` it.
 
-    Methods with a body here return the answer of a backend that does not know.
+    Methods with a body here are for backends that lack the feature.
     """
 
     backend: str  # "zookeeper", "snapshot", "admin"
@@ -89,24 +89,24 @@ class Cluster(Protocol):
     def read_state(self, topics: Collection[str] | None = None, **scope: Unpack[Scope]) -> ClusterState:
         """The cluster now. `topics`: only these (None: all, empty: names only); unknown names are left out.
 
-        Raises KctlError where the cluster does not answer or is none.
+        Raises KctlError if the cluster does not answer or does not exist.
         """
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
-        """The writes of one intent, worked out from a fresh read of what it touches.
+        """The writes of one intent, computed from a fresh read of what it changes.
 
         Raises Refused (exists, under way, changed since `state`), KctlError (unknown topic), both before
         anything is written, and where a request would be too large for the server.
         """
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Write all of it or nothing. Raises Conflict where an expectation fails, KctlError where it cannot.
+        """Write all of it or nothing. Raises Conflict if an expectation fails, KctlError if it cannot write.
 
         When it returns, all is written; when the connection went away in the middle it finds out by reading.
         """
 
     def is_written(self, writes: Sequence[Write]) -> bool:
-        """Whether a transaction that was sent before has been carried out, as far as reading can tell."""
+        """Whether the cluster shows that earlier writes have been carried out."""
 
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
@@ -114,11 +114,11 @@ class Cluster(Protocol):
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
 
     def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
-        """The keys that brokers take for an entity; None where they cannot be asked. Raises KctlError."""
+        """The keys that brokers accept for an entity; None if they cannot be asked. Raises KctlError."""
         return None
 
     def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
-        """The size of every replica, of these topics or all, on brokers that answer; None where it cannot be asked."""
+        """The size of every replica, of these topics or all, on brokers that answer; None if brokers cannot be asked."""
         return None
 
     def read_log_dirs(
@@ -126,27 +126,27 @@ class Cluster(Protocol):
     ) -> list[LogDir] | None:
         """The log directories of these brokers and the replicas of these topics (None: all) there, by broker and path.
 
-        None where it cannot be asked.
+        None if brokers cannot be asked.
         """
         return None
 
     def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
-        """Where the controllers of a KRaft cluster listen, as far as one of them tells."""
+        """The endpoints of the controllers of a KRaft cluster, if one of them answers."""
         return {}
 
     def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
-        """The lowest and highest level of each feature that all brokers support, and who did not answer."""
+        """The lowest and highest level of each feature that all brokers support, and the errors of those that did not answer."""
         return {}, []
 
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
-        """Where the logs of the state's partitions end, by their leaders; what is not to be had is left out."""
+        """Where the logs of the state's partitions end, by their leaders; unknown ones are left out."""
         return {}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
-        """What is odd beyond the state; `now` is milliseconds, against which ages are counted."""
+        """Problems beyond the state; ages are relative to `now` (milliseconds)."""
 
     def read_old_groups(self) -> Sequence[OldGroup]:
-        """The groups of old consumers, who keep members, owners and offsets in ZooKeeper; elsewhere none."""
+        """The groups of old consumers, which keep members, owners and offsets in ZooKeeper; elsewhere none."""
         return ()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Log end offsets from the leaders, by the oldest request that every ZooKeeper-mode broker answers.
 
-ListOffsets version 0 over plain connections, one a broker. What cannot be asked (TLS, SASL, a dead leader) is
-left out: lag is then not known.
+ListOffsets version 0 over plain connections, one a broker. Leaders that cannot be asked (TLS, SASL, dead ones) are
+left out: their lag is unknown.
 
 Source: core/src/main/scala/kafka/api/OffsetRequest.scala @ 0.8.2.1;
 clients/src/main/resources/common/message/ListOffsetsRequest.json @ 3.9.0-rc3
@@ -25,9 +25,9 @@ def log_end_offsets(
     """The log end offset of each partition whose leader answered."""
     by_leader: dict[int, list[TopicPartition]] = {}
     for tp in sorted(set(partitions)):
-        found = state.partition_states.get(tp)
-        if found is not None and state.is_alive(found.leader):
-            by_leader.setdefault(found.leader, []).append(tp)
+        partition_state = state.partition_states.get(tp)
+        if partition_state is not None and state.is_alive(partition_state.leader):
+            by_leader.setdefault(partition_state.leader, []).append(tp)
     ends: dict[TopicPartition, int] = {}
     for leader, listed in by_leader.items():
         address = _plain_address(state.brokers[leader])

@@ -1,4 +1,4 @@
-"""Which names Kafka takes: of topics, by version, and of users and clients in paths; and what names stand for.
+"""Names that Kafka accepts: of topics, by version, and of users and clients in paths; and partitions by name.
 
 Source: core/src/main/scala/kafka/common/Topic.scala @ 0.8.2.1, 0.9.0.1, 0.10.0.1;
 clients/src/main/java/org/apache/kafka/common/internals/Topic.java @ 0.11.0.2, 2.8.2, 3.9.0-rc3
@@ -25,7 +25,7 @@ INTERNAL = (
 
 
 def check_topic_name(name: str, version: KafkaVersion) -> None:
-    """Raise BadValue for a name that this version does not take."""
+    """Raise BadValue for a name that this version does not accept."""
     longest = LONGEST if version >= V0_10 else LONGEST_BEFORE_0_10
     if not name:
         raise BadValue("a topic's name cannot be empty", LETTERS)
@@ -40,20 +40,20 @@ def check_topic_name(name: str, version: KafkaVersion) -> None:
 
 
 def refuse_collision(name: str, others: Iterable[str], version: KafkaVersion) -> None:
-    """Raise Refused where another name is the same once '.' is '_', as in metric names (0.9 and later)."""
+    """Raise Refused if another name is equal after replacing '.' with '_', as in metric names (0.9 and later)."""
     if version < V0_9 or not ("." in name or "_" in name):
         return
     folded = name.replace(".", "_")
-    for other in others:
-        if other != name and other.replace(".", "_") == folded:
+    for existing in others:
+        if existing != name and existing.replace(".", "_") == folded:
             raise Refused(
-                f"topic {name} collides with topic {other}: '.' and '_' are the same in metric names",
+                f"topic {name} collides with topic {existing}: '.' and '_' are the same in metric names",
                 "choose another name",
             )
 
 
 def unknown_topics(missing: Collection[str], known: Iterable[str]) -> KctlError:
-    """The error for topics that are not in the cluster, with the names that are like theirs."""
+    """The error for topics that are not in the cluster, with similar names."""
     names = sorted(known)
     near = [name for topic in sorted(missing) for name in get_close_matches(topic, names, n=3)]
     hint = (
@@ -125,10 +125,10 @@ def topic_leaving(name: str) -> Refused:
     return Refused(f"topic {name} is marked for deletion; nothing was written", "wait until it is gone")
 
 
-def being_moved(what: object) -> Refused:
+def being_moved(subject: object) -> Refused:
     """The refusal to change what a reassignment is moving."""
     return Refused(
-        f"{what} is already being reassigned; nothing was written",
+        f"{subject} is already being reassigned; nothing was written",
         "wait for it (`kctl reassign status` shows what it waits for), or cancel it with `kctl reassign cancel`",
     )
 
@@ -139,16 +139,16 @@ def is_internal(name: str, version: KafkaVersion = V3_9) -> bool:
 
 
 def sanitized(name: str) -> str:
-    """A user's or client's name as it stands in a path; `<default>` as it is."""
+    """A user's or client's name as encoded in a path; `<default>` unchanged."""
     if name == "<default>":
         return name
-    # Java's URLEncoder leaves letters, digits and .-*_ alone; Kafka then takes the star away too.
+    # Java's URLEncoder leaves letters, digits and .-*_ alone; Kafka then encodes the star too.
     return quote(name, safe="-_.").replace("~", "%7E")
 
 
 def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPartition]:
     """The partitions of `TOPIC` or `TOPIC:PARTITION,PARTITION`, by topic and number. Raises KctlError."""
-    found: set[TopicPartition] = set()
+    partitions: set[TopicPartition] = set()
     for name in names:
         topic, colon, numbers = name.partition(":")  # no topic's name has a colon
         if topic not in state.topics:
@@ -160,8 +160,8 @@ def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPar
         for partition in chosen:
             if partition not in known:
                 raise unknown_partition(TopicPartition(topic, partition), known)
-            found.add(TopicPartition(topic, partition))
-    return sorted(found)
+            partitions.add(TopicPartition(topic, partition))
+    return sorted(partitions)
 
 
 def is_named(tp: TopicPartition, names: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Old consumers (up to 1.x), who keep everything in ZooKeeper: what a group owns, and what it should own.
+"""Old consumers (up to 1.x), which keep everything in ZooKeeper: what a group owns, and what it should own.
 
 A thread is `MEMBER-N`, sorted as a string, so `c-10` comes before `c-2`. Range deals each topic by itself to the threads
 that subscribe to it, so that the first threads get more of every topic; surplus threads get nothing. Round robin sorts
@@ -28,7 +28,7 @@ class OldMember(Struct, frozen=True, kw_only=True):
 
 
 class OldGroup(Struct, frozen=True, kw_only=True):
-    """A group: who is registered, which thread owns what, how far each partition is."""
+    """A group: its registered members, the owner and the offset of each partition."""
 
     name: str
     members: tuple[OldMember, ...] = ()
@@ -93,23 +93,23 @@ ALGORITHMS = ("range", "roundrobin")
 
 
 class Dealt(NamedTuple):
-    """One partition and the thread an algorithm gives it to; either may be None: left over."""
+    """A partition and the thread that an algorithm assigns it to; either may be None."""
 
     thread: str | None
     partition: TopicPartition | None
 
 
 def topics_of(group: OldGroup) -> list[str]:
-    """Every topic that a group has to do with by name."""
+    """The names of all topics in a group's subscriptions, owners and offsets."""
     static = {t for m in group.members if m.pattern == "static" for t in m.subscription}
     return sorted({tp.topic for tp in (*group.owners, *group.offsets)} | static)
 
 
 def streams(member: OldMember, topic_names: Sequence[str]) -> dict[str, int]:
-    """How many threads of the member read each topic, patterns resolved."""
+    """The number of the member's threads by topic, with patterns resolved."""
     if member.pattern == "static":
         return dict(member.subscription)
-    found: dict[str, int] = {}
+    streams: dict[str, int] = {}
     for pattern, count in member.subscription.items():
         try:
             expression = re.compile(pattern.strip().replace(",", "|").replace(" ", "").strip("\"'"))
@@ -118,20 +118,22 @@ def streams(member: OldMember, topic_names: Sequence[str]) -> dict[str, int]:
         for topic in topic_names:
             matches = expression.fullmatch(topic) is not None
             if matches is (member.pattern == "white_list"):
-                found[topic] = count
-    return found
+                streams[topic] = count
+    return streams
 
 
 def deal(group: OldGroup, state: ClusterState, algorithm: str) -> Iterator[Dealt]:
-    """What an algorithm makes of the group's members now. Raises Refused where round robin would."""
+    """The assignment of an algorithm to the group's present members. Raises Refused if round robin would."""
     subscriptions = {m.member_id: streams(m, state.topic_names) for m in group.members}
     if algorithm == "roundrobin":
         yield from _round_robin(group.name, subscriptions, state)
         return
-    for topic in sorted({t for wanted in subscriptions.values() for t in wanted}):
-        found = state.topics.get(topic)
-        threads = thread_names({m: wanted[topic] for m, wanted in subscriptions.items() if topic in wanted})
-        for thread, partitions in range_assignment(threads, found.partitions if found else ()).items():
+    for topic in sorted({t for topics in subscriptions.values() for t in topics}):
+        read_topic = state.topics.get(topic)
+        threads = thread_names({m: topics[topic] for m, topics in subscriptions.items() if topic in topics})
+        for thread, partitions in range_assignment(
+            threads, read_topic.partitions if read_topic else ()
+        ).items():
             yield from (Dealt(thread, TopicPartition(topic, p)) for p in partitions)
             if not partitions:
                 yield Dealt(thread, None)
@@ -145,10 +147,10 @@ def _round_robin(
             f"round robin needs all members of {name} to read the same topics with the same number of threads",
             "`kctl consumer describe` shows what each reads; range assignment has no such condition",
         )
-    wanted = next(iter(subscriptions.values()), {})
+    shared_topics = next(iter(subscriptions.values()), {})
     partitions = [
         TopicPartition(topic, p)
-        for topic in wanted
+        for topic in shared_topics
         if topic in state.topics
         for p in state.topics[topic].partitions
     ]

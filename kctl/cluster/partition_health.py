@@ -1,4 +1,4 @@
-"""What is wrong with a partition at one moment, by Kafka's own definitions.
+"""The health of a partition at one moment, by Kafka's own definitions.
 
 Source: core/src/main/scala/kafka/admin/TopicCommand.scala @ 2.8.2 (`isUnderReplicated`, `isUnderMinIsr`,
 `isAtMinIsrPartitions`, `hasUnavailablePartitions`)
@@ -13,7 +13,7 @@ from kctl.model import TopicPartition
 
 
 class PartitionHealth(NamedTuple):
-    """A partition and what holds of it. Before the first election leader and epochs are None."""
+    """A partition and its health. Before the first election leader and epochs are None."""
 
     partition: TopicPartition
     replicas: Replicas
@@ -27,12 +27,12 @@ class PartitionHealth(NamedTuple):
 
 
 def health_of(tp: TopicPartition, state: ClusterState) -> PartitionHealth:
-    """What holds of a partition of a topic that was read."""
+    """The health of a partition of a topic that was read."""
     topic = state.topics[tp.topic]
     replicas = topic.partitions[tp.partition]
-    found = state.partition_states.get(tp)
-    isr = found.isr if found else ()
-    leader = found.leader if found else None
+    partition_state = state.partition_states.get(tp)
+    isr = partition_state.isr if partition_state else ()
+    leader = partition_state.leader if partition_state else None
     least = min_isr(tp.topic, leader, state)
     offline = leader is None or leader < 0 or not state.is_alive(leader)
     return PartitionHealth(
@@ -40,7 +40,7 @@ def health_of(tp: TopicPartition, state: ClusterState) -> PartitionHealth:
         replicas=replicas,
         isr=isr,
         leader=leader,
-        # Replicas that are being added are behind by nature.
+        # Replicas that are being added are always behind.
         is_under_replicated=len(isr) < len(topic.origin_replicas(tp.partition)),
         is_offline=offline,
         is_under_min_isr=offline or len(isr) < least,
@@ -50,7 +50,7 @@ def health_of(tp: TopicPartition, state: ClusterState) -> PartitionHealth:
 
 
 def min_isr(topic: str, leader: int | None, state: ClusterState) -> int:
-    """The min.insync.replicas in force; ZooKeeper does not show what stands in the brokers' own files."""
+    """The min.insync.replicas in force; ZooKeeper does not show the brokers' own files."""
     value = state.topic_value(topic, leader, "min.insync.replicas")
     number = whole_number((value or "").strip())
     return 1 if number is None else number

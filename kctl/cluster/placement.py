@@ -1,4 +1,4 @@
-"""Where Kafka puts the replicas of new partitions, identical to the broker's own choice for the same draws.
+"""The placement of new replicas, identical to the broker's own choice for the same draws.
 
 Two numbers are drawn, the start index first and the shift second; everything else follows from the sorted
 ids and racks. The shift grows by one every time the partition ids have gone once round the brokers.
@@ -15,7 +15,7 @@ from formats.values import Struct
 from kctl.errors import BadValue, Refused
 
 Assignment = dict[int, tuple[int, ...]]
-Racks = Mapping[int, str | None]  # every broker that may be chosen, with its rack where it has one
+Racks = Mapping[int, str | None]  # every broker that may be chosen, with its rack if it has one
 
 
 class Draws(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Draws(Struct, frozen=True):
 
 
 def draw(brokers: int, random: Random) -> Draws:
-    """Draws for so many brokers, in the order in which Kafka draws."""
+    """Draws for `brokers` brokers, in Kafka's order."""
     start_index = random.randrange(brokers)
     return Draws(start_index, random.randrange(brokers))
 
@@ -65,7 +65,7 @@ def check_counts(racks: Racks, partitions: int, replication_factor: int) -> None
 
 
 def is_rack_aware(racks: Racks) -> bool:
-    """Whether racks decide: all brokers have one. Raises Refused where only some do, as Kafka's tools."""
+    """Whether racks decide: all brokers have one. Raises Refused if only some do, as Kafka's tools do."""
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise Refused(

@@ -1,8 +1,8 @@
-"""A rolling restart: in which order, and whether a node can be stopped now without anybody noticing.
+"""Rolling restart: the order of nodes, and whether each can be stopped now without effect on clients.
 
-Racks one after the other, controllers apart from brokers behind them, the active controller last: so that it moves
+Racks one after the other, controllers apart from brokers behind them, the active controller last, so that it moves
 once. A node may be stopped when no partition there would go under min.insync.replicas, every replica beside it is in
-sync, nothing is being moved, everybody else is alive, and the voters that are left are a majority.
+sync, nothing is being moved, all others are alive, and the remaining voters are a majority.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -19,7 +19,7 @@ VOTER_BEHIND = 10_000  # milliseconds
 
 
 class Restart(Struct, frozen=True, kw_only=True):
-    """A node, its place in the order, and what it waits for before it can be stopped."""
+    """A node, its place in the order, and what has to happen before it can be stopped."""
 
     broker_id: int
     place: int
@@ -72,36 +72,38 @@ def _order(state: ClusterState, brokers: Collection[int], voters: Collection[int
 
 
 def _hosted(state: ClusterState) -> dict[int, list[TopicPartition]]:
-    found: dict[int, list[TopicPartition]] = {}
+    partitions_by_broker: dict[int, list[TopicPartition]] = {}
     for tp in state.partitions():
         for broker in state.topics[tp.topic].partitions[tp.partition]:
-            found.setdefault(broker, []).append(tp)
-    return found
+            partitions_by_broker.setdefault(broker, []).append(tp)
+    return partitions_by_broker
 
 
 def _everybody(
     state: ClusterState, disks: Sequence[LogDir], brokers: Collection[int]
 ) -> list[tuple[int | None, str]]:
-    """What is wrong with somebody that keeps all others from being stopped, with the node where it is one."""
-    found: list[tuple[int | None, str]] = []
+    """Problems that keep all other nodes from being stopped, with the node if it is one's problem."""
+    blockers: list[tuple[int | None, str]] = []
     if not state.has_controller:
-        found.append((None, "there is no active controller"))
-    found += [
+        blockers.append((None, "there is no active controller"))
+    blockers += [
         (broker, f"broker {broker} is not alive") for broker in sorted(brokers) if not state.is_alive(broker)
     ]
     silent = {p.silent_broker for p in state.problems if p.silent_broker is not None}
-    silent |= {one.broker_id for one in disks if one.path is None and state.is_alive(one.broker_id)}
-    found += [(broker, f"broker {broker} does not answer") for broker in sorted(silent)]
-    found += [
-        (one.broker_id, f"log directory {one.path} of broker {one.broker_id} has failed")
-        for one in disks
-        if one.state == "failed"
+    silent |= {
+        log_dir.broker_id for log_dir in disks if log_dir.path is None and state.is_alive(log_dir.broker_id)
+    }
+    blockers += [(broker, f"broker {broker} does not answer") for broker in sorted(silent)]
+    blockers += [
+        (log_dir.broker_id, f"log directory {log_dir.path} of broker {log_dir.broker_id} has failed")
+        for log_dir in disks
+        if log_dir.state == "failed"
     ]
-    for one in disks:
-        if moving := sum(replica.is_future for replica in one.replicas):
-            text = f"broker {one.broker_id} is moving {counted(moving, 'replica')} between its disks"
-            found.append((None, text))
-    return found
+    for log_dir in disks:
+        if moving := sum(replica.is_future for replica in log_dir.replicas):
+            text = f"broker {log_dir.broker_id} is moving {counted(moving, 'replica')} between its disks"
+            blockers.append((None, text))
+    return blockers
 
 
 def _waits_for(
@@ -111,37 +113,44 @@ def _waits_for(
     yield from _quorum(node, state)
     offline, small, behind, moving = [], [], [], []
     for tp in hosted:
-        replicas, found = state.topics[tp.topic].partitions[tp.partition], state.partition_states.get(tp)
-        rest = [b for b in (found.isr if found else ()) if b != node and state.is_replica_alive(tp, b)]
+        replicas, partition_state = (
+            state.topics[tp.topic].partitions[tp.partition],
+            state.partition_states.get(tp),
+        )
+        rest = [
+            b
+            for b in (partition_state.isr if partition_state else ())
+            if b != node and state.is_replica_alive(tp, b)
+        ]
         if state.is_reassigning(tp):
             moving.append(tp)
         if not rest:
             offline.append(tp)
-        elif len(rest) < min_isr(tp.topic, found.leader if found else None, state):
+        elif len(rest) < min_isr(tp.topic, partition_state.leader if partition_state else None, state):
             small.append(tp)
         elif set(replicas) - {node} > set(rest):
             behind.append(tp)
-    for partitions, what in (
+    for partitions, consequence in (
         (offline, "would go offline"),
         (small, "would have fewer in the ISR than min.insync.replicas"),
         (behind, "not in sync everywhere"),
         (moving, "being moved"),
     ):
         if partitions:
-            yield f"{counted(len(partitions), 'partition')} {what}: {some(partitions)}"
+            yield f"{counted(len(partitions), 'partition')} {consequence}: {some(partitions)}"
 
 
 def _quorum(node: int, state: ClusterState) -> Iterator[str]:
-    """That no majority of the voters would be left, those that are far behind not counted."""
+    """The problem that no majority of voters would remain; those far behind do not count."""
     quorum = state.quorum
     if quorum is None or node not in quorum.voters:
         return
-    latest = max((one.last_caught_up_at or 0 for one in quorum.members if one.is_voter), default=0)
+    latest = max((member.last_caught_up_at or 0 for member in quorum.members if member.is_voter), default=0)
     behind = {
-        one.node_id
-        for one in quorum.members
-        if one.last_caught_up_at is not None and latest - one.last_caught_up_at > VOTER_BEHIND
+        member.node_id
+        for member in quorum.members
+        if member.last_caught_up_at is not None and latest - member.last_caught_up_at > VOTER_BEHIND
     }
-    left = quorum.voters - quorum.dead_voters - behind - {node}
-    if not is_majority(left, quorum.voters):
-        yield f"{len(left)} of {len(quorum.voters)} voters would be left, which is no majority"
+    remaining = quorum.voters - quorum.dead_voters - behind - {node}
+    if not is_majority(remaining, quorum.voters):
+        yield f"{len(remaining)} of {len(quorum.voters)} voters would be left, which is no majority"

@@ -1,7 +1,7 @@
-"""What a cluster looks like at one moment: brokers, controller, topics, partition states, requests under way.
+"""The state of a cluster at one moment: brokers, controller, topics, partition states, requests under way.
 
 A value without a connection, the same for every backend. Lists of replicas are tuples in Kafka's order;
-the first replica is the preferred one. What could not be read is in `problems`, and everything else stands.
+the first replica is the preferred one. What could not be read is in `problems`; everything else is valid.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -13,14 +13,14 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
 NO_LEADER = -1
-ELR_FEATURE = "eligible.leader.replicas.version"  # its level is above 0 where KRaft keeps eligible leaders
-DEFAULT = "<default>"  # the entity that holds for all of its type
-UNTOLD = ""  # stands for a value that a broker keeps to itself
+ELR_FEATURE = "eligible.leader.replicas.version"  # its level is above 0 if KRaft tracks eligible leaders
+DEFAULT = "<default>"  # the entity that applies to all of its type
+UNTOLD = ""  # in place of a value that a broker does not return
 Replicas = tuple[int, ...]
 
 
 class Endpoint(NamedTuple):
-    """Where a broker listens; the protocol is None where the cluster does not say."""
+    """A listener of a broker; the protocol is None if unknown."""
 
     listener: str
     host: str
@@ -42,7 +42,7 @@ class Broker(NamedTuple):
 
 
 class Controller(NamedTuple):
-    """Who is controller. `is_kraft`: a KRaft quorum has claimed the cluster (migration), or it is one."""
+    """The controller. `is_kraft`: a KRaft quorum has claimed the cluster (migration), or it is one."""
 
     broker_id: int | None
     epoch: int | None
@@ -53,7 +53,7 @@ class Controller(NamedTuple):
 class PartitionState(NamedTuple):
     """Leader and ISR of a partition. `partition_epoch` grows with each change of it (the znode's version).
 
-    `offline_replicas`, as brokers tell them: those on brokers that are not alive, and on failed disks.
+    `offline_replicas`, as brokers report them: those on dead brokers and on failed disks.
     """
 
     leader: int
@@ -72,22 +72,22 @@ class Topic(Struct, frozen=True, kw_only=True):
     adding_replicas: Mapping[int, Replicas] = field(default_factory=dict)
     removing_replicas: Mapping[int, Replicas] = field(default_factory=dict)
     topic_id: str | None = None  # Kafka's base64 form, 22 characters
-    version: int | None = None  # of what was read, for compare-and-set; None where the backend has none
+    version: int | None = None  # of the znode, for compare-and-set; None if the backend has none
     is_marked_for_deletion: bool = False
     created_at: int | None = None  # milliseconds
 
     def target_replicas(self, partition: int) -> Replicas:
-        """Where the partition is going: replicas − removing."""
+        """The replicas after the move: replicas − removing."""
         removing = self.removing_replicas.get(partition, ())
         return tuple(b for b in self.partitions[partition] if b not in removing)
 
     def origin_replicas(self, partition: int) -> Replicas:
-        """Where it comes from: replicas − adding (2.4+; the order may be the target's)."""
+        """The replicas before the move: replicas − adding (2.4+; the order may be the target's)."""
         adding = self.adding_replicas.get(partition, ())
         return tuple(b for b in self.partitions[partition] if b not in adding)
 
     def is_reassigning(self, partition: int) -> bool:
-        """Whether the topic itself says that replicas are being added or removed (never before 2.4)."""
+        """Whether the topic has adding or removing replicas (never before 2.4)."""
         return bool(self.adding_replicas.get(partition) or self.removing_replicas.get(partition))
 
 
@@ -106,13 +106,13 @@ class Request(NamedTuple):
     partitions: Mapping[TopicPartition, Replicas]  # targets; empty lists for an election
     created_at: int | None = None  # milliseconds
     version: int | None = None
-    unreadable: str | None = None  # why the controller will not take it
+    unreadable: str | None = None  # why the controller will not accept it
 
 
 class QuorumMember(NamedTuple):
-    """A voter or observer of a KRaft quorum; times are milliseconds by the leader's clock, None where not known.
+    """A voter or observer of a KRaft quorum; times are milliseconds by the leader's clock, None if unknown.
 
-    `is_answering`: it leads, or has fetched in the last seconds; None where that is not told (before 3.3). Where only
+    `is_answering`: it leads, or has fetched in the last seconds; None if unknown (before 3.3). If only
     the address of a voter is known its id is below -1, as Kafka numbers such nodes.
     """
 
@@ -127,14 +127,14 @@ class QuorumMember(NamedTuple):
 
     @property
     def voter(self) -> str:
-        """What it is called."""
+        """Its name in texts."""
         if self.node_id >= 0:
             return f"voter {self.node_id}"
         return " ".join(["the voter at", *(f"{at.host}:{at.port}" for at in self.endpoints)])
 
 
 class Quorum(NamedTuple):
-    """The KRaft quorum: its leader is the controller. `lost` is why there is none (leader and offsets are -1 then)."""
+    """The KRaft quorum: its leader is the controller. `lost` is why there is no leader (leader and offsets are -1 then)."""
 
     leader_id: int
     leader_epoch: int
@@ -145,12 +145,14 @@ class Quorum(NamedTuple):
     @property
     def voters(self) -> frozenset[int]:
         """Ids of the voters."""
-        return frozenset(one.node_id for one in self.members if one.is_voter)
+        return frozenset(member.node_id for member in self.members if member.is_voter)
 
     @property
     def dead_voters(self) -> frozenset[int]:
         """Ids of the voters that do not answer."""
-        return frozenset(one.node_id for one in self.members if one.is_voter and one.is_answering is False)
+        return frozenset(
+            member.node_id for member in self.members if member.is_voter and member.is_answering is False
+        )
 
     @property
     def has_majority(self) -> bool:
@@ -158,13 +160,13 @@ class Quorum(NamedTuple):
         return self.leader_id >= 0 and is_majority(self.voters - self.dead_voters, self.voters)
 
     def member(self, node_id: int) -> QuorumMember | None:
-        """The member of an id: the voter, else who fetched last; a leader lists a node with its lost disk for minutes."""
-        found = [one for one in self.members if one.node_id == node_id]
-        return max(found, key=lambda one: (one.is_voter, one.last_fetch_at or -1), default=None)
+        """The member of an id: the voter, or else the last to fetch; a leader lists a node with its lost disk for minutes."""
+        members = [member for member in self.members if member.node_id == node_id]
+        return max(members, key=lambda member: (member.is_voter, member.last_fetch_at or -1), default=None)
 
 
 def is_majority(alive: Collection[int], voters: Collection[int]) -> bool:
-    """Whether so many of the voters can elect a leader and commit what is written; true of an unknown set."""
+    """Whether the voters alive can elect a leader and commit writes; true of an unknown set."""
     return not voters or 2 * len(set(alive) & set(voters)) > len(voters)
 
 
@@ -172,7 +174,7 @@ BEHIND = "it is behind the controller, and may tell what was before"
 
 
 class Problem(NamedTuple):
-    """Something that could not be read: where, why, and the broker that did not answer where that is the reason."""
+    """Something that could not be read: place, reason, and the broker that did not answer if that is the reason."""
 
     place: str
     reason: str
@@ -180,7 +182,7 @@ class Problem(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """What to do about it."""
+        """The hint for people."""
         if self.silent_broker is not None:
             return (
                 "the output leaves it out; check that it runs and that its listener can be reached from here"
@@ -191,7 +193,7 @@ class Problem(NamedTuple):
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):
-    """Everything read at one moment. `topics` holds only those asked for; `topic_names` all of them."""
+    """Everything read at one moment. `topics` holds only the requested ones; `topic_names` all."""
 
     cluster_id: str | None
     kafka_version: KafkaVersion  # a lower bound, unless pinned
@@ -201,7 +203,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     topics: Mapping[str, Topic] = field(default_factory=dict)
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     configs: Mapping[tuple[str, str], EntityConfig] = field(default_factory=dict)
-    # What stands in the brokers' own files, by broker, as far as they tell it; with `configs` of brokers.
+    # The settings in the brokers' own files, by broker, if they return them; read with `configs` of brokers.
     broker_files: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     reassignment: Request | None = None
     election: Request | None = None
@@ -211,11 +213,11 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     backend: str = "zookeeper"
     quorum: Quorum | None = None  # of a KRaft cluster
     features: Mapping[str, int] = field(default_factory=dict)  # finalized levels
-    # Replicas that may lead a partition without an ISR and lose nothing (KIP-966).
+    # Replicas outside the ISR that may lead without loss (KIP-966).
     eligible_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
-    # Of those with none of them.
+    # For partitions without eligible leaders.
     last_known_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
-    log_dirs: tuple[LogDir, ...] = ()  # of the brokers that were asked for, with the replicas of `topics`
+    log_dirs: tuple[LogDir, ...] = ()  # of the requested brokers, with the replicas of `topics`
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and not fenced."""
@@ -223,21 +225,23 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         return broker is not None and not broker.is_fenced
 
     def is_replica_alive(self, of: TopicPartition, broker_id: int) -> bool:
-        """Whether the broker is alive and the disk that it keeps the partition on has not failed."""
-        found = self.partition_states.get(of)
-        return self.is_alive(broker_id) and (found is None or broker_id not in found.offline_replicas)
+        """Whether the broker is alive and its disk with the partition has not failed."""
+        partition_state = self.partition_states.get(of)
+        return self.is_alive(broker_id) and (
+            partition_state is None or broker_id not in partition_state.offline_replicas
+        )
 
     def on_failed_disks(self) -> dict[int, list[TopicPartition]]:
-        """By live broker, the partitions whose replica there is offline anyway."""
+        """The partitions with an offline replica on a live broker, by broker."""
         failed: dict[int, list[TopicPartition]] = {}
-        for tp, found in self.partition_states.items():
-            for broker in filter(self.is_alive, found.offline_replicas):
+        for tp, partition_state in self.partition_states.items():
+            for broker in filter(self.is_alive, partition_state.offline_replicas):
                 failed.setdefault(broker, []).append(tp)
         return dict(sorted(failed.items()))
 
     @property
     def has_controller(self) -> bool:
-        """Whether somebody is controller now; the epoch of the last one outlives it."""
+        """Whether there is a controller now; the epoch of the last one outlives it."""
         return self.controller is not None and self.controller.broker_id is not None
 
     @property
@@ -258,14 +262,14 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         return self.reassignment is not None and of in self.reassignment.partitions
 
     def config(self, entity_type: str, entity_name: str) -> Mapping[str, str]:
-        """What is set for the entity; empty where nothing is."""
-        found = self.configs.get((entity_type, entity_name))
-        return found.values if found else {}
+        """The values set for the entity."""
+        config = self.configs.get((entity_type, entity_name))
+        return config.values if config else {}
 
     def topic_value(self, topic: str, leader: int | None, key: str) -> str | None:
         """The value in force for a topic on its leader: its own, the broker's, the brokers' default, the broker's file.
 
-        Without a live leader another broker's file counts, since all should be alike. None: the default of the version.
+        Without a live leader another broker's file is used, since all should be alike. None: the default of the version.
         """
         places = (("topics", topic), ("brokers", str(leader)), ("brokers", DEFAULT))
         for kind, name in places:
@@ -276,12 +280,12 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         return next((file[key] for file in files if key in file), None)
 
     def has_value(self, entity_type: str, entity_name: str, key: str, value: str | None) -> bool:
-        """Whether a key has this value (None: is not set), or one that the brokers keep to themselves."""
-        found = self.config(entity_type, entity_name).get(key)
-        return found == value or (value is not None and self.is_untold(found))
+        """Whether a key has this value (None: is not set), or one that brokers do not return."""
+        present = self.config(entity_type, entity_name).get(key)
+        return present == value or (value is not None and self.is_untold(present))
 
     def is_untold(self, value: str | None) -> bool:
-        """Whether a value is set that the brokers do not tell: brokers of 2.4 hide the rates of throttles too."""
+        """Whether a value is set that brokers do not return: brokers of 2.4 hide the rates of throttles too."""
         return self.backend == "admin" and value == UNTOLD
 
     def partitions(self) -> Iterator[TopicPartition]:

@@ -1,7 +1,7 @@
 """Topics: plans to create, delete and grow them, and when each is done.
 
 The brokers check nothing of what is written to ZooKeeper: everything that Kafka's own tool of the target
-version would refuse is refused here, and what it lets through to be stuck for ever as well.
+version would refuse is refused here, and what it accepts but would be stuck for ever as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ LEADERLESS = "no replica of it is alive"
 
 
 class NewTopic(Struct, frozen=True, kw_only=True):
-    """What is asked for: counts, or explicit replicas (the first is preferred)."""
+    """A topic to create: counts, or explicit replicas (the first is preferred)."""
 
     name: str
     partitions: int | None = None
@@ -47,13 +47,13 @@ class NewTopic(Struct, frozen=True, kw_only=True):
 def parse_replica_assignment(text: str) -> dict[int, Replicas]:
     """Kafka's form `1:2,2:3,3:1`: partitions by comma, the replicas of each by colon."""
     try:
-        found = {p: tuple(int(b) for b in part.split(":")) for p, part in enumerate(text.split(","))}
+        assignment = {p: tuple(int(b) for b in part.split(":")) for p, part in enumerate(text.split(","))}
     except ValueError:
         raise BadValue(
             f"{text!r} is not replicas such as 1:2,2:3,3:1",
             "write a list a partition, the broker ids of a list joined by colons",
         ) from None
-    return found
+    return assignment
 
 
 def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion | None = None) -> Plan:
@@ -62,7 +62,7 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
         state = cluster.read_state(
             [new.name], configs=["brokers"], config_keys=[MIN_ISR], kafka_version=kafka_version
         )
-    except KctlError:  # who may create a topic may not read what only a warning needs
+    except KctlError:  # a user who may create a topic may not be allowed to read what only a warning needs
         state = cluster.read_state([new.name], kafka_version=kafka_version)
     check_topic_name(new.name, state.kafka_version)
     if new.name in state.deleting:
@@ -70,7 +70,7 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
     if new.name in state.topic_names:
         raise topic_exists(new.name)
     refuse_collision(new.name, state.topic_names, state.kafka_version)
-    if cluster.backend != "admin":  # brokers check them when they are asked
+    if cluster.backend != "admin":  # brokers check them themselves
         check_values("topics", new.configs, state.kafka_version)
     replicas = _replicas_of(new, state)
     intent = CreateTopic(topic=new.name, replicas=replicas, configs=dict(new.configs))
@@ -95,11 +95,11 @@ def _replicas_of(new: NewTopic, state: ClusterState) -> Mapping[int, Replicas]:
 
 
 def racks_of(state: ClusterState, *, aware: bool = True) -> dict[int, str | None]:
-    """The brokers that may take replicas, with their racks. Raises Refused where none is alive."""
-    found = {id: state.brokers[id].rack if aware else None for id in state.live_brokers}
-    if not found:
+    """The brokers that may take replicas, with their racks. Raises Refused if none is alive."""
+    racks = {id: state.brokers[id].rack if aware else None for id in state.live_brokers}
+    if not racks:
         raise Refused("no broker is alive", "start brokers; `kctl cluster brokers` lists them")
-    return found
+    return racks
 
 
 def check_replicas(
@@ -109,7 +109,7 @@ def check_replicas(
     allow_dead: bool = False,
     factor: int | None = None,
 ) -> None:
-    """Raise BadValue or Refused for replicas that no broker would take."""
+    """Raise BadValue or Refused for replicas that no broker would accept."""
     for partition, ids in sorted(replicas.items()):
         if not ids:
             raise BadValue(f"partition {partition} has no replicas", "name at least one broker for it")
@@ -139,10 +139,10 @@ def _without_controller(state: ClusterState) -> list[str]:
 
 
 def _few_for_isr(new: NewTopic, factor: int, state: ClusterState) -> list[str]:
-    """A warning where nobody could write with acks=all, by the topic's own value or that of the brokers."""
-    wanted = new.configs.get(MIN_ISR) or state.topic_value(new.name, None, MIN_ISR)
-    is_more = wanted is not None and wanted.isdecimal() and int(wanted) > factor
-    return [few_for_isr(wanted, factor)] if wanted is not None and is_more else []
+    """A warning if no write with acks=all can succeed, by the topic's own value or that of the brokers."""
+    min_isr = new.configs.get(MIN_ISR) or state.topic_value(new.name, None, MIN_ISR)
+    is_more = min_isr is not None and min_isr.isdecimal() and int(min_isr) > factor
+    return [few_for_isr(min_isr, factor)] if min_isr is not None and is_more else []
 
 
 # --- growing ------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _added(
 
 
 def require_topic(state: ClusterState, name: str) -> Topic:
-    """The topic; raises KctlError where there is none, or where its znode cannot be read."""
+    """The topic; raises KctlError if there is none, or if its znode cannot be read."""
     topic = state.topics.get(name)
     if topic is None:
         for problem in state.problems:
@@ -263,7 +263,7 @@ def plan_deletion(
 
 
 def why_stuck(state: ClusterState, name: str) -> list[str]:
-    """What keeps the controller from deleting a topic now; one of KRaft waits for nobody."""
+    """What keeps the controller from deleting a topic now; a KRaft controller waits for nothing."""
     topic = state.topics.get(name)
     reasons = _without_controller(state)
     if topic is None or state.quorum is not None:
@@ -305,8 +305,8 @@ def partitions_added(intent: Intent, state: ClusterState) -> Waited:
 def _with_leaders(name: str, replicas: Mapping[int, Replicas], state: ClusterState) -> Waited:
     missing = []
     for partition, ids in sorted(replicas.items()):
-        found = state.partition_states.get(TopicPartition(name, partition))
-        if found is None or found.leader == NO_LEADER:
+        partition_state = state.partition_states.get(TopicPartition(name, partition))
+        if partition_state is None or partition_state.leader == NO_LEADER:
             alive = any(state.is_alive(id) for id in ids)
             why = "; ".join(_without_controller(state)) or (
                 "the controller has not got to it" if alive else LEADERLESS
@@ -318,10 +318,10 @@ def _with_leaders(name: str, replicas: Mapping[int, Replicas], state: ClusterSta
 def topic_deleted(intent: Intent, state: ClusterState) -> Waited:
     """Marker and topic are gone. A marker that goes while the topic stays means that deletion is off (1.0+)."""
     assert isinstance(intent, DeleteTopic)
-    marked, there = intent.topic in state.deleting, intent.topic in state.topic_names
-    if not marked and not there:
+    marked, exists = intent.topic in state.deleting, intent.topic in state.topic_names
+    if not marked and not exists:
         return Waited(1, 1)
-    if there and not marked:
+    if exists and not marked:
         return Waited(0, 1, failed="the controller took the request away: delete.topic.enable is false on it")
     reasons = why_stuck(state, intent.topic)
     if not reasons and state.kafka_version < V1_0:
@@ -329,4 +329,4 @@ def topic_deleted(intent: Intent, state: ClusterState) -> Waited:
     return Waited(0, 1, tuple(reasons) or ("the brokers are at it",))
 
 
-# --- names of partitions -------------------------------------------------------------------------------
+# DEL

@@ -1,7 +1,7 @@
-"""Unclean elections: what each replica of a leaderless partition has, what it would cost to let it lead, the plan.
+"""Unclean elections: the state of each replica of a leaderless partition, the loss if it leads, the plan.
 
 Of two replicas the one with the larger epoch of its last record has more, of equal ones that with the larger log end:
-so do replicas compare themselves (KIP-101). A replica that leads makes the others truncate to where both histories part.
+replicas use the same rule (KIP-101). A new leader makes the others truncate to where their histories diverge.
 
 Source: KIP-966 (eligible leader replicas); metadata/src/main/java/org/apache/kafka/controller/PartitionChangeBuilder.java
 @ 3.9.0
@@ -20,14 +20,14 @@ from kctl.model import TopicPartition
 
 
 class ReplicaEnd(NamedTuple):
-    """The last record of a replica: its epoch (-1: there is none) and the offset behind it."""
+    """The last record of a replica: its epoch (-1: none) and the offset after it."""
 
     leader_epoch: int
     log_end_offset: int
 
 
-class Candidate(NamedTuple):
-    """A replica that could lead. Losses are in records; None where they are not known."""
+class UncleanCandidate(NamedTuple):
+    """A replica that could lead. Losses are in records; None if unknown."""
 
     partition: TopicPartition
     broker_id: int
@@ -36,28 +36,28 @@ class Candidate(NamedTuple):
     end: ReplicaEnd | None
     lost_at_least: int | None
     lost_at_most: int | None
-    common_end_offset: int | None  # where its history and that of the best replica part
+    common_end_offset: int | None  # where its history and that of the best replica diverge
     is_proposed: bool = False
 
     @property
     def leader_epoch(self) -> int | None:
-        """Of its last record."""
+        """The epoch of its last record."""
         return self.end.leader_epoch if self.end else None
 
     @property
     def log_end_offset(self) -> int | None:
-        """Where its log ends."""
+        """The end of its log."""
         return self.end.log_end_offset if self.end else None
 
 
 def is_leaderless(tp: TopicPartition, state: ClusterState) -> bool:
-    """Whether nobody alive leads the partition."""
-    found = state.partition_states.get(tp)
-    return found is None or not state.is_alive(found.leader)
+    """Whether the partition has no live leader."""
+    partition_state = state.partition_states.get(tp)
+    return partition_state is None or not state.is_alive(partition_state.leader)
 
 
 def best_of(ends: Mapping[int, ReplicaEnd]) -> int | None:
-    """The broker whose replica has most; of equal ones the first. None where nobody answers."""
+    """The broker whose replica has most; the first of equal ones. None if none answers."""
     return max(ends, key=lambda broker: ends[broker], default=None)
 
 
@@ -67,16 +67,20 @@ def candidates_of(
     ends: Mapping[int, ReplicaEnd],
     common: Mapping[int, int],
     to: int | None = None,
-) -> list[Candidate]:
-    """The replicas in their order, one of them proposed where one answers.
+) -> list[UncleanCandidate]:
+    """The replicas in their order, one of them proposed if one answers.
 
-    `ends` are of the replicas that answer, `common` says where the history of each and that of the best one part; `to`
-    is proposed instead of the best one. Raises Refused where it cannot lead.
+    `ends` are of the replicas that answer, `common` has where the history of each and that of the best one diverge; `to`
+    is proposed instead of the best one. Raises Refused if it cannot lead.
     """
     replicas = state.replicas(tp) or ()
-    found = state.partition_states.get(tp)
+    partition_state = state.partition_states.get(tp)
     eligible = state.eligible_leaders.get(tp, ())
-    complete = {*(found.isr if found else ()), *eligible, *state.last_known_leaders.get(tp, ())}
+    complete = {
+        *(partition_state.isr if partition_state else ()),
+        *eligible,
+        *state.last_known_leaders.get(tp, ()),
+    }
     is_all_known = (complete or set(replicas)) <= set(ends)
     ordered = {b: ends[b] for b in sorted(ends, key=lambda b: (b not in eligible, replicas.index(b)))}
     best = best_of(ordered)
@@ -100,7 +104,7 @@ def candidates_of(
             least = 0 if broker in eligible else ends[best].log_end_offset - common[broker]
         most = 0 if broker in eligible and broker in ends else least if is_all_known else None
         listed.append(
-            Candidate(
+            UncleanCandidate(
                 tp,
                 broker,
                 state.is_replica_alive(tp, broker),
@@ -118,14 +122,16 @@ def candidates_of(
 def plan_unclean_election(
     cluster: Cluster,
     state: ClusterState,
-    found: Sequence[Candidate],
+    candidates: Sequence[UncleanCandidate],
     forecast: Sequence[Mapping[str, Any]],
     *,
     accepted: bool,
 ) -> Plan:
-    """The plan of electing those proposed; `forecast` goes into the journal. Raises Refused where none can lead."""
-    proposed = [one for one in found if one.is_proposed]
-    hopeless = sorted({one.partition for one in found} - {one.partition for one in proposed})
+    """The plan of electing the proposed ones; `forecast` goes into the journal. Raises Refused if none can lead."""
+    proposed = [candidate for candidate in candidates if candidate.is_proposed]
+    hopeless = sorted(
+        {candidate.partition for candidate in candidates} - {candidate.partition for candidate in proposed}
+    )
     if hopeless:
         raise Refused(
             f"{hopeless[0]} has no live replica that answers; nothing was written",
@@ -134,42 +140,50 @@ def plan_unclean_election(
     if not proposed:
         return Plan(title="elect an unclean leader", stages=())
     intent = ElectUnclean(
-        chosen={one.partition: (one.broker_id,) for one in proposed},
-        origins={one.partition: state.replicas(one.partition) or () for one in proposed},
+        chosen={candidate.partition: (candidate.broker_id,) for candidate in proposed},
+        origins={candidate.partition: state.replicas(candidate.partition) or () for candidate in proposed},
     )
-    least = sum(one.lost_at_least or 0 for one in proposed)
-    most = [one.lost_at_most for one in proposed]
-    unknown = sum(one is None for one in most)
-    upper = "an unknown number" if unknown else f"{sum(one or 0 for one in most):,}"
+    least = sum(candidate.lost_at_least or 0 for candidate in proposed)
+    most = [candidate.lost_at_most for candidate in proposed]
+    unknown = sum(candidate is None for candidate in most)
+    upper = "an unknown number" if unknown else f"{sum(candidate or 0 for candidate in most):,}"
     warnings = [f"it loses at least {counted(least, 'record')}, at most {upper}"]
-    warnings += [_waiting_for(one, found) for one in proposed if one.lost_at_most is None][:5]
-    one = proposed[0]
+    warnings += [
+        _waiting_for(candidate, candidates) for candidate in proposed if candidate.lost_at_most is None
+    ][:5]
+    first = proposed[0]
     return plan_of(
         [intent],
         cluster,
         state,
-        title="" if len(proposed) > 1 else f"elect broker {one.broker_id} unclean leader of {one.partition}",
+        title=""
+        if len(proposed) > 1
+        else f"elect broker {first.broker_id} unclean leader of {first.partition}",
         warnings=warnings,
         details={"forecast": [dict(row) for row in forecast]},
         needs="" if accepted else "--accept-loss",
     )
 
 
-def _waiting_for(proposed: Candidate, found: Sequence[Candidate]) -> str:
-    silent = [one for one in found if one.partition == proposed.partition and one.end is None]
-    safe = [one.broker_id for one in silent if one.is_eligible_leader_replica]
+def _waiting_for(proposed: UncleanCandidate, candidates: Sequence[UncleanCandidate]) -> str:
+    silent = [
+        candidate
+        for candidate in candidates
+        if candidate.partition == proposed.partition and candidate.end is None
+    ]
+    safe = [candidate.broker_id for candidate in silent if candidate.is_eligible_leader_replica]
     if safe:
         return f"{proposed.partition}: broker {safe[0]} has every committed record; to start it loses nothing"
-    brokers = ", ".join(str(one.broker_id) for one in silent)
+    brokers = ", ".join(str(candidate.broker_id) for candidate in silent)
     return f"{proposed.partition}: brokers that do not answer ({brokers}) may have more; to start them may lose less"
 
 
 def elected(intent: Intent, state: ClusterState) -> Waited:
-    """How far it is: the chosen brokers lead, and the replicas are in their order again."""
+    """The progress: the chosen brokers lead, and the replicas are in their order again."""
     assert isinstance(intent, ElectUnclean)
     missing, failed = [], ""
     for tp, (broker,) in intent.chosen.items():
-        leader = found.leader if (found := state.partition_states.get(tp)) else -1
+        leader = partition_state.leader if (partition_state := state.partition_states.get(tp)) else -1
         if leader == broker and state.replicas(tp) == tuple(intent.origins[tp]):
             continue
         missing.append(f"{tp} is led by {leader}, not by {broker}")

@@ -1,4 +1,4 @@
-"""Which Kafka version a cluster runs, as far as it shows, and what that version does with a request.
+"""The Kafka version of a cluster, as far as visible, and the requests that versions know.
 
 ZooKeeper never names the version. What is found is a lower bound: the forms of znodes that brokers have
 written and the paths that they made at start-up. `--kafka-version` pins it where the bound is too low.
@@ -22,7 +22,7 @@ class KafkaVersion(NamedTuple):
 
 
 def parse_version(text: str) -> KafkaVersion:
-    """The version that `2.8`, `0.10.2.1` or `3.9.1` stands for; from 1.0 the third number says nothing here."""
+    """The version that `2.8`, `0.10.2.1` or `3.9.1` stands for; from 1.0 the third number is ignored."""
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9}){1,3}", text):
         raise BadValue(f"{text!r} is not a Kafka version", "write it as 0.10.2 or 2.8")
     parts = [int(part) for part in text.split(".")]
@@ -30,8 +30,8 @@ def parse_version(text: str) -> KafkaVersion:
     return KafkaVersion(parts[0], parts[1], patch)
 
 
-# What kctl asks brokers and controllers for that not all from 2.4 on know: the first version from which on all answer it
-# without a setting for unstable requests, and the KIP that has it.
+# Requests that not all versions from 2.4 on know: the first version that answers them without a setting for unstable
+# requests, and the KIP.
 SINCE = {
     "IncrementalAlterConfigs": ("2.3", 339),
     "AlterPartitionReassignments": ("2.4", 455),
@@ -68,10 +68,10 @@ SINCE = {
 }
 
 
-def needs(what: str) -> str:
-    """That it needs a newer Kafka, as a clause; what the table does not have every supported version knows."""
-    version, kip = SINCE.get(what, ("2.4", None))
-    return f"{what} needs Kafka {version}" + (f" (KIP-{kip})" if kip else "")
+def needs(request: str) -> str:
+    """The clause that a request needs a newer Kafka; all supported versions know requests that are not in the table."""
+    version, kip = SINCE.get(request, ("2.4", None))
+    return f"{request} needs Kafka {version}" + (f" (KIP-{kip})" if kip else "")
 
 
 V0_8_2 = KafkaVersion(0, 8, 2)

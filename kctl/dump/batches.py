@@ -23,13 +23,13 @@ from kctl.scan.source import Source
 Row = dict[str, object]
 
 
-class Left(Struct):
-    """How many rows may still be given; None: all."""
+class RowLimit(Struct):
+    """How many more rows may be returned; None: all."""
 
     rows: int | None
 
     def take(self) -> bool:
-        """Whether one more may be given; it is counted."""
+        """Count a row; whether it may be returned."""
         if self.rows is None:
             return True
         self.rows -= 1
@@ -45,55 +45,57 @@ class Left(Struct):
         return self.rows is not None and self.rows <= 0
 
 
-def log_rows(source: Source, path: str, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
-    """The rows of a log, as many as are wanted and left."""
-    if left.is_empty:
+def log_rows(
+    source: Source, path: str, file: str, selection: DumpSelection, row_limit: RowLimit
+) -> Iterator[Row]:
+    """The selected rows of a log, up to the limit."""
+    if row_limit.is_empty:
         return
     log = LogBytes(source)
-    for item in walk(log, position=first_position(path, log, wanted)):
-        yield from item_rows(item, source, shown, wanted, left)
-        if left.is_empty or (isinstance(item, LogEntry) and wanted.is_past(item)):
+    for item in walk(log, position=first_position(path, log, selection)):
+        yield from item_rows(item, source, file, selection, row_limit)
+        if row_limit.is_empty or (isinstance(item, LogEntry) and selection.is_past(item)):
             return
     if log.end < source.size:
-        yield segments.FILE_CHANGED.at(Place(file=shown), before=source.size, after=log.end).row()
+        yield segments.FILE_CHANGED.at(Place(file=file), before=source.size, after=log.end).row()
 
 
 def item_rows(
-    item: LogEntry | Damage, source: Source, shown: str, wanted: DumpSelection, left: Left
+    item: LogEntry | Damage, source: Source, file: str, selection: DumpSelection, row_limit: RowLimit
 ) -> Iterator[Row]:
-    """The finding about damage, or the rows of an entry in which something may be wanted."""
+    """The finding about damage, or the selected rows of an entry."""
     if isinstance(item, Damage):
         is_last = item.position + item.size_in_bytes >= source.size
-        yield finding_of(item, source, Place(file=shown), is_last=is_last).row()
-    elif wanted.entry_may_hold(item):
-        yield from entry_rows(item, shown, wanted, left)
+        yield finding_of(item, source, Place(file=file), is_last=is_last).row()
+    elif selection.entry_may_hold(item):
+        yield from entry_rows(item, file, selection, row_limit)
 
 
-def entry_rows(entry: LogEntry, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
-    """The batch where something in it is wanted, then its records where they are asked for."""
-    trouble: list[Finding] = []
+def entry_rows(entry: LogEntry, file: str, selection: DumpSelection, row_limit: RowLimit) -> Iterator[Row]:
+    """The batch if the selection has any of it, then its selected records."""
+    findings: list[Finding] = []
     if not entry.crc_valid:
-        trouble.append(_crc_finding(entry, shown))
-    if wanted.records or wanted.needs_records:
-        records = wanted.chosen(_readable(entry, shown, wanted, trouble))
+        findings.append(_crc_finding(entry, file))
+    if selection.records or selection.needs_records:
+        records = selection.chosen(_readable(entry, file, selection, findings))
         first = next(records, None)
-        if first is None and wanted.is_filtered and not trouble:
+        if first is None and selection.is_filtered and not findings:
             return
     else:
         first, records = None, iter(())
-    if wanted.records or left.take():
-        yield batch_row(entry, shown)
+    if selection.records or row_limit.take():
+        yield batch_row(entry, file)
     is_control = bool(entry.batch and entry.batch.is_control)
-    while wanted.records and first is not None and left.take():
-        yield record_row(first, entry, shown, is_control, wanted)
+    while selection.records and first is not None and row_limit.take():
+        yield record_row(first, entry, file, is_control, selection)
         first = next(records, None)
-    for found in trouble:
-        yield found.row()
+    for finding in findings:
+        yield finding.row()
 
 
-def _place(entry: LogEntry, shown: str) -> Place:
+def _place(entry: LogEntry, file: str) -> Place:
     return Place(
-        file=shown,
+        file=file,
         position=entry.position,
         size_in_bytes=entry.size_in_bytes,
         base_offset=entry.base_offset,
@@ -101,44 +103,44 @@ def _place(entry: LogEntry, shown: str) -> Place:
     )
 
 
-def _crc_finding(entry: LogEntry, shown: str) -> Finding:
+def _crc_finding(entry: LogEntry, file: str) -> Finding:
     starts = CRC_AT[entry.magic]
     computed = entry.source.crc(entry.magic, entry.position + starts, entry.next_position)
-    return segments.BATCH_CRC_MISMATCH.at(_place(entry, shown), stored=entry.header.crc, computed=computed)
+    return segments.BATCH_CRC_MISMATCH.at(_place(entry, file), stored=entry.header.crc, computed=computed)
 
 
-def _readable(entry: LogEntry, shown: str, wanted: DumpSelection, trouble: list[Finding]) -> Iterator[Record]:
-    """The records that can be read; why the others cannot goes to `trouble`, unless a wrong CRC says it."""
+def _readable(
+    entry: LogEntry, file: str, selection: DumpSelection, findings: list[Finding]
+) -> Iterator[Record]:
+    """The records that can be read; a finding about the others goes to `findings`, unless the CRC is wrong."""
     number = 0
     try:
-        for record in iterate_records(entry, limit=wanted.max_decompressed_bytes):
+        for record in iterate_records(entry, limit=selection.max_decompressed_bytes):
             number += 1
             yield record
     except FormatError as error:
         if not entry.crc_valid:
             return
-        place = _place(entry, shown)
+        place = _place(entry, file)
         if isinstance(error, TooLarge):
-            found = segments.NOT_EXAMINED.at(place, limit=error.limit, examined=number)
+            finding = segments.NOT_EXAMINED.at(place, limit=error.limit, examined=number)
         elif isinstance(error, CompressionError):
-            found = segments.NOT_DECOMPRESSED.at(place, codec=codec(entry.header.codec), what=error.what)
+            finding = segments.NOT_DECOMPRESSED.at(place, codec=codec(entry.header.codec), what=error.what)
         else:
             count = entry.batch.records_count if entry.batch else "its set"
-            found = segments.RECORD_MALFORMED.at(place, number=number + 1, count=count, what=error.what)
-        trouble.append(found)
+            finding = segments.RECORD_MALFORMED.at(place, number=number + 1, count=count, what=error.what)
+        findings.append(finding)
 
 
-def batch_row(entry: LogEntry, shown: str) -> Row:
+def batch_row(entry: LogEntry, file: str) -> Row:
     """The row of an entry of any magic."""
     if isinstance(entry.header, BatchHeader):
-        return BATCH(
-            file=shown, crc_valid=entry.crc_valid, position=entry.position, **_of_batch(entry.header)
-        )
+        return BATCH(file=file, crc_valid=entry.crc_valid, position=entry.position, **_of_batch(entry.header))
     header = entry.header
     head = entry.source.peek(entry.position, 26)
     plain = not header.codec
     return BATCH(
-        file=shown,
+        file=file,
         position=entry.position,
         size_in_bytes=entry.size_in_bytes,
         base_offset=header.offset if plain else None,
@@ -174,19 +176,19 @@ def codec(number: int) -> str:
     return codec_name(number) or f"unknown({number})"
 
 
-def record_row(record: Record, entry: LogEntry, shown: str, is_control: bool, wanted: DumpSelection) -> Row:
-    """The row of a record; of a metadata record that holds a password the value is withheld."""
+def record_row(record: Record, entry: LogEntry, file: str, is_control: bool, selection: DumpSelection) -> Row:
+    """The row of a record; the value of a metadata record that holds a password is withheld."""
     value = record.value
-    if value is not None and not wanted.show_secrets and holds_secret(wanted.topic, value):
+    if value is not None and not selection.show_secrets and holds_secret(selection.topic, value):
         value = withheld(value).encode()
     return RECORD(
-        file=shown,
+        file=file,
         position=entry.position,
         offset=record.offset,
         timestamp=record.timestamp,
         headers=header_rows(record.headers),
         sequence=record.sequence if entry.batch else None,
-        decoded=decoded(wanted.topic, is_control, record, wanted.show_secrets),
-        **named("key", record.key, wanted.keys),
-        **named("value", value, wanted.values),
+        decoded=decoded(selection.topic, is_control, record, selection.show_secrets),
+        **named("key", record.key, selection.keys),
+        **named("value", value, selection.values),
     )

@@ -36,9 +36,9 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
         has_any = False
         for file in checkpoints_below(path, report):
             has_any = True
-            shown = os.path.relpath(file, path)
+            name = os.path.relpath(file, path)
             try:
-                for row in _rows(file, shown):
+                for row in _rows(file, name):
                     yield {**row, "evidence": given_name(path)} if several else row
             except KctlError as error:
                 report(BadBelowFolder(error.message, error.hint))
@@ -51,15 +51,15 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
             )
 
 
-def _rows(path: str, shown: str) -> Iterator[Row]:
+def _rows(path: str, shown_name: str) -> Iterator[Row]:
     with opened(path) as source:
         name = segment_file_name(os.path.basename(path))
         kind = FileKind.EPOCHS if name == LEADER_EPOCHS else FileKind.CHECKPOINT
         if name not in NAMES:
             kind = kind_of(source, name) or kind
             if kind not in (FileKind.EPOCHS, FileKind.CHECKPOINT):
-                raise UnreadableFile(f"{shown}: is not a checkpoint", "see `kctl segment dump`")
-        yield from ENTRIES[kind](source, path, shown, DumpSelection())
+                raise UnreadableFile(f"{shown_name}: is not a checkpoint", "see `kctl segment dump`")
+        yield from ENTRIES[kind](source, path, shown_name, DumpSelection())
 
 
 def checkpoints_below(folder: str, report: Report) -> Iterator[str]:

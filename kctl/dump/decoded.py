@@ -1,4 +1,4 @@
-"""What records say where their meaning is known: control records, and those of internal topics.
+"""Decode records whose meaning is known: control records, and those of internal topics.
 
 A topic's line in the table names the function that turns key and value into an object; it raises
 `FormatError` for bytes that are none.
@@ -68,7 +68,7 @@ def without_secrets(decode: Decoder) -> Decoder:
 
 
 def decoded(topic: str | None, is_control: bool, record: Record, show_secrets: bool = False) -> object:
-    """What the record says; None where its topic says nothing special or it cannot be read."""
+    """The decoded record; None if its topic has no decoder or the record cannot be read."""
     try:
         if is_control:
             return control_records.fields_of(record.key, record.value)

@@ -45,7 +45,7 @@ Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)
 MOST_BYTES = 1 << 26
 
 
-def index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def index_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
     """Entries of an offset index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -53,9 +53,9 @@ def index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> 
         entries_of(OffsetIndexEntry, memoryview(data)[: used_size(data, OFFSET_ENTRY_SIZE)])
     ):
         offset = entry.relative_offset + (base or 0)
-        if wanted.offset_is_in(offset):
+        if selection.offset_is_in(offset):
             yield INDEX_ENTRY(
-                file=shown,
+                file=file,
                 relative_offset=entry.relative_offset,
                 offset=None if base is None else offset,
                 position=entry.position,
@@ -63,7 +63,7 @@ def index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> 
             )
 
 
-def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def time_index_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
     """Entries of a time index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -71,9 +71,9 @@ def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection
         entries_of(TimeIndexEntry, memoryview(data)[: used_size(data, TIME_ENTRY_SIZE)])
     ):
         offset = entry.relative_offset + (base or 0)
-        if wanted.offset_is_in(offset) and wanted.time_is_in(entry.timestamp):
+        if selection.offset_is_in(offset) and selection.time_is_in(entry.timestamp):
             yield TIME_INDEX_ENTRY(
-                file=shown,
+                file=file,
                 timestamp=entry.timestamp,
                 relative_offset=entry.relative_offset,
                 offset=None if base is None else offset,
@@ -81,31 +81,29 @@ def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection
             )
 
 
-def transaction_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def transaction_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
     """Aborted transactions; one is wanted where its marker's offset is."""
     for number, entry in enumerate(entries_of(AbortedTransaction, whole(source, MOST_BYTES))):
-        if wanted.offset_is_in(entry.last_offset):
-            yield TRANSACTION_ENTRY(file=shown, position=number * ABORTED_SIZE, **entry._asdict())
+        if selection.offset_is_in(entry.last_offset):
+            yield TRANSACTION_ENTRY(file=file, position=number * ABORTED_SIZE, **entry._asdict())
 
 
-def producer_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def producer_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
     """Producers of a snapshot; all that can be read, then `UnreadableFile` where Kafka would delete it."""
     data = whole(source, MOST_BYTES)
     try:
         for number, entry in enumerate(read_entries(data)):
-            if wanted.offset_is_in(entry.last_offset) and wanted.time_is_in(entry.timestamp):
-                yield PRODUCER_ENTRY(
-                    file=shown, position=HEADER_SIZE + number * ENTRY_SIZE, **entry._asdict()
-                )
+            if selection.offset_is_in(entry.last_offset) and selection.time_is_in(entry.timestamp):
+                yield PRODUCER_ENTRY(file=file, position=HEADER_SIZE + number * ENTRY_SIZE, **entry._asdict())
         check_crc(data)
     except FormatError as error:
         raise UnreadableFile(
-            f"{shown}: {error}; Kafka deletes the snapshot and uses the previous one",
+            f"{file}: {error}; Kafka deletes the snapshot and uses the previous one",
             "`kctl segment rebuild` makes it again from the log",
         ) from error
 
 
-def read_text(source: Source, shown: str) -> str:
+def read_text(source: Source, file: str) -> str:
     """The text of a checkpoint; `UnreadableFile` where it is not UTF-8, which Kafka refuses too."""
     data = whole(source, MOST_BYTES)
     try:
@@ -113,27 +111,27 @@ def read_text(source: Source, shown: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableFile(
-            f"{shown}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline",
+            f"{file}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline",
             "`kctl segment verify` on its folder shows the damage",
         ) from error
 
 
-def checkpoint_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def checkpoint_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
     """Lines of an offset checkpoint."""
-    entries = _parsed(parse_offset_checkpoint, read_text(source, shown), shown)
+    entries = _parsed(parse_offset_checkpoint, read_text(source, file), file)
     for line, (topic, partition, offset) in enumerate(entries, 3):
-        if wanted.offset_is_in(offset):
-            yield OFFSET_ENTRY(file=shown, topic=topic, partition=partition, offset=offset, line=line)
+        if selection.offset_is_in(offset):
+            yield OFFSET_ENTRY(file=file, topic=topic, partition=partition, offset=offset, line=line)
 
 
-def epoch_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def epoch_rows(source: Source, path: str, file: str, selection: DumpSelection) -> Iterator[Row]:
     """Lines of a leader epoch checkpoint, with the partition of the folder that it is in."""
     folder = partition_of(path)
-    entries = _parsed(parse_leader_epochs, read_text(source, shown), shown)
+    entries = _parsed(parse_leader_epochs, read_text(source, file), file)
     for line, entry in enumerate(entries, 3):
-        if wanted.offset_is_in(entry.start_offset):
+        if selection.offset_is_in(entry.start_offset):
             yield EPOCH_ENTRY(
-                file=shown,
+                file=file,
                 topic=folder.topic if folder else None,
                 partition=folder.partition if folder else None,
                 epoch=entry.epoch,
@@ -142,12 +140,12 @@ def epoch_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> 
             )
 
 
-def _parsed(parse: Callable[[str], list[Parsed]], text: str, shown: str) -> list[Parsed]:
+def _parsed(parse: Callable[[str], list[Parsed]], text: str, file: str) -> list[Parsed]:
     try:
         return parse(text)
     except MalformedCheckpoint as error:
         raise UnreadableFile(
-            f"{shown}: {error.what} (line {error.position}). {error.refusal}",
+            f"{file}: {error.what} (line {error.position}). {error.refusal}",
             "`kctl segment verify` on its folder shows the damage",
         ) from error
 

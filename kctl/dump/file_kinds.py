@@ -1,7 +1,4 @@
-"""What a file of a partition folder is: by its name where that says it, else by what is in it.
-
-What a segment file's name says of its base offset, and the files beside it.
-"""
+"""The kind of a file of a partition folder, by its name or its first bytes; its base offset and sibling files."""
 
 import enum
 import os
@@ -29,9 +26,10 @@ def base_offset_of(path: str) -> int | None:
 
 
 def sibling(path: str, suffix: str) -> str | None:
-    """The file of the same segment with another suffix, where there is one."""
-    beside = Path(path).parent / (Path(path).name.split(".")[0] + suffix)
-    return os.fspath(beside) if beside.is_file() else None
+    """The file of the same segment with another suffix; None if it does not exist."""
+    file = Path(path)
+    file = file.with_name(file.name.split(".")[0] + suffix)
+    return os.fspath(file) if file.is_file() else None
 
 
 class FileKind(enum.StrEnum):
@@ -57,10 +55,10 @@ BY_SUFFIX = {
 
 
 def kind_by_name(name: str) -> FileKind | None:
-    """What the name says; None where it says nothing."""
-    found = parse_segment_file(name)
-    if found:
-        return BY_SUFFIX[found.suffix]
+    """The kind that the name tells; None if it tells none."""
+    segment_file = parse_segment_file(name)
+    if segment_file:
+        return BY_SUFFIX[segment_file.suffix]
     plain = segment_file_name(name)
     if plain == LEADER_EPOCHS:
         return FileKind.EPOCHS
@@ -70,7 +68,7 @@ def kind_by_name(name: str) -> FileKind | None:
 
 
 def kind_of(source: Source, name: str) -> FileKind | None:
-    """What the file is by its name, else by its first bytes; None where neither tells."""
+    """The kind of a file by its name, else by its first bytes; None if neither tells."""
     return kind_by_name(name) or kind_by_content(source)
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 from os.path import basename
 
 from formats.values import replace
-from kctl.dump.batches import Left, log_rows
+from kctl.dump.batches import RowLimit, log_rows
 from kctl.dump.decoded import TOPICS
 from kctl.dump.entries import ENTRIES, partition_of
 from kctl.dump.file_kinds import FileKind, kind_of
@@ -18,37 +18,37 @@ Row = dict[str, object]
 
 
 def dump_rows(
-    paths: Iterable[str], wanted: DumpSelection, report: Callable[[Exception], None]
+    paths: Iterable[str], selection: DumpSelection, report: Callable[[Exception], None]
 ) -> Iterator[Row]:
-    """The rows of the files in the order given, as many as the limit leaves in all."""
-    left = Left(wanted.limit)
+    """The rows of the files in this order, up to the limit in all."""
+    row_limit = RowLimit(selection.limit)
     for path in paths:
         try:
-            yield from _file_rows(path, wanted, left)
+            yield from _file_rows(path, selection, row_limit)
         except KctlError as error:
             report(error)
-        if left.is_empty:
+        if row_limit.is_empty:
             return
 
 
 def dump_lines(
-    paths: Iterable[str], wanted: DumpSelection, report: Callable[[Exception], None]
+    paths: Iterable[str], selection: DumpSelection, report: Callable[[Exception], None]
 ) -> Iterator[bytes | memoryview | Row]:
-    """The same as JSON lines where those are made quickly, as rows where not."""
+    """The same rows: as JSON lines if they can be made from columns, else as rows."""
     from kctl.dump.json_lines import log_lines
 
-    left = Left(wanted.limit)
+    row_limit = RowLimit(selection.limit)
     for path in paths:
-        if left.is_empty:
+        if row_limit.is_empty:
             return
         try:
             with opened(path) as source:
-                known = replace(wanted, topic=wanted.topic or topic_of(path))
-                quick = (known.kind or kind_of(source, basename(path))) is FileKind.LOG
-                if quick and known.topic not in TOPICS:
-                    yield from log_lines(source, path, given_name(path), known, left)
+                of_topic = replace(selection, topic=selection.topic or topic_of(path))
+                quick = (of_topic.kind or kind_of(source, basename(path))) is FileKind.LOG
+                if quick and of_topic.topic not in TOPICS:
+                    yield from log_lines(source, path, given_name(path), of_topic, row_limit)
                     continue
-            yield from _file_rows(path, wanted, left)
+            yield from _file_rows(path, selection, row_limit)
         except KctlError as error:
             report(error)
 
@@ -59,17 +59,17 @@ def topic_of(path: str) -> str | None:
     return folder.topic if folder else None
 
 
-def _file_rows(path: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
+def _file_rows(path: str, selection: DumpSelection, row_limit: RowLimit) -> Iterator[Row]:
     with opened(path) as source:
-        kind = wanted.kind or kind_of(source, basename(path))
+        kind = selection.kind or kind_of(source, basename(path))
         if kind is None:
             raise UnreadableFile(
                 f"{path}: neither its name nor its content shows its format", "name it with --type"
             )
         if kind is FileKind.LOG:
-            known = replace(wanted, topic=wanted.topic or topic_of(path))
-            yield from log_rows(source, path, given_name(path), known, left)
+            of_topic = replace(selection, topic=selection.topic or topic_of(path))
+            yield from log_rows(source, path, given_name(path), of_topic, row_limit)
             return
-        for row in islice(ENTRIES[kind](source, path, given_name(path), wanted), left.rows):
-            left.take()
+        for row in islice(ENTRIES[kind](source, path, given_name(path), selection), row_limit.rows):
+            row_limit.take()
             yield row

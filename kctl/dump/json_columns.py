@@ -58,45 +58,45 @@ def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask |
     """data[start:end] of each row, escaped, and which rows are no UTF-8: those mean nothing (None: there are none)."""
     texts = slices(data, starts, ends)
     offsets = ends_of(texts)
-    held = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])]
-    text = _plain(held)
+    octets = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])]
+    text = _plain(octets)
     if text is not None:
-        grows = held == QUOTE
+        grows = octets == QUOTE
         if "\\" in text:
-            grows |= held == BACKSLASH
+            grows |= octets == BACKSLASH
         if not grows.any():
             return texts, None
-        return _array(encode(text), offsets + _counted(grows, offsets)), None
-    bad = _bad_rows(held, offsets)
+        return _array(encode(text), offsets + _counts_before(grows, offsets)), None
+    bad = _bad_rows(octets, offsets)
     if bad is not None:
-        held = held.copy()
+        octets = octets.copy()
         for row in np.flatnonzero(bad).tolist():
-            held[offsets[row] : offsets[row + 1]] = LAST_PLAIN
-    growth = _growth()[held]
+            octets[offsets[row] : offsets[row + 1]] = LAST_PLAIN
+    growth = _growth()[octets]
     grown = np.flatnonzero(growth)
     sums = np.concatenate(([0], np.cumsum(growth[grown])))
-    more = sums[np.searchsorted(grown, offsets)]
-    return _array(encode(str(held.data, "utf-8")), offsets + more), bad
+    growth_before = sums[np.searchsorted(grown, offsets)]
+    return _array(encode(str(octets.data, "utf-8")), offsets + growth_before), bad
 
 
-def _plain(held: Octets) -> str | None:
+def _plain(octets: Octets) -> str | None:
     """The text, where it is ASCII without control characters: of these a quote and a backslash alone grow."""
-    if len(held) and int(held.min()) < FIRST_PLAIN:
+    if len(octets) and int(octets.min()) < FIRST_PLAIN:
         return None
     try:
-        return str(held.data, "ascii")
+        return str(octets.data, "ascii")
     except UnicodeDecodeError:
         return None
 
 
-def _counted(mask: Mask, places: NDArray[np.int32]) -> Ints:
+def _counts_before(mask: Mask, places: NDArray[np.int32]) -> Ints:
     """For each place how many bytes before it the mask holds for: whole words of bits, then the rest of one."""
     bits = np.packbits(mask, bitorder="little")
     words = np.concatenate((bits, np.zeros(16 - len(bits) % 8, np.uint8))).view(np.uint64)
     before = np.concatenate(([0], np.cumsum(np.bitwise_count(words), dtype=np.int64)))
     at = places >> 6
-    rest = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
-    counted: Ints = before[at] + np.bitwise_count(words[at] & rest)
+    mask_below = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
+    counted: Ints = before[at] + np.bitwise_count(words[at] & mask_below)
     return counted
 
 
@@ -105,40 +105,40 @@ def _array(quoted: bytes, ends: NDArray[Any]) -> pa.Array:
     return texts_at(ends + 1, pa.py_buffer(quoted))
 
 
-def _bad_rows(held: Octets, offsets: NDArray[np.int32]) -> Mask | None:
+def _bad_rows(octets: Octets, offsets: NDArray[np.int32]) -> Mask | None:
     """Rows that are no UTF-8 by themselves."""
     filled = offsets[:-1][offsets[1:] > offsets[:-1]]
     try:
-        str(held.data, "utf-8")
-        if not ((held[filled] & 0xC0) == 0x80).any():  # none begins inside a character
+        str(octets.data, "utf-8")
+        if not ((octets[filled] & 0xC0) == 0x80).any():  # none begins inside a character
             return None
     except UnicodeDecodeError:
         pass
     bad = np.zeros(len(offsets) - 1, np.bool_)
-    high = np.flatnonzero(held >= 0x80)
+    high = np.flatnonzero(octets >= 0x80)
     for row in np.unique(np.searchsorted(offsets, high, side="right") - 1).tolist():
         try:
-            str(held[offsets[row] : offsets[row + 1]].data, "utf-8")
+            str(octets[offsets[row] : offsets[row + 1]].data, "utf-8")
         except UnicodeDecodeError:
             bad[row] = True
     return bad if bad.any() else None
 
 
-def chunk_lines(headers: Headers, records: Records, shown: str, wanted: DumpSelection) -> Iterator[Lines]:
+def chunk_lines(headers: Headers, records: Records, file: str, selection: DumpSelection) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
-    file = _encoded(shown)
+    file_text = _encoded(file)
     return run_lines(
         headers,
         records,
-        lambda batches: batch_columns(batches, file),
-        lambda chosen: record_columns(chosen, file, headers, wanted),
+        lambda batches: batch_columns(batches, file_text),
+        lambda chosen: record_columns(chosen, file_text, headers, selection),
     )
 
 
-def lines_of_batches(headers: Headers, shown: str) -> Lines:
+def lines_of_batches(headers: Headers, file: str) -> Lines:
     """The lines of sound batches of magic 2 alone."""
-    file = _encoded(shown)
-    return batch_lines(headers, lambda batches: batch_columns(batches, file))
+    file_text = _encoded(file)
+    return batch_lines(headers, lambda batches: batch_columns(batches, file_text))
 
 
 def _encoded(name: str) -> bytes:
@@ -153,7 +153,7 @@ def batch_columns(headers: Headers, file: bytes) -> Columns:
         b',"base_offset":', headers.base_offset,
         b',"last_offset":', headers.last_offset,
         b',"magic":2,"crc":', headers.crc,
-        b',"crc_valid":true,', by_attributes(headers, _what),
+        b',"crc_valid":true,', by_attributes(headers, _codec_and_time),
         b',"max_timestamp":', headers.max_timestamp,
         b',"records_count":', headers.records_count,
         b',"batch_length":', headers.size_in_bytes - LOG_OVERHEAD,
@@ -165,25 +165,25 @@ def batch_columns(headers: Headers, file: bytes) -> Columns:
         b',"producer_epoch":', headers.producer_epoch,
         b',"base_sequence":', headers.base_sequence,
         b',"last_sequence":', last_sequences(headers),
-        by_attributes(headers, _which),
+        by_attributes(headers, _flags),
     )  # fmt: skip
 
 
-def _what(bits: int) -> bytes:
+def _codec_and_time(bits: int) -> bytes:
     time = time_name(bool(bits & TIMESTAMP_TYPE))
     return f'"codec":"{codec_name(bits & 7)}","attributes":{bits},"timestamp_type":"{time}"'.encode()
 
 
-def _which(bits: int) -> bytes:
-    said = encode({"is_transactional": bool(bits & TRANSACTIONAL), "is_control": bool(bits & CONTROL)})
-    return b"," + said[1:] + b"\n"
+def _flags(bits: int) -> bytes:
+    flags = encode({"is_transactional": bool(bits & TRANSACTIONAL), "is_control": bool(bits & CONTROL)})
+    return b"," + flags[1:] + b"\n"
 
 
-def record_columns(records: Records, file: bytes, headers: Headers, wanted: DumpSelection) -> Columns:
+def record_columns(records: Records, file: bytes, headers: Headers, selection: DumpSelection) -> Columns:
     """The line of each record, to be joined."""
 
     def control(key: bytes | None, value: bytes | None) -> bytes:
-        return encode(decoded(wanted.topic, True, Record(0, 0, key, value)))
+        return encode(decoded(selection.topic, True, Record(0, 0, key, value)))
 
     return (
         b'{"kind":"record","file":' + file + b',"position":', headers.position[records.batch],
@@ -192,8 +192,8 @@ def record_columns(records: Records, file: bytes, headers: Headers, wanted: Dump
         b',"headers":[', _headers(records),
         b'],"sequence":', records.sequence,
         b',"decoded":', control_texts(records, headers, b"null", control), b",",
-        *field("key", records.data, records.key_position, records.key_size, wanted.keys), b",",
-        *field("value", records.data, records.value_position, records.value_size, wanted.values), b"}\n",
+        *field("key", records.data, records.key_position, records.key_size, selection.keys), b",",
+        *field("value", records.data, records.value_position, records.value_size, selection.values), b"}\n",
     )  # fmt: skip
 
 
@@ -209,8 +209,8 @@ def _headers(records: Records) -> Column:
     edges = np.concatenate(([0], np.cumsum(counts)))
     is_behind = np.ones(len(keys), np.bool_)
     is_behind[edges[:-1][counts > 0]] = False
-    each = joined(either(is_behind, b",{", b"{"), *key, b",", *value, b"}")
-    return texts_at(ends_of(each)[edges], each.buffers()[2])
+    header_texts = joined(either(is_behind, b",{", b"{"), *key, b",", *value, b"}")
+    return texts_at(ends_of(header_texts)[edges], header_texts.buffers()[2])
 
 
 def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> list[Column]:
@@ -220,24 +220,24 @@ def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> l
         return [f'"{name}":null'.encode()]
     ends = positions + np.maximum(sizes, 0)
     if form != "utf8":
-        return [pa.array(_one_by_one(name, data, positions, ends, null, form), pa.binary())]
+        return [pa.array(_encoded_rows(name, data, positions, ends, null, form), pa.binary())]
     texts, bad = json_texts(data, positions, ends)
     columns: list[Column] = [f'"{name}":"'.encode(), texts, b'"']
     if null.any():
         columns = [f'"{name}":'.encode(), either(null, b"null", b'"'), texts, either(null, b"", b'"')]
     if bad is not None:
-        no_text = _one_by_one(name, data, positions[bad], ends[bad], null[bad], form)
+        no_text = _encoded_rows(name, data, positions[bad], ends[bad], null[bad], form)
         column = pc.replace_with_mask(joined(*columns), pa.array(bad), pa.array(no_text, pa.binary()))
         return [column]
     return columns
 
 
-def _one_by_one(
+def _encoded_rows(
     name: str, data: Octets, starts: Ints, ends: Ints, null: NDArray[np.bool_], form: str
 ) -> list[bytes]:
-    held = memoryview(data.data)
+    octets = memoryview(data.data)
     rows = zip(starts.tolist(), ends.tolist(), null.tolist(), strict=True)
     return [
-        encode(named(name, None if is_null else bytes(held[start:end]), form))[1:-1]
+        encode(named(name, None if is_null else bytes(octets[start:end]), form))[1:-1]
         for start, end, is_null in rows
     ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from formats.log.columns.headers import Headers
 from formats.log.log_bytes import LogBytes
 from formats.log.records import walk
-from kctl.dump.batches import Left, Row, item_rows
+from kctl.dump.batches import Row, RowLimit, item_rows
 from kctl.dump.json_columns import chunk_lines, lines_of_batches
 from kctl.dump.plain_runs import has_plain_batches, is_plain
 from kctl.dump.seeking import first_position, likely_positions
@@ -23,55 +23,55 @@ from kctl.scan.source import Source
 
 
 def log_lines(
-    source: Source, path: str, shown: str, wanted: DumpSelection, left: Left
+    source: Source, path: str, file: str, selection: DumpSelection, row_limit: RowLimit
 ) -> Iterator[Lines | Row]:
-    """The lines of a log in pieces, and rows where there are none; what is wanted and left, in order."""
+    """The selected lines of a log, in pieces, and rows where columns do not do, up to the limit."""
     log = LogBytes(source)
     last_offset = -1
     options = ScanOptions(
-        level=Level.RECORDS if wanted.records else Level.CRC,
-        keep_records=wanted.records,
-        start=first_position(path, log, wanted),
-        max_decompressed_bytes=wanted.max_decompressed_bytes,
+        level=Level.RECORDS if selection.records else Level.CRC,
+        keep_records=selection.records,
+        start=first_position(path, log, selection),
+        max_decompressed_bytes=selection.max_decompressed_bytes,
     )
     for chunk in scan_segment(source, options, hints=likely_positions(path)):
-        if left.is_empty:
+        if row_limit.is_empty:
             return
         if chunk.position == chunk.end:
-            yield from (finding.row() | {"file": shown} for finding in chunk.findings)
-        elif wanted.records and chunk.records is not None and is_plain(chunk, chunk.records, wanted):
-            yield from chunk_lines(*_at_most(left, chunk.headers, chunk.records), shown, wanted)
-        elif not wanted.records and not wanted.is_filtered and has_plain_batches(chunk):
-            yield lines_of_batches(chunk.headers[: left.rows], shown)
-            left.take_all(len(chunk.headers))
+            yield from (finding.row() | {"file": file} for finding in chunk.findings)
+        elif selection.records and chunk.records is not None and is_plain(chunk, chunk.records, selection):
+            yield from chunk_lines(*_at_most(row_limit, chunk.headers, chunk.records), file, selection)
+        elif not selection.records and not selection.is_filtered and has_plain_batches(chunk):
+            yield lines_of_batches(chunk.headers[: row_limit.rows], file)
+            row_limit.take_all(len(chunk.headers))
         else:
-            yield from _slowly(log, chunk, source, shown, wanted, last_offset, left)
+            yield from _rows(log, chunk, source, file, selection, last_offset, row_limit)
         if len(chunk.headers):
             last_offset = int(chunk.headers.last_offset[-1])
-            is_past = wanted.to_offset is not None and last_offset >= wanted.to_offset - 1
+            is_past = selection.to_offset is not None and last_offset >= selection.to_offset - 1
             if is_past and chunk.headers.crc_valid[-1]:
                 return
 
 
-def _at_most(left: Left, headers: Headers, records: Records) -> tuple[Headers, Records]:
-    """As many records as are left, and the batches up to the one that the last of them is in."""
-    most, count = left.rows, len(records)
-    left.take_all(count)
+def _at_most(row_limit: RowLimit, headers: Headers, records: Records) -> tuple[Headers, Records]:
+    """The records up to the limit, and the batches up to the one of the last record."""
+    most, count = row_limit.rows, len(records)
+    row_limit.take_all(count)
     if most is None or count < most:
         return headers, records
     return headers[: int(records.batch[most - 1]) + 1], records[:most]
 
 
-def _slowly(
+def _rows(
     log: LogBytes,
     chunk: Chunk,
     source: Source,
-    shown: str,
-    wanted: DumpSelection,
+    file: str,
+    selection: DumpSelection,
     last_offset: int,
-    left: Left,
+    row_limit: RowLimit,
 ) -> Iterator[Row]:
     for item in walk(log, position=chunk.position, last_offset=last_offset):
-        if item.position >= chunk.end or left.is_empty:
+        if item.position >= chunk.end or row_limit.is_empty:
             return
-        yield from item_rows(item, source, shown, wanted, left)
+        yield from item_rows(item, source, file, selection, row_limit)

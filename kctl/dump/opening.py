@@ -1,4 +1,4 @@
-"""A file to be dumped: opened for reading only, and refused in one line where it cannot be."""
+"""Open a file to dump, for reading only; errors are one line."""
 
 import os
 import stat
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from formats.log.log_bytes import LogBytes
 from kctl.errors import UnreadableFile, file_error
 from kctl.files import NotRegular
 from kctl.scan.source import Source, foreign_in, open_source
@@ -18,10 +17,10 @@ def opened(path: str | Path) -> Iterator[Source]:
     source: Source | None = None
     try:
         source = open_source(path, follow=True)
-        other = foreign_in(source)
-        if other is not None:
+        foreign = foreign_in(source)
+        if foreign is not None:
             raise UnreadableFile(
-                f"{os.fspath(path)}: looks like {other.what} of {other.system}, which is not Apache Kafka",
+                f"{os.fspath(path)}: looks like {foreign.what} of {foreign.system}, which is not Apache Kafka",
                 "use the tools of that system",
             )
         yield source
@@ -49,8 +48,3 @@ def whole(source: Source, most: int) -> bytes:
             "it is damaged or of another kind: --type says which",
         )
     return source.read_at(0, source.size)
-
-
-def log_bytes(source: Source) -> LogBytes:
-    """The source as bytes of a log."""
-    return LogBytes(source)

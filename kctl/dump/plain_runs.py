@@ -30,17 +30,17 @@ def has_plain_batches(chunk: Chunk) -> bool:
 LARGEST_AS_COLUMN = 1 << 20  # bytes of a record: the columns of its text take many times as much
 
 
-def is_plain(chunk: Chunk, records: Records, wanted: DumpSelection = EVERYTHING) -> bool:
-    """Whether all records of all batches are there, and all of them are wanted."""
+def is_plain(chunk: Chunk, records: Records, selection: DumpSelection = EVERYTHING) -> bool:
+    """Whether the chunk has all records of its batches, and all are selected."""
     headers = chunk.headers
     if not len(records) or not has_plain_batches(chunk) or records.size_in_bytes.max() > LARGEST_AS_COLUMN:
         return False
-    if int(headers.records_count.sum(dtype=np.int64)) != len(records) or wanted.key is not None:
+    if int(headers.records_count.sum(dtype=np.int64)) != len(records) or selection.key is not None:
         return False
-    if not wanted.is_filtered:
+    if not selection.is_filtered:
         return True
     return all(
-        wanted.offset_is_in(int(offset)) and wanted.time_is_in(int(timestamp))
+        selection.offset_is_in(int(offset)) and selection.time_is_in(int(timestamp))
         for offset, timestamp in (
             (records.offset.min(), records.timestamp.min()),
             (records.offset.max(), records.timestamp.max()),
@@ -58,17 +58,17 @@ def run_lines(
     of_records: Callable[[Records], Columns],
 ) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
-    given = 0
+    batches_before = 0
     for rows in pieces_of(records.position):
         chosen = records[rows]
-        new = headers[given : int(chosen.batch[-1]) + 1]
-        batches = chosen.batch - given
+        new = headers[batches_before : int(chosen.batch[-1]) + 1]
+        batches = chosen.batch - batches_before
         before = of_batches(new) if len(new) else ()
         if len(new) and not (len(new) == len(chosen) and batches[0] == 0 and (np.diff(batches) == 1).all()):
             before = (at_first_rows(joined(*before), batches),)
         yield lines_of(joined(*before, *of_records(chosen)))
-        given += len(new)
-    yield batch_lines(headers[given:], of_batches)
+        batches_before += len(new)
+    yield batch_lines(headers[batches_before:], of_batches)
 
 
 def batch_lines(headers: Headers, of_batches: Callable[[Headers], Columns]) -> Lines:
@@ -83,11 +83,11 @@ def last_sequences(headers: Headers) -> Column:
 
 
 def by_attributes(headers: Headers, text: Callable[[int], bytes]) -> Column:
-    """What the attributes of each batch say."""
+    """The text of each batch's attributes."""
     if (headers.attributes == headers.attributes[0]).all():
         return text(int(headers.attributes[0]))
-    bits, which = np.unique(headers.attributes, return_inverse=True)
-    return pa.array([text(value) for value in bits.tolist()], pa.binary()).take(pa.array(which))
+    bits, indexes = np.unique(headers.attributes, return_inverse=True)
+    return pa.array([text(value) for value in bits.tolist()], pa.binary()).take(pa.array(indexes))
 
 
 def delete_horizons(headers: Headers, none: bytes, *around: bytes) -> Column:
@@ -109,7 +109,7 @@ def is_control(headers: Headers, records: Records) -> NDArray[np.bool_]:
 def control_texts(
     records: Records, headers: Headers, none: bytes, text: Callable[[bytes | None, bytes | None], bytes]
 ) -> Column:
-    """What each control record's key and value say; `none` for other records."""
+    """The text of each control record; `none` for other records."""
     rows = np.flatnonzero(is_control(headers, records))
     if not len(rows):
         return none

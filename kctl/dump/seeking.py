@@ -1,4 +1,4 @@
-"""Where in a segment to begin: by the indexes beside it, as far as they can be believed.
+"""Where in a segment to begin reading: by its indexes, as far as they are right.
 
 An index only ever saves reading. Where its entry does not lead to a sound batch that starts at or before the
 offset, the whole segment is read.
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MOST_OF_AN_INDEX = 1 << 25
 
 
-def first_position(path: str, log: LogBytes, wanted: DumpSelection) -> int:
-    """The position of a batch before which nothing that is wanted lies."""
+def first_position(path: str, log: LogBytes, selection: DumpSelection) -> int:
+    """The position of a batch; nothing selected lies before it."""
     base_offset = base_offset_of(path)
     if base_offset is None or not Path(path).name.endswith(".log"):
         return 0
-    target = wanted.from_offset
-    if wanted.from_time is not None:
-        by_time = _offset_by_time(path, base_offset, wanted.from_time)
+    target = selection.from_offset
+    if selection.from_time is not None:
+        by_time = _offset_by_time(path, base_offset, selection.from_time)
         target = by_time if target is None else max(target, by_time)
     if target is None or target <= base_offset:
         return 0
@@ -51,11 +51,11 @@ def likely_positions(path: str) -> NDArray[np.int64]:
 
 
 def _index_rows(path: str, suffix: str, row_size: int) -> bytes:
-    beside = sibling(path, suffix)
-    if beside is None:
+    index_path = sibling(path, suffix)
+    if index_path is None:
         return b""
     try:
-        with opened(beside) as source:
+        with opened(index_path) as source:
             data = whole(source, MOST_OF_AN_INDEX)
     except KctlError:
         return b""

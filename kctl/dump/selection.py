@@ -1,4 +1,4 @@
-"""What of a file is asked for: offsets, times, a key, and at most so many rows."""
+"""The part of a file to dump: offsets, times, a key, and a limit of rows."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,7 +9,7 @@ from kctl.dump.file_kinds import FileKind
 
 
 class DumpSelection(Struct, frozen=True, kw_only=True):
-    """Which rows to give, and in which form."""
+    """Which rows to return, and in which form."""
 
     records: bool = False
     from_offset: int | None = None
@@ -27,7 +27,7 @@ class DumpSelection(Struct, frozen=True, kw_only=True):
 
     @property
     def needs_records(self) -> bool:
-        """Whether records must be looked at to know which batches are wanted."""
+        """Whether the records tell which batches are selected."""
         return self.key is not None or self.from_time is not None or self.to_time is not None
 
     @property
@@ -48,7 +48,7 @@ class DumpSelection(Struct, frozen=True, kw_only=True):
         )
 
     def entry_may_hold(self, entry: LogEntry) -> bool:
-        """Whether an entry's header leaves it open that something wanted is in it."""
+        """Whether an entry may hold a selected record, by its header."""
         if self.from_offset is not None and entry.last_offset < self.from_offset:
             return False
         # Of a compressed message of magic 0 or 1 only the last offset is known.
@@ -59,11 +59,11 @@ class DumpSelection(Struct, frozen=True, kw_only=True):
         return not (self.from_time is not None and batch and batch.max_timestamp < self.from_time)
 
     def is_past(self, entry: LogEntry) -> bool:
-        """Whether nothing wanted can follow a sound entry."""
+        """Whether no selected record can follow a sound entry."""
         return self.to_offset is not None and entry.crc_valid and entry.last_offset >= self.to_offset - 1
 
     def chosen(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records that are wanted."""
+        """The selected records."""
         for record in records:
             if (
                 self.offset_is_in(record.offset)

@@ -49,9 +49,9 @@ def joined(*columns: Column) -> pa.Array:
     rows = next(len(column) for column in columns if not isinstance(column, bytes))
     pieces: list[Column] = []
     parts = _parts(columns)
-    for is_array, some in groupby(parts, lambda part: isinstance(part, pa.Array)):
-        found = list(some)
-        pieces += found if is_array else _together(found, rows)
+    for is_array, group in groupby(parts, lambda part: isinstance(part, pa.Array)):
+        group_parts = list(group)
+        pieces += group_parts if is_array else _together(group_parts, rows)
     if not any(isinstance(piece, pa.Array) for piece in pieces):
         return _matrix(parts, rows)
     return pc.binary_join_element_wise(*pieces, b"") if len(pieces) > 1 else pieces[0]
@@ -86,12 +86,12 @@ def _of_numbers(values: NDArray[Any]) -> "list[bytes | _Digits | pa.Array]":
 def _together(parts: list[Any], rows: int) -> list[Column]:
     """Numbers, and the constants beside them that are not long, as one piece."""
     pieces: list[Column] = []
-    for is_long, some in groupby(parts, lambda part: isinstance(part, bytes) and len(part) > LONG):
-        fixed = list(some)
-        if is_long or (len(fixed) == 1 and isinstance(fixed[0], bytes)):
-            pieces += [pa.scalar(part, pa.binary()) for part in fixed]
+    for is_long, group in groupby(parts, lambda part: isinstance(part, bytes) and len(part) > LONG):
+        group_parts = list(group)
+        if is_long or (len(group_parts) == 1 and isinstance(group_parts[0], bytes)):
+            pieces += [pa.scalar(part, pa.binary()) for part in group_parts]
         else:
-            pieces.append(_matrix(fixed, rows))
+            pieces.append(_matrix(group_parts, rows))
     return pieces
 
 
@@ -116,16 +116,16 @@ def _matrix(fixed: list[Any], rows: int) -> pa.Array:
 
 def _write_digits(matrix: Octets, end: int, digits: _Digits) -> None:
     """Write digits into the columns of a matrix up to `end`, some at once."""
-    left, values = digits.size, digits.values
-    values = values.astype(np.uint32 if left < 10 else np.uint64)
-    while left:
-        some = min(left, DIGITS_AT_ONCE)
-        base = values.dtype.type(10**some)
-        rest = values // base
-        end -= some
-        place: Any = np.ndarray(len(matrix), f"V{some}", matrix, offset=end, strides=matrix.strides[:1])
-        place[:] = _numerals(some).take(values - rest * base)
-        values, left = rest, left - some
+    digits_left, values = digits.size, digits.values
+    values = values.astype(np.uint32 if digits_left < 10 else np.uint64)
+    while digits_left:
+        count = min(digits_left, DIGITS_AT_ONCE)
+        base = values.dtype.type(10**count)
+        quotients = values // base
+        end -= count
+        place: Any = np.ndarray(len(matrix), f"V{count}", matrix, offset=end, strides=matrix.strides[:1])
+        place[:] = _numerals(count).take(values - quotients * base)
+        values, digits_left = quotients, digits_left - count
 
 
 @cache
@@ -160,11 +160,11 @@ def at_first_rows(lines: pa.Array, batches: Ints) -> pa.Array:
     return texts_at(ends[np.concatenate(([0], batches + 1))], lines.buffers()[2])
 
 
-def either(chosen: Mask, one: bytes, other: bytes) -> Column:
+def either(chosen: Mask, text: bytes, other_text: bytes) -> Column:
     """One text where a row is chosen, the other where it is not."""
     if not chosen.any():
-        return other
-    return pa.array([other, one], pa.binary()).take(pa.array(chosen.astype(np.int8)))
+        return other_text
+    return pa.array([other_text, text], pa.binary()).take(pa.array(chosen.astype(np.int8)))
 
 
 def slices(data: Octets, starts: Ints, ends: Ints) -> pa.Array:

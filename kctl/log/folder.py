@@ -80,11 +80,11 @@ class Folder(Struct):
     leftovers: list[Segment] = field(default_factory=list)  # deleted, cleaned, swap; ascending
     snapshots: list[FolderFile] = field(default_factory=list)  # producer snapshots, ascending, live ones
     kraft_snapshots: list[FolderFile] = field(default_factory=list)
-    others: dict[str, FolderFile] = field(default_factory=dict)
+    other_files: dict[str, FolderFile] = field(default_factory=dict)
     odd: list[tuple[Path, int]] = field(default_factory=list)  # what is not a regular file, with its mode
     links: list[Path] = field(default_factory=list)
     vanished: list[Path] = field(default_factory=list)
-    left_out: int = 0  # of others, odd and links
+    left_out: int = 0  # of other files, odd ones and links
 
     @property
     def logs(self) -> list[Segment]:
@@ -97,7 +97,7 @@ class Folder(Struct):
             yield from segment.files.values()
         yield from self.snapshots
         yield from self.kraft_snapshots
-        yield from self.others.values()
+        yield from self.other_files.values()
 
     @property
     def size_in_bytes(self) -> int:
@@ -120,7 +120,7 @@ def read_folder(path: Path) -> Folder:
             if unknown > MOST_LISTED and file.name not in KNOWN:
                 folder.left_out += 1
             else:
-                folder.others[file.name] = file
+                folder.other_files[file.name] = file
         elif named.suffix == ".checkpoint":
             folder.kraft_snapshots.append(file)
         elif named.suffix == ".snapshot" and named.state is FileState.LIVE:

@@ -368,7 +368,7 @@ import time
 from pathlib import Path
 from commands.main import run
 from kctl.audit import run as audit_run
-from kctl.audit.parts import PARTS, Part
+from kctl.audit.parts import PARTS, AuditPart
 from kctl.findings import Place, segments
 from kctl.rows.audit import SEGMENT
 from tests.audit_rows import whole_row
@@ -382,7 +382,7 @@ def damage(audit):
         at = Place(**place, position=n * 100, size_in_bytes=100, base_offset=n, last_offset=n)
         yield segments.BATCH_CRC_MISMATCH.at(at, computed=1, stored=2).row()
 
-audit_run.PARTS = (Part("verify", lambda evidence: True, damage),)
+audit_run.PARTS = (AuditPart("verify", lambda evidence: True, damage),)
 sys.argv = ["kctl", "audit", "run", evidence, "--out", out, "--output", "jsonl"]
 try:
     run()

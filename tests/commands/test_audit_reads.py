@@ -130,7 +130,7 @@ def test_a_digest_is_of_the_bytes_that_a_file_had_when_it_was_opened(there: int,
     source.read_at(0, 60)
     source.read_at(40, 90)
     source.close()
-    assert files.found == ({"log": hashlib.sha256(data[:100]).hexdigest()} if is_known else {})
+    assert files.digests == ({"log": hashlib.sha256(data[:100]).hexdigest()} if is_known else {})
 
 
 def test_what_nobody_has_read_is_read_once_at_the_end() -> None:
@@ -146,7 +146,7 @@ def test_what_nobody_has_read_is_read_once_at_the_end() -> None:
     files = read_files.ReadFiles("sha256")
     read_files.DigestedSource(Once(data, "log"), "log", files).close()
     assert asked == [0]
-    assert files.found == {"log": hashlib.sha256(data).hexdigest()}
+    assert files.digests == {"log": hashlib.sha256(data).hexdigest()}
 
 
 def noted(folder: Path, data: bytes, most: int) -> ScanNotes:

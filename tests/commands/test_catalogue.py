@@ -8,7 +8,7 @@ import pytest
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import GLOBAL_NAMES, GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load
-from kctl.cluster.elections import Candidate
+from kctl.cluster.elections import ElectionCandidate
 from kctl.model import TopicPartition
 from kctl.rows import row_type
 from tests.conftest import kctl
@@ -76,7 +76,7 @@ def test_help_imports_nothing_heavy() -> None:
 def test_a_row_of_a_value() -> None:
     """Keys are attributes of the value; a key that neither gives is an error, so that a renamed attribute is noticed."""
     row_type_ = row_type("cluster_wide.ELECTION")
-    candidate = Candidate(TopicPartition("orders", 3), "done", "it leads")
+    candidate = ElectionCandidate(TopicPartition("orders", 3), "done", "it leads")
     given = {"replicas": [1, 2], "isr": [1], "leader": 1, "preferred_leader": 1}
     given |= {"lost_at_least": None, "lost_at_most": None}
     row = row_type_.of(candidate, **given)

@@ -771,3 +771,14 @@ def test_logs_of_other_systems_are_told_and_not_called_damaged(
         ("log-of-another-system", "info", True)
     ]
     assert len(list(prepare(found).events())) == records
+
+
+@pytest.mark.parametrize("lines", [100, 2_000])
+def test_a_thread_before_each_message_tells_a_layout_of_short_and_of_long_logs(lines: int) -> None:
+    text = "".join(
+        f"[2026-11-21 13:{n // 60:02d}:{n % 60:02d},000] INFO [main] x is done (kafka.log.LogManager)\n"
+        for n in range(lines)
+    )
+    layout, first = detect(text.encode())
+    assert layout is not None and layout.name == "[%d] %p [%t] %m (%c)%n"
+    assert first == detect(text.replace("[main] ", "").encode())[1]

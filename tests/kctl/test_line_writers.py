@@ -14,6 +14,7 @@ from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import Marks, prepare, read_events
+from kctl.broker_logs.opening import PEEKED
 from kctl.broker_logs.shapes import Shapes, writer_of
 from kctl.broker_logs.sources import find_sources, only_brokers
 from tests.conftest import recording
@@ -269,7 +270,7 @@ def test_lives_of_brokers_in_one_log_are_told_apart(tmp_path: Path) -> None:
 
 def test_one_broker_of_a_log_of_several_can_be_asked_for(tmp_path: Path) -> None:
     events(tmp_path, started(1), started(2), "x (kafka.log.LogManager)", stopped(1))
-    sources = only_brokers(find_sources([str(tmp_path)]), ["1"])
+    sources = only_brokers(find_sources([str(tmp_path)], names_all=True), ["1"])
     assert [event.text for event in prepare(sources).events()] == [
         "[KafkaServer id=1] started", "[KafkaServer id=1] shut down completed",
     ]  # fmt: skip
@@ -364,7 +365,7 @@ def test_a_process_that_fails_before_it_has_its_id_is_the_only_one_that_starts(t
 
 
 def test_every_sentence_that_says_more_than_who_wrote_it_is_told_by_how_it_begins() -> None:
-    for name in writers.TELLING | writers.GIVEN_UP:
+    for name in writers.LOOKED_FOR:
         printed = (
             re.sub(r"«.*»", "", re.sub(r"\{\w+:\w+\}", "1", every_table().by_id[name].pattern)) + " (kafka.X)"
         )
@@ -395,18 +396,45 @@ def test_how_a_line_begins_tells_its_writer_as_the_whole_line_does(
     text += "[2026-11-21 13:00:00,000] Broker 7 x\n[2026-11-21 13:00:00,000]INFO [KafkaServer id=1] no more\n"
     path = tmp_path / "server.log"
     path.write_bytes(("torn\n" + text).replace("\n", end).encode())
-    named, known = 0, [writers._Writers(width) for width in writers.WIDTHS]
+    named, known = 0, writers.Known()
     (source,) = find_sources([str(path)]).sources
     for block in blocks_of(source, 0, None, Reading(), chunk=50_000):
         shapes = Shapes().parse(block)
         brokers, others = writers._named(block, known)
         assert block.times[0] != BEFORE_ALL or 0 in others
+        for index, shape in enumerate(shapes):
+            told = known.shapes.at(block, index)
+            assert told.id == (shape.id if shape.id in writers.LOOKED_FOR else None), block.record(index)
+            assert (told.logger, told.writer) == (shape.logger, shape.writer)
         for index in set(range(len(shapes))) - set(others):
-            assert shapes[index].is_record and shapes[index].id not in writers.TELLING | writers.GIVEN_UP
+            assert shapes[index].is_record and shapes[index].id not in writers.LOOKED_FOR
             own = writer_of(shapes[index], block, index)
             assert brokers[index] == (NO_BROKER if own is None else own), block.record(index)
             named += own is not None
     assert named > len(text) / 2000
+
+
+def test_other_logs_beside_those_of_several_brokers_are_of_none(tmp_path: Path) -> None:
+    (tmp_path / "controller.log").write_text(
+        log("[Controller id=1 epoch=3] x (kafka.controller.KafkaController)")
+    )
+    (tmp_path / "server.log").write_text(log(started(1), started(2)))
+    (tmp_path / "more.log").write_text(log(f"x ({MANAGER})"))
+    assert {event.broker_id for event in read_events([str(tmp_path)]) if "more" in event.file} == {None}
+
+
+def test_of_a_log_of_several_brokers_each_can_be_asked_for(tmp_path: Path) -> None:
+    """Also the one that a later file names alone, or the end of a long one."""
+    long = log(started(1), started(2)) + log(*[f"x ({MANAGER})"] * 60) * 100 + log(started(4))
+    assert len(long) > PEEKED
+    (tmp_path / "controller.log").write_text(
+        log("[Controller id=3 epoch=3] x (kafka.controller.KafkaController)")
+    )
+    (tmp_path / "server.log").write_text(long)
+    (tmp_path / "state-change.log").write_text(log("[Broker id=5] x (state.change.logger)"))
+    for broker_id in (1, 2, 3, 4, 5):
+        sources = only_brokers(find_sources([str(tmp_path)], names_all=True), [str(broker_id)])
+        assert {event.broker_id for event in prepare(sources).events()} == {broker_id}
 
 
 def test_a_copy_of_a_log_that_several_write_to_leaves_nothing_to_tell(tmp_path: Path) -> None:

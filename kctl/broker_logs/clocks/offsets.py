@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from formats.broker_logs.table import state_change_table
 from formats.broker_logs.template import landmark
@@ -16,13 +17,14 @@ from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import RECEIVED, SENT, State, state_of
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
-from kctl.broker_logs.events import Event
-from kctl.broker_logs.filters import records_with
 from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
+
+if TYPE_CHECKING:
+    from kctl.broker_logs.events import Event
 
 HEARD = RECEIVED | {"B36"}
 WANTED = SENT | HEARD
@@ -225,6 +227,9 @@ def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockO
 
 def _listen(said: _Said, source: LogSource, zone: Zone | None, most: int) -> bool:
     """Take the end of a source into account; whether that was all of it."""
+    from kctl.broker_logs.events import Event
+    from kctl.broker_logs.filters import records_with
+
     newest: list[LogFile] = []
     left = most
     for file in reversed(source.files):

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.values import Struct, field
-from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.broker_logs.events import Event
 
 DECIDED = frozenset(("C15", "C20", "E15", "E17"))
 SENT = frozenset(("C01", "C02"))

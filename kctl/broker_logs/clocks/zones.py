@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from kctl.broker_logs.sources import LogFile
 from kctl.errors import BadValue
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 QUARTER = 900_000
 HOUR = 3_600_000
@@ -92,6 +95,8 @@ def zone_named(text: str) -> Zone:
         minutes = int(match[2]) * 60 + int(match[3] or 0)
         offset = (-1 if match[1] == "-" else 1) * minutes * 60_000
         return Zone(text, offsets=[offset], source="given")
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return Zone(text, named=ZoneInfo(text), source="given")
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,1 +1,1 @@
-"""What KRaft clusters alone have: a quorum whose voters change, features with levels, registrations of brokers."""
+"""What only KRaft clusters have: a quorum whose voters change, features with levels, registrations of brokers."""

@@ -1,4 +1,4 @@
-"""Features of a KRaft cluster: what each level adds, whether it can be taken back, and changing levels.
+"""Features of a KRaft cluster: what each level adds, whether it can be downgraded, and changing levels.
 
 Source: server-common/src/main/java/org/apache/kafka/server/common/{MetadataVersion,Feature,KRaftVersion,GroupVersion,
 TransactionVersion,EligibleLeaderReplicasVersion,ShareVersion,StreamsVersion}.java @ 4.3.0; KIP-584, KIP-778, KIP-1022
@@ -18,8 +18,8 @@ from kctl.errors import BadValue, near_names
 METADATA_VERSION = "metadata.version"
 
 
-class Level(NamedTuple):
-    """A level of a feature. `is_one_way`: it changes what is written to the metadata log, and is never taken back."""
+class FeatureLevel(NamedTuple):
+    """A level of a feature. `is_one_way`: it changes what is written to the metadata log, and cannot be downgraded."""
 
     level: int
     release: str
@@ -27,16 +27,16 @@ class Level(NamedTuple):
     adds: str
 
 
-def _levels(table: str) -> tuple[Level, ...]:
+def _levels(table: str) -> tuple[FeatureLevel, ...]:
     rows = (line.split(maxsplit=3) for line in table.strip().splitlines())
     return tuple(
-        Level(int(level), release, mark == "!", adds if adds != "-" else "")
+        FeatureLevel(int(level), release, mark == "!", adds if adds != "-" else "")
         for level, release, mark, adds in rows
     )
 
 
-# Level, first release, `!` where there is no way back below it, what it adds.
-LEVELS: dict[str, tuple[Level, ...]] = {
+# FeatureLevel, first release, `!` if there is no downgrade below it, what it adds.
+LEVELS: dict[str, tuple[FeatureLevel, ...]] = {
     METADATA_VERSION: _levels("""
         1   3.0-IV1  !  metadata in KRaft
         2   3.1-IV0  .  KIP-516: topic ids in Fetch
@@ -91,16 +91,16 @@ LEVELS: dict[str, tuple[Level, ...]] = {
 }
 
 
-def between(name: str, lower: int, upper: int) -> list[Level]:
-    """The known levels above one and up to another."""
+def between(name: str, lower: int, upper: int) -> list[FeatureLevel]:
+    """The known levels above `lower`, up to `upper`."""
     return [level for level in LEVELS.get(name, ()) if lower < level.level <= upper]
 
 
-def one_way(name: str, lower: int, upper: int) -> list[Level]:
-    """Those of them that are never taken back; a level that this kctl does not know may be one."""
+def one_way(name: str, lower: int, upper: int) -> list[FeatureLevel]:
+    """Those of them that cannot be downgraded; a level unknown to this kctl may be one."""
     known = {level.level for level in LEVELS.get(name, ())}
     unknown = [
-        Level(level, "?", True, "not known to this kctl")
+        FeatureLevel(level, "?", True, "not known to this kctl")
         for level in range(lower + 1, upper + 1)
         if level not in known
     ]
@@ -117,13 +117,13 @@ class Feature(Struct, frozen=True, kw_only=True):
 
     @property
     def proposed_level(self) -> int | None:
-        """The highest level that all brokers support, where that is not in force."""
+        """The highest level that all brokers support, None if that is in force."""
         is_higher = self.maximum_level is not None and self.maximum_level > self.finalized_level
         return self.maximum_level if is_higher else None
 
     @property
     def is_reversible(self) -> bool | None:
-        """Whether the proposal could be taken back."""
+        """Whether the proposal could be downgraded again."""
         proposed = self.proposed_level
         return None if proposed is None else not one_way(self.name, self.finalized_level, proposed)
 
@@ -156,15 +156,15 @@ def features_of(state: ClusterState, ranges: Mapping[str, tuple[int, int]]) -> l
 
 
 def plan_levels(
-    cluster: Cluster, state: ClusterState, wanted: Mapping[str, int], *, is_downgrade: bool
+    cluster: Cluster, state: ClusterState, levels: Mapping[str, int], *, is_downgrade: bool
 ) -> Plan:
-    """The plan that sets levels, all of them or none; empty where they are in force. The controller was asked first.
+    """The plan that sets levels, all of them or none; empty if they are in force. The controller validates it first.
 
-    Raises BadValue for a feature that there is not or a level on the wrong side of the present one, Refused where the controller refuses.
+    Raises BadValue for an unknown feature or a level in the wrong direction, Refused if the controller refuses.
     """
     if state.quorum is None:
         raise NoQuorum()
-    for name in wanted.keys() - LEVELS.keys() - state.features.keys():
+    for name in levels.keys() - LEVELS.keys() - state.features.keys():
         supported, _ = cluster.supported_features()
         if name not in supported:
             raise BadValue(
@@ -173,15 +173,15 @@ def plan_levels(
                     name, supported.keys() | LEVELS.keys(), otherwise="`kctl feature list` lists them"
                 ),
             )
-    before = {name: state.features.get(name, 0) for name in wanted}
-    after = {name: level for name, level in wanted.items() if level != before[name]}
-    verb, other = ("downgrade", "upgrade") if is_downgrade else ("upgrade", "downgrade")
+    before = {name: state.features.get(name, 0) for name in levels}
+    after = {name: level for name, level in levels.items() if level != before[name]}
+    verb, opposite = ("downgrade", "upgrade") if is_downgrade else ("upgrade", "downgrade")
     for name, level in after.items():
         if (level < before[name]) != is_downgrade:
-            raise BadValue(f"{name} is {before[name]}: {level} is no {verb}", f"`kctl feature {other}`")
+            raise BadValue(f"{name} is {before[name]}: {level} is no {verb}", f"`kctl feature {opposite}`")
     title = f"{verb} {', '.join(f'{name} from {before[name]} to {level}' for name, level in after.items())}"
     if not after:
-        return Plan(title=f"{verb} {', '.join(f'{n}={level}' for n, level in wanted.items())}", stages=())
+        return Plan(title=f"{verb} {', '.join(f'{n}={level}' for n, level in levels.items())}", stages=())
     finals = {name: one_way(name, before[name], level) for name, level in after.items()}
     intent = UpdateFeatures(
         levels=after,
@@ -196,16 +196,16 @@ def plan_levels(
     ]
     if is_downgrade:
         warnings += [
-            f"{name} loses {what}"
+            f"{name} loses {description}"
             for name, level in after.items()
-            for what in described_levels(name, level, before[name])
+            for description in described_levels(name, level, before[name])
         ]
     adds = {name: described_levels(name, *sorted((before[name], level))) for name, level in after.items()}
     return plan_of([intent], cluster, state, title=title, warnings=warnings, details={"forecast": adds})
 
 
 def updated(intent: Intent, state: ClusterState) -> Waited:
-    """Every level is the one that was asked for."""
+    """Every level is the requested one."""
     assert isinstance(intent, UpdateFeatures)
     missing = tuple(
         f"{name} is {state.features.get(name, 0)}"

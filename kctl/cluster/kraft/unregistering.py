@@ -1,7 +1,7 @@
-"""Taking the registration of a broker out of a KRaft cluster. The controller checks nothing, so it is checked here.
+"""Removing the registration of a broker from a KRaft cluster. The controller checks nothing, so this module does.
 
-A live broker that is unregistered is gone for everybody at once; its process goes on without registering again, and
-no longer stops when it is asked to. One that hosts replicas keeps its place in their lists.
+A live broker that is unregistered disappears at once; its process runs on without registering again, and
+no longer stops on a signal. A broker with replicas stays in their lists.
 
 Source: KIP-631 (UnregisterBroker); metadata/src/main/java/org/apache/kafka/controller/ClusterControlManager.java @ 3.9.0
 """
@@ -20,7 +20,7 @@ from kctl.model import TopicPartition
 
 
 def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) -> Plan:
-    """The plan. Raises BadValue for an unknown broker where that can be told, Refused where it is in use."""
+    """The plan. Raises BadValue for a broker known not to exist, Refused if it is in use."""
     if state.quorum is None:
         raise KctlError(
             "only KRaft clusters have registrations of brokers",
@@ -39,7 +39,7 @@ def is_unregistered(broker_id: int, state: ClusterState) -> bool:
 
 
 def refuse_used(state: ClusterState, broker_id: int) -> None:
-    """Raise Refused where the broker is alive, hosts replicas, or a reassignment names it."""
+    """Raise Refused if the broker is alive, hosts replicas, or a reassignment names it."""
     if state.is_alive(broker_id):
         raise Refused(
             f"broker {broker_id} is alive; nothing was written", "stop it, and wait until it is fenced"

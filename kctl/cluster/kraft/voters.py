@@ -1,7 +1,7 @@
-"""Voters of the KRaft quorum: adding and removing one, refused where no majority would be left alive.
+"""Voters of the KRaft quorum: adding and removing one, refused if no majority would be alive.
 
-A leader counts by the new set of voters as soon as it has written it, and answers a removal that can then not be
-committed as if nothing had happened. So those that answer are counted here, in the set after the change.
+A leader uses the new set of voters as soon as it has written it, and acknowledges a removal that then cannot be
+committed. So the answering voters of the new set are counted here first.
 
 Source: KIP-853; raft/src/main/java/org/apache/kafka/raft/internals/{AddVoterHandler,RemoveVoterHandler}.java @ 3.9.0
 """
@@ -25,7 +25,7 @@ def counted_voters(quorum: Quorum) -> str:
 
 
 def changeable_quorum(state: ClusterState) -> Quorum:
-    """The quorum, where its voters can be changed. Raises KctlError, Refused."""
+    """The quorum. Raises KctlError or Refused if its voters cannot be changed."""
     if state.quorum is None:
         raise NoQuorum()
     if state.kafka_version < V3_9:
@@ -44,16 +44,16 @@ def changeable_quorum(state: ClusterState) -> Quorum:
 def plan_adding(
     cluster: Cluster, state: ClusterState, nodes: Sequence[int], endpoints: Mapping[int, Endpoint]
 ) -> Plan:
-    """The plan that adds observers to the voters, one after the other; empty where all of them vote already.
+    """The plan that adds observers to the voters, one after the other; empty if all of them vote already.
 
-    `endpoints`: where controllers listen. Raises KctlError for a node that is no observer, Refused where it does not
+    `endpoints`: where controllers listen. Raises KctlError for a node that is no observer, Refused if it does not
     answer or no majority of the new set would.
     """
     quorum = changeable_quorum(state)
-    wanted = [node for node in dict.fromkeys(nodes) if node not in quorum.voters]
-    title = f"add {_nodes(wanted or nodes)} to the voters"
+    new_voters = [node for node in dict.fromkeys(nodes) if node not in quorum.voters]
+    title = f"add {_nodes(new_voters or nodes)} to the voters"
     intents = []
-    for node in wanted:
+    for node in new_voters:
         observer = quorum.member(node)
         if observer is None:
             raise KctlError(
@@ -80,7 +80,7 @@ def plan_adding(
         intent = AddVoter(node_id=node, directory_id=observer.directory_id, listeners=listeners)
         refuse_minority(quorum, intent)
         intents.append(intent)
-    return plan_of(intents, cluster, state, title=title, warnings=_evenness(quorum, len(wanted)))
+    return plan_of(intents, cluster, state, title=title, warnings=_evenness(quorum, len(new_voters)))
 
 
 def plan_removing(cluster: Cluster, state: ClusterState, node: int) -> Plan:
@@ -100,7 +100,7 @@ def plan_removing(cluster: Cluster, state: ClusterState, node: int) -> Plan:
 
 
 def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
-    """Raise Refused where a node that is to vote does not answer, or no majority of the voters afterwards does."""
+    """Raise Refused if a new voter does not answer, or no majority of the voters after the change does."""
     node = intent.node_id
     member = quorum.member(node)
     if isinstance(intent, AddVoter):
@@ -112,7 +112,7 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
         after = quorum.voters | {node}
     else:
         after = quorum.voters - {node}
-    alive = {id for id in after if (one := quorum.member(id)) is None or one.is_answering is not False}
+    alive = {id for id in after if (voter := quorum.member(id)) is None or voter.is_answering is not False}
     if not after or not is_majority(alive, after):
         raise Refused(
             f"{len(alive)} of the {len(after)} voters after the change are alive, which is no majority: the cluster "
@@ -124,7 +124,7 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
 
 
 def listener_of(quorum: Quorum) -> str:
-    """The name of the listener by which the voters know each other."""
+    """The name of the listener that voters use for each other."""
     names = [at.listener for member in quorum.members for at in member.endpoints]
     return names[0] if names else "CONTROLLER"
 
@@ -138,7 +138,7 @@ def _dead(quorum: Quorum) -> str:
 
 
 def _evenness(quorum: Quorum, more: int) -> tuple[str, ...]:
-    """That an even number of voters is no safer than one less."""
+    """The warning that an even number of voters is no safer than one less."""
     after = len(quorum.voters) + more
     if not more or after % 2:
         return ()

@@ -1,1 +1,1 @@
-"""Migration from ZooKeeper to KRaft: the phase it is in, and whether both sides hold the same metadata."""
+"""Migration from ZooKeeper to KRaft: the phase, and whether both sides have the same metadata."""

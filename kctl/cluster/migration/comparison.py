@@ -1,7 +1,7 @@
-"""Whether ZooKeeper and KRaft hold the same metadata, and which of the differences are meant to be.
+"""Compare the metadata in ZooKeeper and KRaft, and tell which differences are expected.
 
 A difference is explained by an offset (the metadata log changed it after the copy, and after what ZooKeeper has), or
-by a time (its znode was written after the metadata log ends). What nothing explains is an error: lost or wrong.
+by a time (its znode was written after the metadata log ends). An unexplained difference is an error: something is lost or wrong.
 """
 
 from collections import Counter
@@ -20,11 +20,11 @@ from kctl.cluster.migration.entities import (
     is_equal,
 )
 from kctl.cluster.migration.kraft_side import KraftSide
-from kctl.cluster.migration.phase import Phase, Standing
+from kctl.cluster.migration.phase import MigrationStatus, Phase
 from kctl.cluster.migration.zookeeper_side import UNREADABLE, ZookeeperSide
 
 ERROR, INFO = "error", "info"
-DIRECTORIES = "directories"  # of a partition; ZooKeeper has none, and KRaft side only those that are offline
+DIRECTORIES = "directories"  # of a partition; ZooKeeper has none, and the KRaft side only offline ones
 
 
 Verdict = tuple[str, str] | tuple[str, str, bool]
@@ -33,7 +33,7 @@ ELECTED = "leaders and ISR change with every restart of a broker; the leader epo
 
 
 class Difference(Struct, frozen=True):
-    """What the two sides do not hold alike."""
+    """A difference between the two sides."""
 
     entity: Entity
     field: str | None
@@ -41,42 +41,44 @@ class Difference(Struct, frozen=True):
     kraft: Value
     severity: str
     reason: str
-    is_open: bool = False  # whether something was lost could not be told
+    is_open: bool = False  # it is unknown whether something was lost
 
 
-class Compared(Struct):
-    """How many fields of a type of entities were compared, and how that ended."""
+class ComparedEntities(Struct):
+    """The numbers of compared fields of a type of entities, and the results."""
 
     entity_type: str
     zookeeper: int = 0  # entities
     kraft: int = 0
     fields: int = 0
     equal: int = 0
-    found: Counter[str] = field(default_factory=Counter)  # by severity
+    by_severity: Counter[str] = field(default_factory=Counter)  # by severity
     not_compared: int = 0
 
 
 class Comparison:
     """The comparison of two sides. `compared` is complete when `differences` has been iterated to its end."""
 
-    def __init__(self, znodes: ZookeeperSide, kraft: KraftSide, standing: Standing) -> None:
-        self.znodes, self.kraft, self.standing = znodes, kraft, standing
-        self.compared = {kind: Compared(kind) for kind in ENTITY_TYPES}
+    def __init__(self, znodes: ZookeeperSide, kraft: KraftSide, status: MigrationStatus) -> None:
+        self.znodes, self.kraft, self.status = znodes, kraft, status
+        self.compared = {kind: ComparedEntities(kind) for kind in ENTITY_TYPES}
         self._lists: dict[str, bool] = {}
 
     def differences(self) -> Iterator[Difference]:
         """The differences, by type of entity, entity and field."""
         ours, theirs = self.znodes.entities, self.kraft.entities
         order = {kind: place for place, kind in enumerate(ENTITY_TYPES)}
-        for entity in sorted({*ours, *theirs}, key=lambda one: (order[one.type], _natural(one.name))):
+        for entity in sorted(
+            {*ours, *theirs}, key=lambda entity: (order[entity.type], _natural(entity.name))
+        ):
             count = self.compared[entity.type]
             count.zookeeper += entity in ours
             count.kraft += entity in theirs
             for difference in self._of_entity(entity, count):
-                count.found[difference.severity] += 1
+                count.by_severity[difference.severity] += 1
                 yield difference
 
-    def _of_entity(self, entity: Entity, count: Compared) -> Iterator[Difference]:
+    def _of_entity(self, entity: Entity, count: ComparedEntities) -> Iterator[Difference]:
         zookeeper, kraft = self.znodes.entities.get(entity), self.kraft.entities.get(entity)
         why = self.znodes.withheld.get((entity, None))
         if why is not None and (kraft is not None or entity.type not in WHOLE):
@@ -92,24 +94,28 @@ class Comparison:
             return
         fields = zookeeper or {}, kraft or {}
         for name in sorted({*fields[0], *fields[1]}):
-            if entity.type == "partition" and name != DIRECTORIES and not all(name in one for one in fields):
+            if (
+                entity.type == "partition"
+                and name != DIRECTORIES
+                and not all(name in side for side in fields)
+            ):
                 continue  # a partition without a state has never been led
-            one, other = (side.get(name) for side in fields)
+            ours, theirs = (side.get(name) for side in fields)
             why = self.znodes.withheld.get((entity, name))
-            if REDACTED in (one, other) and one is not None and other is not None:
+            if REDACTED in (ours, theirs) and ours is not None and theirs is not None:
                 why = "ZooKeeper has it encrypted"
-            if why is not None and other is not None:
+            if why is not None and theirs is not None:
                 count.not_compared += 1
-                yield _not_compared(entity, name, other, why)
+                yield _not_compared(entity, name, theirs, why)
                 continue
             count.fields += 1
-            if is_equal(name, one, other):
+            if is_equal(name, ours, theirs):
                 count.equal += 1
             else:
-                yield self._judged(entity, name, REDACTED if why is not None else one, other)
+                yield self._judged(entity, name, REDACTED if why is not None else ours, theirs)
 
     def _belongs_to_difference(self, entity: Entity) -> bool:
-        """Whether it goes with a topic that one side lacks or that could not be read: that is one difference."""
+        """Whether it belongs to a topic that one side lacks or that could not be read, which is one difference."""
         if entity.type == "topic" or entity.topic is None:
             return False
         topic = Entity("topic", entity.topic)
@@ -120,7 +126,7 @@ class Comparison:
         severity, reason, *is_open = self._why(entity, name, zookeeper, kraft)
         return Difference(entity, name, zookeeper, kraft, severity, reason, bool(is_open))
 
-    # --- why ------------------------------------------------------------------------------------------
+    # --- reasons--------------------------------------------------------------------------------------
 
     def _why(self, entity: Entity, name: str | None, zookeeper: Value, kraft: Value) -> Verdict:
         if entity.type == "feature":
@@ -146,18 +152,18 @@ class Comparison:
             )
         changed = self.kraft.history.last(entity, name)
         did = "removed" if kraft is None else "created" if zookeeper is None else "changed"
-        if self.standing.phase is Phase.ROLLED_BACK:
+        if self.status.phase is Phase.ROLLED_BACK:
             return self._why_rolled_back(name, did, changed)
-        if self.standing.is_export_older:
+        if self.status.is_export_older:
             return self._why_older(name, did, changed)
         return self._why_claimed(name, did, changed)
 
     def _why_claimed(self, name: str | None, did: str, changed: int | None) -> Verdict:
-        """Znodes to which the KRaft controller writes, or wrote up to the end of the migration."""
+        """The verdict for znodes that the KRaft controller writes, or wrote up to the end of the migration."""
         reached = self.kraft.image.end_offset if self.znodes.reached is None else self.znodes.reached
         if changed is not None and changed > reached:
             return INFO, f"{did} in KRaft at offset {changed}; ZooKeeper has the log up to {reached}"
-        if self.standing.phase is Phase.FINALIZED:
+        if self.status.phase is Phase.FINALIZED:
             if changed is not None:
                 return (
                     INFO,
@@ -172,7 +178,7 @@ class Comparison:
         return ERROR, f"{did} in KRaft {where}: a rollback would undo it"
 
     def _why_older(self, name: str | None, did: str, changed: int | None) -> Verdict:
-        """Znodes of before the copy: what was in them must be there still, or have been changed since by KRaft."""
+        """The verdict for znodes from before the copy: KRaft must have their content, or have changed it since."""
         if changed is not None:
             return INFO, f"{did} in KRaft at offset {changed}, after the copy"
         if did == "created":
@@ -184,7 +190,7 @@ class Comparison:
         return ERROR, self._unexplained(did)
 
     def _why_rolled_back(self, name: str | None, did: str, changed: int | None) -> Verdict:
-        """Znodes of after a rollback: they must hold all that the KRaft controller changed."""
+        """The verdict for znodes from after a rollback: they must have all changes of the KRaft controller."""
         if name in LEADERSHIP:
             return INFO, ELECTED
         if name == NEXT_PRODUCER_ID:
@@ -199,19 +205,19 @@ class Comparison:
     def _why_broker(self, entity: Entity, zookeeper: Value) -> Verdict | None:
         registration = self.kraft.image.brokers.get(int(entity.name))
         if zookeeper is None and registration is not None:
-            if self.standing.is_export_older:
+            if self.status.is_export_older:
                 return INFO, "registered after the export"
             if not registration.is_migrating_zk_broker:
                 return INFO, "runs in KRaft mode, in which a broker has no znode"
             return INFO, f"was in ZooKeeper mode and is {'fenced' if registration.fenced else 'stopped'}"
-        if self.standing.phase in (Phase.ROLLED_BACK, Phase.FINALIZED) and not self.standing.is_export_older:
+        if self.status.phase in (Phase.ROLLED_BACK, Phase.FINALIZED) and not self.status.is_export_older:
             return INFO, "registered in ZooKeeper, later than KRaft knows of"
         return None
 
     @property
     def is_log_older(self) -> bool:
         """Whether ZooKeeper may have been written after the metadata log ends."""
-        if self.standing.phase is Phase.ROLLED_BACK:
+        if self.status.phase is Phase.ROLLED_BACK:
             return True
         reached = self.znodes.reached
         return reached is not None and reached >= self.kraft.image.end_offset
@@ -228,11 +234,11 @@ class Comparison:
         return self._lists[entity_type]
 
     def _went_back(self, name: str | None, zookeeper: Value, kraft: Value) -> str | None:
-        """What never decreases and did; None where it did not."""
+        """A text about a value that decreased and never should; None otherwise."""
         if name not in ("leader_epoch", NEXT_PRODUCER_ID):
             return None
         values = (kraft, zookeeper) if self.is_log_older else (zookeeper, kraft)
-        before, after = (one if isinstance(one, int) else 0 for one in values)
+        before, after = (value if isinstance(value, int) else 0 for value in values)
         if after >= before:
             return None
         if name == NEXT_PRODUCER_ID:
@@ -240,11 +246,11 @@ class Comparison:
         return f"went back from {before} to {after}: replicas may keep records that others do not have"
 
     def _unexplained(self, did: str) -> str:
-        what = {"removed": "is not in KRaft", "created": "is not in ZooKeeper", "changed": "differs"}[did]
+        finding = {"removed": "is not in KRaft", "created": "is not in ZooKeeper", "changed": "differs"}[did]
         if self.kraft.has_whole_history:
-            return f"{what}, and no record since the copy explains it"
+            return f"{finding}, and no record since the copy explains it"
         start = self.kraft.image.start_offset
-        return f"{what}; the metadata log begins at {start}, after the copy, and does not tell why"
+        return f"{finding}; the metadata log begins at {start}, after the copy, and does not tell why"
 
 
 def _not_compared(entity: Entity, name: str | None, kraft: Value, why: str) -> Difference:

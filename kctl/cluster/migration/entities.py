@@ -1,4 +1,4 @@
-"""The metadata of a cluster in the form in which ZooKeeper and KRaft are compared: entities with fields.
+"""The metadata of a cluster as entities with fields, for comparing ZooKeeper and KRaft.
 
 `config` entities are `topic NAME`, `broker ID` and so on, `quota` entities `user=U, client-id=C`, `acl` entities
 `TYPE NAME PATTERN`; `<default>` stands for the default entity. Values are what rows hold.
@@ -20,7 +20,7 @@ LEADERSHIP = ("leader", "leader_epoch", "isr")
 
 
 class Entity(NamedTuple):
-    """What a difference is about."""
+    """A thing with metadata: a topic, a partition, a configuration, ..."""
 
     type: str
     name: str
@@ -53,12 +53,14 @@ def partition_entity(topic: str, partition: int) -> Entity:
 def quota_entity(parts: Iterable[tuple[str, str | None]]) -> Entity:
     """The entity of a quota from types and names, None for the default: `user=alice, client-id=<default>`."""
     order = ("user", "client-id", "ip")
-    listed = sorted(parts, key=lambda one: (order.index(one[0]) if one[0] in order else len(order), one[0]))
+    listed = sorted(
+        parts, key=lambda part: (order.index(part[0]) if part[0] in order else len(order), part[0])
+    )
     return Entity("quota", ", ".join(f"{kind}={DEFAULT if name is None else name}" for kind, name in listed))
 
 
 def acl_entity(resource_type: str, name: str, pattern_type: str) -> Entity:
-    """The entity of a resource that rules are for."""
+    """The entity of a resource with rules."""
     return Entity("acl", f"{resource_type} {name} {pattern_type}")
 
 
@@ -68,7 +70,7 @@ def acl_field(principal: str, host: str, operation: str, permission_type: str) -
 
 
 def config_value(key: str, value: str) -> str:
-    """A value of a configuration, a secret one not."""
+    """A value of a configuration, redacted if it is secret."""
     return REDACTED if is_secret_key(key) else redact_text(value)
 
 
@@ -77,26 +79,26 @@ JAVA_DOUBLE = re.compile(r"\s*([+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+
 
 
 def quota_value(value: str | float) -> int | float | str:
-    """A quota as a number of JSON; text where it is none that Kafka would read, or is not finite."""
+    """A quota as a number of JSON; text if Kafka would not parse it, or if it is not finite."""
     if isinstance(value, str):
-        found = JAVA_DOUBLE.fullmatch(value)
-        if not found:
+        number = JAVA_DOUBLE.fullmatch(value)
+        if not number:
             return redact_text(value)
-        value = float(found[1])
+        value = float(number[1])
     if not math.isfinite(value):
         return str(value)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def shown(value: Value) -> Value:
-    """The value as JSON can hold it: an integer that is too long becomes text."""
+    """The value for JSON: an integer that is too long becomes text."""
     if isinstance(value, list):
-        return [str(one) if isinstance(one, int) and abs(one) >= 2**63 else one for one in value]  # type: ignore[return-value]
+        return [str(item) if isinstance(item, int) and abs(item) >= 2**63 else item for item in value]  # type: ignore[return-value]
     return str(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
-def is_equal(field: str, one: Value, other: Value) -> bool:
-    """Whether two values of a field say the same; an ISR has no order."""
-    if field == "isr" and isinstance(one, list) and isinstance(other, list):
-        return sorted(map(str, one)) == sorted(map(str, other))
-    return one == other
+def is_equal(field: str, first: Value, second: Value) -> bool:
+    """Whether two values of a field are equal; an ISR has no order."""
+    if field == "isr" and isinstance(first, list) and isinstance(second, list):
+        return sorted(map(str, first)) == sorted(map(str, second))
+    return first == second

@@ -1,7 +1,7 @@
-"""What the metadata log of a KRaft controller holds of a cluster, as entities, with the offset of each last change.
+"""The metadata log of a KRaft controller as entities, with the offset of each last change.
 
 The history of changes begins after the copy, which is one transaction of the log and ends with the record of the
-migration's state: what differs from ZooKeeper and was changed later than that was copied, and then changed.
+migration's state: what differs from ZooKeeper and was changed later was copied, and then changed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ MIGRATION = MIGRATION_STATES.index("MIGRATION")
 
 
 class History(Struct):
-    """The offset of the last change of each field after the copy; to be called after each record."""
+    """The offset of the last change of each field after the copy; call it after each record."""
 
     changes: dict[Touched, int] = field(default_factory=dict)
     copied_offset: int | None = None  # None: not copied, or before the log begins
@@ -65,11 +65,11 @@ class History(Struct):
         self.changes.update(dict.fromkeys(touched, offset))
 
     def last(self, entity: Entity, name: str | None) -> int | None:
-        """The offset of the last change of a field, of its entity or of the topic that it belongs to."""
-        asked: list[Touched] = [(entity, name), (entity, None)]
+        """The offset of the last change of a field, of its entity or of its topic."""
+        keys: list[Touched] = [(entity, name), (entity, None)]
         if entity.topic is not None:
-            asked.append((Entity("topic", entity.topic), None))
-        return max((self.changes[one] for one in asked if one in self.changes), default=None)
+            keys.append((Entity("topic", entity.topic), None))
+        return max((self.changes[key] for key in keys if key in self.changes), default=None)
 
     def _touched(self, kind: str, values: Values) -> Iterator[Touched]:
         if kind == "TOPIC_RECORD":
@@ -85,7 +85,7 @@ class History(Struct):
             yield config_entity(values["resource_type"], values["resource_name"]), values["name"]
         elif kind == "CLIENT_QUOTA_RECORD":
             yield (
-                quota_entity((one["entity_type"], one["entity_name"]) for one in values["entity"]),
+                quota_entity((part["entity_type"], part["entity_name"]) for part in values["entity"]),
                 values["key"],
             )
         elif kind in ("USER_SCRAM_CREDENTIAL_RECORD", "REMOVE_USER_SCRAM_CREDENTIAL_RECORD"):
@@ -124,7 +124,7 @@ class KraftSide(Struct):
     history: History
     trouble: list[Unreadable]
     entities: Entities
-    cluster_id: str | None  # as `meta.properties` beside the log has it
+    cluster_id: str | None  # from `meta.properties` beside the log
 
     @property
     def state(self) -> str:
@@ -144,7 +144,7 @@ class KraftSide(Struct):
 
 
 def read_kraft_side(folders: Iterable[Path]) -> KraftSide:
-    """The metadata of the copy that reaches furthest. Raises KctlError where no copy gives any."""
+    """The metadata of the copy that reaches furthest. Raises KctlError if no copy has any."""
     sides, error = list[KraftSide](), None
     for folder in folders:
         history = History()
@@ -199,42 +199,45 @@ def _is_offline(image: ClusterImage, directory: str, broker_id: int) -> bool:
 
 def entities_of(image: ClusterImage) -> Entities:
     """An image as entities."""
-    found: Entities = {}
+    entities: Entities = {}
     for topic_id, topic in image.names.items():
-        found[Entity("topic", topic)] = {"topic_id": topic_id}
-        for number, one in image.partitions.get(topic_id, {}).items():
-            found[partition_entity(topic, number)] = {
-                "replicas": one.replicas,
-                "adding_replicas": one.adding_replicas,
-                "removing_replicas": one.removing_replicas,
-                "leader": one.leader,
-                "leader_epoch": one.leader_epoch,
-                "isr": one.isr,
+        entities[Entity("topic", topic)] = {"topic_id": topic_id}
+        for number, partition in image.partitions.get(topic_id, {}).items():
+            entities[partition_entity(topic, number)] = {
+                "replicas": partition.replicas,
+                "adding_replicas": partition.adding_replicas,
+                "removing_replicas": partition.removing_replicas,
+                "leader": partition.leader,
+                "leader_epoch": partition.leader_epoch,
+                "isr": partition.isr,
             }
-            if any(_is_offline(image, at, id) for at, id in zip(one.directories, one.replicas, strict=False)):
-                found[partition_entity(topic, number)]["directories"] = one.directories
+            if any(
+                _is_offline(image, at, id)
+                for at, id in zip(partition.directories, partition.replicas, strict=False)
+            ):
+                entities[partition_entity(topic, number)]["directories"] = partition.directories
     for (kind, name), values in image.configs.items():
         if values:
             entity = Entity("config", f"{kind} {name or DEFAULT}")
-            found[entity] = {key: config_value(key, value) for key, value in values.items()}
+            entities[entity] = {key: config_value(key, value) for key, value in values.items()}
     for parts, quotas in image.quotas.items():
         if quotas:
-            found[quota_entity(parts)] = {key: quota_value(value) for key, value in quotas.items()}
+            entities[quota_entity(parts)] = {key: quota_value(value) for key, value in quotas.items()}
     for (user, mechanism), digest in image.scram_users.items():
-        found.setdefault(Entity("user", user), {})[mechanism_name(mechanism)] = digest
+        entities.setdefault(Entity("user", user), {})[mechanism_name(mechanism)] = digest
     for values in image.acls.values():
         entity, rule = rule_of(values)
-        found.setdefault(entity, {})[str(rule)] = PRESENT
+        entities.setdefault(entity, {})[str(rule)] = PRESENT
     for token_id, token in image.delegation_tokens.items():
         names = ("owner", "requester", "issue_timestamp", "max_timestamp", "expiration_timestamp")
-        found[Entity("delegation_token", token_id)] = {
+        entities[Entity("delegation_token", token_id)] = {
             **{name: token[name] for name in names}, "renewers": sorted(token["renewers"]),
         }  # fmt: skip
     for broker_id, broker in image.brokers.items():
         ends = sorted(broker.end_points)
-        found[Entity("broker", str(broker_id))] = {"rack": broker.rack, "end_points": ends}
+        entities[Entity("broker", str(broker_id))] = {"rack": broker.rack, "end_points": ends}
     if image.next_producer_id:
-        found[Entity(PRODUCER_IDS, PRODUCER_IDS)] = {NEXT_PRODUCER_ID: image.next_producer_id}
+        entities[Entity(PRODUCER_IDS, PRODUCER_IDS)] = {NEXT_PRODUCER_ID: image.next_producer_id}
     for name, level in image.features.items():
-        found[Entity("feature", name)] = {"finalized_level": level}
-    return found
+        entities[Entity("feature", name)] = {"finalized_level": level}
+    return entities

@@ -1,7 +1,7 @@
 """The phase of a migration, from the znodes, from a controller's metadata, or from both.
 
 An export of the znodes may be older than the metadata, to prove that nothing was lost since, or newer, after a
-rollback. Times tell which: znodes have them, and so has every record.
+rollback. Timestamps show which: znodes and records have them.
 
 Source: KIP-866; metadata/src/main/java/org/apache/kafka/metadata/migration/KRaftMigrationDriver.java @ 3.9.0-rc3
 """
@@ -15,7 +15,7 @@ from kctl.cluster.migration.zookeeper_side import ZookeeperSide
 
 
 class Phase(StrEnum):
-    """How far a migration is."""
+    """The phase of a migration."""
 
     NONE = "none"  # brokers in ZooKeeper mode, nothing begun
     PREPARING = "preparing"  # a KRaft controller waits for all brokers to register
@@ -26,26 +26,26 @@ class Phase(StrEnum):
 
     @property
     def is_before_copy(self) -> bool:
-        """Whether there is nothing to compare yet."""
+        """Whether nothing can be compared yet."""
         return self in (Phase.NONE, Phase.PREPARING)
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """The phase, and what tells it."""
+class MigrationStatus(Struct, frozen=True, kw_only=True):
+    """The phase, and the evidence for it."""
 
     phase: Phase
     message: str
     controller_epoch: int | None = None
-    zookeeper_brokers: list[int] | None = None  # alive in ZooKeeper mode; None: not known
-    kraft_brokers: list[int] | None = None  # registered in KRaft mode; None: not known
+    zookeeper_brokers: list[int] | None = None  # alive in ZooKeeper mode; None: unknown
+    kraft_brokers: list[int] | None = None  # registered in KRaft mode; None: unknown
     is_export_older: bool = False  # the znodes are from before the copy
 
 
-def standing_of(znodes: ZookeeperSide | None, kraft: KraftSide | None) -> Standing:
-    """The phase that one side or both tell."""
+def status_of(znodes: ZookeeperSide | None, kraft: KraftSide | None) -> MigrationStatus:
+    """The status, from one side or both."""
     is_older = znodes is not None and kraft is not None and is_export_older(znodes, kraft)
     phase = _phase(znodes, kraft, is_older=is_older)
-    return Standing(
+    return MigrationStatus(
         phase=phase,
         message=_message(phase, znodes, kraft, is_older=is_older),
         controller_epoch=znodes.state.controller.epoch if znodes and znodes.state.controller else None,
@@ -63,7 +63,7 @@ def in_kraft_mode(kraft: KraftSide) -> list[int]:
 def is_export_older(znodes: ZookeeperSide, kraft: KraftSide) -> bool:
     """Whether the znodes were exported before the metadata was copied from them.
 
-    Leader epochs only rise: the side that has higher ones is the later one. Else times tell, by two clocks.
+    Leader epochs only rise: the side with higher ones is later. Otherwise timestamps decide, from two clocks.
     """
     if not kraft.is_copied or znodes.is_claimed:
         return False
@@ -101,7 +101,7 @@ def _phase(znodes: ZookeeperSide | None, kraft: KraftSide | None, *, is_older: b
 
 
 def _of_znodes(znodes: ZookeeperSide) -> Phase:
-    """From znodes alone dual write cannot be told from what follows it."""
+    """The phase from znodes alone, which do not distinguish dual write from later phases."""
     if znodes.migration is not None and znodes.reached is None:
         return Phase.PREPARING
     if znodes.is_claimed:
@@ -113,7 +113,7 @@ def _of_znodes(znodes: ZookeeperSide) -> Phase:
 
 def _message(phase: Phase, znodes: ZookeeperSide | None, kraft: KraftSide | None, *, is_older: bool) -> str:
     in_zookeeper = sorted(znodes.state.brokers) if znodes else []
-    said = {
+    message = {
         Phase.NONE: "no migration has begun",
         Phase.PREPARING: "nothing is copied yet: the KRaft controller waits for all brokers to register",
         Phase.HYBRID: "the metadata is copied; the KRaft controller writes it to ZooKeeper too",
@@ -123,17 +123,17 @@ def _message(phase: Phase, znodes: ZookeeperSide | None, kraft: KraftSide | None
     }[phase]
     if phase is Phase.PREPARING and znodes and kraft:
         waiting = [id for id in in_zookeeper if id not in kraft.image.brokers]
-        said += f"; {brokers(waiting)} not registered" if waiting else ""
+        message += f"; {brokers(waiting)} not registered" if waiting else ""
     elif phase is Phase.HYBRID and znodes and not is_older:
-        said += f"; {brokers(in_zookeeper)} still in ZooKeeper mode"
+        message += f"; {brokers(in_zookeeper)} still in ZooKeeper mode"
     elif phase is Phase.DUAL_WRITE and kraft is None:
-        said = (
+        message = (
             "no broker runs in ZooKeeper mode; znodes alone do not tell whether the migration is final: "
             "name the controller's metadata with --metadata"
         )
     if is_older:
-        said += "; the znodes were exported before the copy"
-    return said
+        message += "; the znodes were exported before the copy"
+    return message
 
 
 def brokers(ids: Iterable[int]) -> str:

@@ -1,4 +1,4 @@
-"""What stops or spoils a migration, one function a check; `CHECKS` has them in the order of this file."""
+"""Problems that stop or spoil a migration, one function a check; `CHECKS` has them in the order of this file."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from kctl.cluster.migration.kraft_side import KraftSide
-from kctl.cluster.migration.phase import Phase, Standing, brokers
+from kctl.cluster.migration.phase import MigrationStatus, Phase, brokers
 from kctl.cluster.migration.zookeeper_side import CONFIGS, ZookeeperSide
 from kctl.cluster.versions import V3_4
 from kctl.findings import Finding, Place
@@ -41,21 +41,21 @@ KAFKA_S_OWN = frozenset(
 )
 
 
-class Seen(NamedTuple):
-    """What the checks look at."""
+class MigrationFacts(NamedTuple):
+    """What the checks examine."""
 
     znodes: ZookeeperSide
     kraft: KraftSide | None
-    standing: Standing
+    status: MigrationStatus
     settings: Settings | None = None
 
     @property
     def is_before(self) -> bool:
-        """Whether the copy is still to come."""
-        return self.standing.phase.is_before_copy
+        """Whether the metadata is not copied yet."""
+        return self.status.phase.is_before_copy
 
 
-Check = Callable[[Seen], Iterator[Finding]]
+Check = Callable[[MigrationFacts], Iterator[Finding]]
 CHECKS: list[Check] = []
 
 
@@ -65,29 +65,29 @@ def check(function: Check) -> Check:
     return function
 
 
-def examine(seen: Seen) -> Iterator[Finding]:
+def examine(facts: MigrationFacts) -> Iterator[Finding]:
     """The findings of all checks, in their order."""
-    for one in CHECKS:
-        yield from one(seen)
+    for check in CHECKS:
+        yield from check(facts)
 
 
 @check
-def other_cluster(seen: Seen) -> Iterator[Finding]:
-    ours, theirs = seen.znodes.state.cluster_id, seen.kraft.cluster_id if seen.kraft else None
+def other_cluster(facts: MigrationFacts) -> Iterator[Finding]:
+    ours, theirs = facts.znodes.state.cluster_id, facts.kraft.cluster_id if facts.kraft else None
     if ours and theirs and ours != theirs:
         yield m.OTHER_CLUSTER.at(cluster_id=ours, other=theirs)
 
 
 @check
-def unreadable(seen: Seen) -> Iterator[Finding]:
-    for problem in dict.fromkeys(seen.znodes.problems):
+def unreadable(facts: MigrationFacts) -> Iterator[Finding]:
+    for problem in dict.fromkeys(facts.znodes.problems):
         yield m.ZNODE_UNREADABLE.at(path=problem.place, what=problem.reason)
 
 
 @check
-def states_disagree(seen: Seen) -> Iterator[Finding]:
-    znodes, kraft = seen.znodes, seen.kraft
-    if kraft is None or seen.standing.is_export_older:
+def states_disagree(facts: MigrationFacts) -> Iterator[Finding]:
+    znodes, kraft = facts.znodes, facts.kraft
+    if kraft is None or facts.status.is_export_older:
         return
     reset = znodes.migration is not None and znodes.reached is None and not znodes.is_claimed
     if kraft.is_copied and reset:
@@ -97,52 +97,52 @@ def states_disagree(seen: Seen) -> Iterator[Finding]:
 
 
 @check
-def too_old(seen: Seen) -> Iterator[Finding]:
-    if seen.is_before and seen.znodes.state.kafka_version < V3_4:
+def too_old(facts: MigrationFacts) -> Iterator[Finding]:
+    if facts.is_before and facts.znodes.state.kafka_version < V3_4:
         yield m.TOO_OLD.at()
 
 
 @check
-def missing_brokers(seen: Seen) -> Iterator[Finding]:
-    held = Counter(
+def missing_brokers(facts: MigrationFacts) -> Iterator[Finding]:
+    replica_counts = Counter(
         id
-        for topic in seen.znodes.state.topics.values()
+        for topic in facts.znodes.state.topics.values()
         for replicas in topic.partitions.values()
         for id in replicas
     )
-    alive, kraft = seen.znodes.state.brokers, seen.kraft
-    if seen.is_before:
-        for id in sorted(held.keys() - alive.keys()):
-            yield m.BROKER_MISSING.at(Place(broker_id=id), broker=id, replicas=held[id])
-    if seen.standing.phase is Phase.PREPARING and kraft is not None:
+    alive, kraft = facts.znodes.state.brokers, facts.kraft
+    if facts.is_before:
+        for id in sorted(replica_counts.keys() - alive.keys()):
+            yield m.BROKER_MISSING.at(Place(broker_id=id), broker=id, replicas=replica_counts[id])
+    if facts.status.phase is Phase.PREPARING and kraft is not None:
         for id in sorted(alive.keys() - kraft.image.brokers.keys()):
             yield m.BROKER_WAITS.at(Place(broker_id=id), broker=id)
-    if seen.standing.phase in (Phase.HYBRID, Phase.DUAL_WRITE) and kraft is not None:
+    if facts.status.phase in (Phase.HYBRID, Phase.DUAL_WRITE) and kraft is not None:
         for id, broker in sorted(kraft.image.brokers.items()):
             if broker.fenced and id not in alive:
                 yield m.BROKER_FENCED.at(Place(broker_id=id), broker=id)
 
 
 @check
-def controllers(seen: Seen) -> Iterator[Finding]:
-    if seen.kraft is None:
+def controllers(facts: MigrationFacts) -> Iterator[Finding]:
+    if facts.kraft is None:
         return
-    image = seen.kraft.image
-    if seen.standing.phase is Phase.PREPARING:
+    image = facts.kraft.image
+    if facts.status.phase is Phase.PREPARING:
         for id, is_ready in sorted(image.is_ready_to_migrate.items()):
             if not is_ready:
                 yield m.CONTROLLER_NOT_READY.at(controller=id)
-    for id in sorted(set(image.controllers) & {*seen.znodes.state.brokers, *image.brokers}):
-        if seen.standing.phase is not Phase.FINALIZED:  # later on a node may have both roles
+    for id in sorted(set(image.controllers) & {*facts.znodes.state.brokers, *image.brokers}):
+        if facts.status.phase is not Phase.FINALIZED:  # later on a node may have both roles
             yield m.CONTROLLER_ID_TAKEN.at(controller=id)
 
 
 @check
-def brokers_beside_kraft(seen: Seen) -> Iterator[Finding]:
-    kraft, znodes = seen.kraft, seen.znodes
-    if kraft is None or kraft.state != "POST_MIGRATION" or seen.standing.is_export_older:
+def brokers_beside_kraft(facts: MigrationFacts) -> Iterator[Finding]:
+    kraft, znodes = facts.kraft, facts.znodes
+    if kraft is None or kraft.state != "POST_MIGRATION" or facts.status.is_export_older:
         return
-    if seen.standing.phase is Phase.ROLLED_BACK and znodes.state.brokers:
+    if facts.status.phase is Phase.ROLLED_BACK and znodes.state.brokers:
         listed = brokers(sorted(znodes.state.brokers))
         yield m.BESIDE_KRAFT.at(
             brokers=f"{listed} {'runs' if len(znodes.state.brokers) == 1 else 'run'}".capitalize()
@@ -150,9 +150,9 @@ def brokers_beside_kraft(seen: Seen) -> Iterator[Finding]:
 
 
 @check
-def requests_left(seen: Seen) -> Iterator[Finding]:
-    state = seen.znodes.state
-    if not seen.is_before:
+def requests_left(facts: MigrationFacts) -> Iterator[Finding]:
+    state = facts.znodes.state
+    if not facts.is_before:
         return
     for topic in sorted(state.deleting):
         yield m.REQUEST_LEFT.at(
@@ -169,10 +169,10 @@ def requests_left(seen: Seen) -> Iterator[Finding]:
 
 
 @check
-def topics(seen: Seen) -> Iterator[Finding]:
-    if not seen.is_before:
+def topics(facts: MigrationFacts) -> Iterator[Finding]:
+    if not facts.is_before:
         return
-    state = seen.znodes.state
+    state = facts.znodes.state
     for name, topic in sorted(state.topics.items()):
         if topic.topic_id is None:
             yield m.TOPIC_WITHOUT_ID.at(Place(topic=name), topic=name)
@@ -182,10 +182,10 @@ def topics(seen: Seen) -> Iterator[Finding]:
 
 
 @check
-def left_behind(seen: Seen) -> Iterator[Finding]:
-    if not seen.is_before:
+def left_behind(facts: MigrationFacts) -> Iterator[Finding]:
+    if not facts.is_before:
         return
-    reader, state = seen.znodes.reader, seen.znodes.state
+    reader, state = facts.znodes.reader, facts.znodes.state
     for kind, name in sorted(state.configs):
         if kind == "topics" and name not in state.topic_names:
             yield m.NOT_CARRIED_OVER.at(path=f"/config/topics/{name}", what="no such topic")
@@ -203,9 +203,9 @@ def left_behind(seen: Seen) -> Iterator[Finding]:
 
 
 @check
-def broker_settings(seen: Seen) -> Iterator[Finding]:
-    settings = seen.settings or {}
-    versions = {id: found.get(PROTOCOL) or "" for id, found in settings.items()}
+def broker_settings(facts: MigrationFacts) -> Iterator[Finding]:
+    settings = facts.settings or {}
+    versions = {id: broker_settings.get(PROTOCOL) or "" for id, broker_settings in settings.items()}
     newest = max(map(_version, versions.values()), default=(0,))
     for id, version in sorted(versions.items()):
         if _version(version) < V3_4[:2]:
@@ -215,7 +215,7 @@ def broker_settings(seen: Seen) -> Iterator[Finding]:
                 Place(broker_id=id), key=PROTOCOL, brokers=brokers([id]), how=f"is {version}"
             )
     for key in (AUTHORIZER, *SECRETS):
-        values = {id: found.get(key, "") for id, found in settings.items()}
+        values = {id: broker_settings.get(key, "") for id, broker_settings in settings.items()}
         if len(set(values.values())) > 1:
             lacking = sorted(id for id, value in values.items() if value == "")
             differs = brokers(lacking or sorted(values))
@@ -225,16 +225,16 @@ def broker_settings(seen: Seen) -> Iterator[Finding]:
 
 def _version(text: str) -> tuple[int, ...]:
     """`3.9-IV0` as (3, 9)."""
-    found = re.match(r"(\d{1,3})\.(\d{1,3})", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d{1,3})\.(\d{1,3})", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 @check
-def not_examined(seen: Seen) -> Iterator[Finding]:
-    if not seen.is_before:
+def not_examined(facts: MigrationFacts) -> Iterator[Finding]:
+    if not facts.is_before:
         return
-    unseen = sorted(seen.znodes.state.brokers.keys() - (seen.settings or {}).keys())
-    if unseen:
-        yield m.NOT_EXAMINED.at(whose=brokers(unseen), settings=", ".join(SETTINGS))
+    missing = sorted(facts.znodes.state.brokers.keys() - (facts.settings or {}).keys())
+    if missing:
+        yield m.NOT_EXAMINED.at(whose=brokers(missing), settings=", ".join(SETTINGS))
     else:
         yield m.SECRETS_NOT_COMPARED.at(settings=", ".join(SECRETS))

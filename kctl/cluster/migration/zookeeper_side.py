@@ -1,4 +1,4 @@
-"""What ZooKeeper holds of a cluster, as entities, with what tells when it was written."""
+"""The metadata in ZooKeeper as entities, with the times at which it was written."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -48,7 +48,7 @@ PATTERNS = {"LITERAL": "/kafka-acl", "PREFIXED": "/kafka-acl-extended/prefixed"}
 TOKENS = "/delegation_token/tokens"
 WITHHELD = b"(redacted"
 SECRET, UNREADABLE = "the export has no secrets", "it cannot be read"  # why something is not compared
-# Where entities of a type come and go; of topics only the list, since their states change all the time.
+# The parents of znodes that come and go; for topics only the list, since their states change all the time.
 ROOTS = {
     "config": ("/config",),
     "quota": ("/config/users", "/config/clients", "/config/ips"),
@@ -81,12 +81,12 @@ class ZookeeperSide(Struct, dict=True):
 
     @property
     def reached(self) -> int | None:
-        """The offset of the metadata log up to which ZooKeeper has it all; None before the copy."""
+        """The offset of the metadata log up to which ZooKeeper is complete; None before the copy."""
         offset = self.migration.kraft_metadata_offset if self.migration else -1
         return offset if offset >= 0 else None
 
     def written_at(self, entity: Entity) -> int | None:
-        """When the znode of an entity was written last, in milliseconds; None where it has none."""
+        """When the znode of an entity was written last, in milliseconds; None if it has none."""
         path = self.paths.get(entity)
         node = self.reader.get(path) if path else None
         return node.stat.mtime if node else None
@@ -99,8 +99,8 @@ class ZookeeperSide(Struct, dict=True):
     def is_list_changed(self, entity_type: str, since: int) -> bool:
         """Whether entities of a type may have been created or deleted after a time in milliseconds.
 
-        The stat of a parent has the transaction of that change and no time: it is later than every transaction of
-        which the time is known to be earlier.
+        The stat of a parent has the transaction of that change but no time: compare it with transactions whose
+        times are known.
         """
         nodes = list(walk(self.reader))
         stats = [node.stat for _, node in nodes]
@@ -114,10 +114,10 @@ class ZookeeperSide(Struct, dict=True):
         )
 
     def has_traces_of_kraft(self) -> bool:
-        """Whether a KRaft controller wrote here: its controller epoch is lower than those that it finds."""
+        """Whether a KRaft controller wrote here: its controller epoch is lower than those that exist."""
         if self.producer_ids_by_kraft:
             return True
-        if self.controller is None or self.controller.version < 2:  # before 3.4 there was none
+        if self.controller is None or self.controller.version < 2:  # there was none before 3.4
             return False
         states = self.state.partition_states
         nodes = self.reader.get_many([f"/brokers/topics/{t}/partitions/{p}/state" for t, p in states])
@@ -130,7 +130,7 @@ class ZookeeperSide(Struct, dict=True):
 
 
 def read_zookeeper_side(reader: ZnodeReader) -> ZookeeperSide:
-    """The znodes as entities. Raises KctlError where there is no cluster."""
+    """The znodes as entities. Raises KctlError if there is no cluster."""
     state = read_cluster(reader, configs=CONFIGS)
     side = ZookeeperSide(reader, state)
     side.problems += state.problems
@@ -155,7 +155,7 @@ def read_zookeeper_side(reader: ZnodeReader) -> ZookeeperSide:
 def _singles(side: ZookeeperSide) -> None:
     paths = ("/controller", "/migration", "/latest_producer_id_block", "/feature")
     controller, migration, block, feature = side.reader.get_many(paths)
-    with suppress(FormatError):  # among the problems of the state
+    with suppress(FormatError):  # it is among the problems of the state
         side.controller = parse_controller(controller.data) if controller else None
     if migration is not None:
         try:
@@ -188,25 +188,25 @@ def _topics(side: ZookeeperSide) -> None:
         side.entities[entity] = {"topic_id": topic.topic_id}
         side.paths[entity] = f"/brokers/topics/{name}"
         for number, replicas in topic.partitions.items():
-            found = partition_entity(name, number)
+            partition = partition_entity(name, number)
             values: dict[str, Value] = {
                 "replicas": list(replicas),
                 "adding_replicas": list(topic.adding_replicas.get(number, ())),
                 "removing_replicas": list(topic.removing_replicas.get(number, ())),
             }
-            side.paths[found] = f"/brokers/topics/{name}"
-            side.entities[found] = values
+            side.paths[partition] = f"/brokers/topics/{name}"
+            side.entities[partition] = values
     for (name, number), state in side.state.partition_states.items():
-        found = partition_entity(name, number)
-        side.paths[found] = f"/brokers/topics/{name}/partitions/{number}/state"
-        if found in side.entities:
-            side.entities[found] |= {
+        partition = partition_entity(name, number)
+        side.paths[partition] = f"/brokers/topics/{name}/partitions/{number}/state"
+        if partition in side.entities:
+            side.entities[partition] |= {
                 "leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr),
             }  # fmt: skip
 
 
 def _config(side: ZookeeperSide, kind: str, name: str, values: dict[str, str]) -> None:
-    """A configuration; of users, clients and ips it is their quotas and SCRAM credentials."""
+    """A configuration; for users, clients and ips: their quotas and SCRAM credentials."""
     path = f"/config/{kind}/{name}"
     if kind in ("topics", "brokers"):
         _add(
@@ -261,8 +261,10 @@ def _acl(side: ZookeeperSide, entity: Entity, path: str, node: Znode) -> None:
         _unparsed(side, entity, path, node.data, error)
         return
     fields = [
-        acl_field(one.principal, one.host, protocol_name(one.operation), protocol_name(one.permission_type))
-        for one in rules
+        acl_field(
+            rule.principal, rule.host, protocol_name(rule.operation), protocol_name(rule.permission_type)
+        )
+        for rule in rules
     ]
     _add(side, entity, path, dict.fromkeys(fields, PRESENT))
 
@@ -279,7 +281,7 @@ def _token(side: ZookeeperSide, entity: Entity, path: str, node: Znode) -> None:
 
 
 def _unparsed(side: ZookeeperSide, entity: Entity, path: str, data: bytes, error: FormatError) -> None:
-    """Note an entity that exists but cannot be compared: its content is damaged, or was left out of the export."""
+    """Note an entity that exists but cannot be compared: its content is damaged, or not in the export."""
     side.entities[entity] = {}
     side.paths[entity] = path
     if data.startswith(WITHHELD):
@@ -337,11 +339,11 @@ def _note_unreadable(side: ZookeeperSide) -> None:
             side.paths.setdefault(entity, place)
             side.withheld[entity, None] = SECRET if is_withheld else UNREADABLE
     side.problems = [
-        one
-        for one in side.problems
+        problem
+        for problem in side.problems
         if not (
-            one.place.startswith("/")
-            and (node := side.reader.get(one.place))
+            problem.place.startswith("/")
+            and (node := side.reader.get(problem.place))
             and node.data.startswith(WITHHELD)
         )
     ]

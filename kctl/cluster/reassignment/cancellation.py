@@ -1,8 +1,8 @@
-"""A reassignment taken back while it runs.
+"""Cancel a running reassignment.
 
-The waiting request is never edited and never deleted: the controller would not notice. So the way back is asked
-for when the request is gone, which is when the moves have ended. Where it never goes, because a target is dead,
-there is one way out: replace the request and make another broker controller, who reads what waits as it starts.
+The waiting request is never edited and never deleted: the controller would not notice. So the way back is requested
+when the request is gone, which is when the moves have ended. If it never goes, because a target is dead,
+the only way is to replace the request and make another broker controller, which reads the request as it starts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def plan_cancellation(
     wait_seconds: float = 0,
     progress: Progress = SILENT,
 ) -> Plan:
-    """The plan that takes back what of a plan is moving, and its throttles. `known`: where its partitions were, as recorded.
+    """The plan that cancels the running moves of a plan and its throttles. `known`: the recorded replicas before the plan.
 
-    `entries` of the journal carried the plan out, and tell what they throttled; else the lists of throttled replicas do.
-    Raises Refused where the way back is not known, leads to brokers that are not alive, or the request stays.
+    `entries` of the journal that carried the plan out have its throttles; without them the lists of throttled replicas do.
+    Raises Refused if the former replicas are unknown or on dead brokers, or if the request stays.
     """
 
     def read() -> ClusterState:
@@ -86,15 +86,15 @@ def plan_cancellation(
     if left_over(clear, state) or (stages and untold):
         stages.append(Stage(intent=clear, undo=()))
     if stages and untold and state.quorum is None:
-        left = f"the throttle of broker {ids(untold)}, which is not alive, stays: remove it when the broker is back"
-        change = replace(change, warnings=(*change.warnings, left), details={**change.details, "left": left})
-    if stages:  # the first is written as it is shown
+        note = f"the throttle of broker {ids(untold)}, which is not alive, stays: remove it when the broker is back"
+        change = replace(change, warnings=(*change.warnings, note), details={**change.details, "left": note})
+    if stages:  # the first one's writes are shown
         stages[0] = replace(stages[0], writes=cluster.writes_for(stages[0].intent, state))
     return replace(change, stages=tuple(stages))
 
 
 def _copies(file: PlanFile, state: ClusterState) -> AlterReplicaLogDirs | None:
-    """What gives up the copies between disks that a plan asked for."""
+    """The intent that cancels the copies between disks of a plan."""
     placed = places(state.log_dirs)
     running = {
         key: placed[key].log_dir
@@ -117,7 +117,7 @@ def _turning(
     progress: Progress,
     version: KafkaVersion | None,
 ) -> Plan:
-    """The way back through ZooKeeper, once the request is gone, which is when the moves have ended."""
+    """The way back through ZooKeeper after the request is gone, which is when the moves have ended."""
     if state.reassignment is None:
         raise Refused(
             "it was not requested through ZooKeeper, or its request was deleted; nothing was written",
@@ -126,15 +126,15 @@ def _turning(
     _await_request(cluster, wait_seconds, progress, version)
     fresh = cluster.read_state({tp.topic for tp in back}, kafka_version=version)
     present = {tp: replicas for tp in back if (replicas := fresh.replicas(tp)) is not None}
-    wanted = {tp: target for tp, target in back.items() if tp in present and present[tp] != target}
-    if not wanted:
+    targets = {tp: target for tp, target in back.items() if tp in present and present[tp] != target}
+    if not targets:
         return change
-    intent = Reassign(targets=wanted, origins={tp: present[tp] for tp in wanted})
+    intent = Reassign(targets=targets, origins={tp: present[tp] for tp in targets})
     return replace(change, stages=(Stage(intent=intent),))
 
 
 def _cancelling(state: ClusterState, back: Known, change: Plan) -> Plan:
-    """Brokers cancel a running move when they are asked to, whatever it waits for."""
+    """The way back over the Admin protocol: brokers cancel a running move on request."""
     for tp, target in back.items():
         refuse_without_leader(tp, target, state)
     running = {tp: state.topics[tp.topic].target_replicas(tp.partition) for tp in back}
@@ -153,12 +153,12 @@ def _cancelling(state: ClusterState, back: Known, change: Plan) -> Plan:
 
 
 def refuse_without_leader(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
-    """Raise Refused for a way back on which nobody can lead: what a controller needs is one replica in the ISR.
+    """Raise Refused if no replica of the target can lead: a controller needs one live replica in the ISR.
 
     Replicas on dead brokers and failed disks may be among the others: a move back copies nothing.
     """
-    found = state.partition_states.get(tp)
-    isr = found.isr if found else ()
+    partition_state = state.partition_states.get(tp)
+    isr = partition_state.isr if partition_state else ()
     if not any(b in isr and state.is_replica_alive(tp, b) for b in target):
         raise Refused(
             f"{tp} cannot go back to {list(target)}: none of these is alive and in the ISR, {list(isr)}; "
@@ -181,7 +181,7 @@ def _refuse_other_targets(file: PlanFile, moving: list[TopicPartition], state: C
 
 
 def _origin(tp: TopicPartition, state: ClusterState, known: Known) -> Replicas:
-    """Where a partition comes from: as recorded, else from 2.4 on what its topic says (in another order, maybe)."""
+    """The replicas before the move: as recorded, or from 2.4 on from its topic (perhaps in another order)."""
     topic = state.topics[tp.topic]
     stored = topic.origin_replicas(tp.partition) if topic.is_reassigning(tp.partition) else None
     recorded = known.get(tp)
@@ -243,7 +243,7 @@ def _replacing(state: ClusterState, back: Known, change: Plan) -> Plan:
     )
     warnings = [warning]
     if state.kafka_version < V0_9:
-        # Its listener does not resign when it finds another's name in /controller, and nothing fences it.
+        # Its listener does not resign when it reads another id in /controller, and nothing fences it.
         warnings.append(
             f"a controller of 0.8 may not notice that it no longer is one, and would repeat the old move when a "
             f"broker starts: restart broker {controller.broker_id} afterwards, before any that is dead"
@@ -261,7 +261,7 @@ def _replacing(state: ClusterState, back: Known, change: Plan) -> Plan:
 def _await_request(
     cluster: Cluster, seconds: float, progress: Progress, version: KafkaVersion | None
 ) -> None:
-    """Wait until no request is there. Raises Refused with what it waits for where it stays."""
+    """Wait until there is no request. Raises Refused with the reason if it stays."""
     until = time.monotonic() + seconds
     reach("awaiting-request")
     progress.start("waiting for the running request", None, "looks")

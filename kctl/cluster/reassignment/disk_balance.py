@@ -1,4 +1,4 @@
-"""Which replicas of a broker go to which of its log directories: chosen, or so that all hold about the same bytes."""
+"""Plan moves between a broker's log directories: chosen ones, or those that even out the bytes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -19,11 +19,11 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
 
-EVEN_ENOUGH = 0.05  # of the mean: what two directories may differ by
+EVEN_ENOUGH = 0.05  # of the mean: the difference that two directories may have
 
 
 class DiskLoad(NamedTuple):
-    """What a log directory holds before and after a plan; leaders by preference, bytes of replicas."""
+    """The contents of a log directory before and after a plan; leaders by preference, bytes of replicas."""
 
     broker_id: int
     log_dir: str
@@ -36,24 +36,24 @@ class DiskLoad(NamedTuple):
 
 
 class DiskPlan(NamedTuple):
-    """Moves between the disks of a broker, and what each of these holds before and after."""
+    """Moves between the disks of a broker, and the contents of each before and after."""
 
     moves: list[DiskMove]
     loads: list[DiskLoad]
 
     @property
     def replicas(self) -> dict[TopicPartition, Replicas]:
-        """The replicas of each partition, which stay where they are."""
+        """The replicas of each partition, which do not change."""
         return {move.partition: move.replicas for move in self.moves}
 
     @property
     def log_dirs(self) -> ReplicaDirs:
-        """Where they go."""
+        """The target directories."""
         return {(move.partition, move.broker_id): move.to_log_dir for move in self.moves}
 
     @property
     def previous_log_dirs(self) -> ReplicaDirs:
-        """Where they are."""
+        """The present directories."""
         return {(move.partition, move.broker_id): move.from_log_dir or "" for move in self.moves}
 
     @property
@@ -65,7 +65,7 @@ class DiskPlan(NamedTuple):
 def plan_balance(state: ClusterState, broker: int, topics: Collection[str] | None = None) -> DiskPlan:
     """The plan that evens out the bytes of a broker's online directories with few moves, of these topics or all.
 
-    The state has the broker's directories with all replicas. Raises Refused where it does not answer, copies already, or
+    The state has the broker's directories with all replicas. Raises Refused if it does not answer, copies already, or
     has no two such directories or a failed one.
     """
     _check(state, broker)
@@ -75,7 +75,7 @@ def plan_balance(state: ClusterState, broker: int, topics: Collection[str] | Non
             f"broker {broker} is copying {some(running)} between its disks already",
             "wait for it, or cancel it",
         )
-    online = {str(one.path): one for one in known if one.state == "online"}
+    online = {str(log_dir.path): log_dir for log_dir in known if log_dir.state == "online"}
     if len(online) < 2:
         only = ", ".join(online) or "none"
         raise Refused(
@@ -84,17 +84,17 @@ def plan_balance(state: ClusterState, broker: int, topics: Collection[str] | Non
         )
     load = {path: log_dir.size_in_bytes for path, log_dir in online.items()}
     room = {path: log_dir.usable_bytes for path, log_dir in online.items()}
-    replicas = [(path, one) for path, log_dir in online.items() for one in log_dir.replicas]
+    replicas = [(path, replica) for path, log_dir in online.items() for replica in log_dir.replicas]
     chosen = {
-        one.partition: (path, one.size_in_bytes)
-        for path, one in replicas
-        if (topics is None or one.partition.topic in topics)
-        and broker in (state.replicas(one.partition) or ())
+        replica.partition: (path, replica.size_in_bytes)
+        for path, replica in replicas
+        if (topics is None or replica.partition.topic in topics)
+        and broker in (state.replicas(replica.partition) or ())
     }
-    wanted = _evened(
+    chosen_dirs = _evened(
         {tp: size for tp, (_, size) in chosen.items()}, {tp: p for tp, (p, _) in chosen.items()}, load, room
     )
-    return _plan(state, broker, {(tp, broker): path for tp, path in wanted.items()})
+    return _plan(state, broker, {(tp, broker): path for tp, path in chosen_dirs.items()})
 
 
 def plan_to_log_dir(
@@ -102,24 +102,24 @@ def plan_to_log_dir(
 ) -> DiskPlan:
     """The plan that moves the broker's replicas of these topics (None: all) and partitions (none: all) to one directory.
 
-    Raises Refused for a directory that the broker does not have or use, and where nothing there is meant.
+    Raises Refused for a directory that the broker does not have or use, and if no replica matches.
     """
     _check(state, broker)
     placed = places(state.log_dirs)
-    wanted = {
+    chosen_dirs = {
         (tp, broker): path
         for tp in state.partitions()
         if (topics is None or tp.topic in topics)
         and (not partitions or tp.partition in partitions)
         and broker in (state.replicas(tp) or ())
     }
-    check_log_dirs(wanted, state)
-    if not wanted:
+    check_log_dirs(chosen_dirs, state)
+    if not chosen_dirs:
         raise Refused(
             f"broker {broker} has no such replica",
             f"`kctl cluster disks {broker}` shows its log directories, `kctl topic describe` the replicas",
         )
-    return _plan(state, broker, {key: to for key, to in wanted.items() if placed[key].target != to})
+    return _plan(state, broker, {key: to for key, to in chosen_dirs.items() if placed[key].target != to})
 
 
 def _check(state: ClusterState, broker: int) -> None:
@@ -130,26 +130,29 @@ def _check(state: ClusterState, broker: int) -> None:
         raise BadValue(f"no broker {broker}", f"there are {', '.join(map(str, sorted(state.brokers)))}")
 
 
-def _plan(state: ClusterState, broker: int, wanted: ReplicaDirs) -> DiskPlan:
-    moves = disk_moves(wanted, state)
+def _plan(state: ClusterState, broker: int, log_dirs: ReplicaDirs) -> DiskPlan:
+    moves = disk_moves(log_dirs, state)
     counts: dict[str, Counter[str]] = {}
-    for one in state.log_dirs:
-        if one.broker_id != broker or one.path is None:
+    for log_dir in state.log_dirs:
+        if log_dir.broker_id != broker or log_dir.path is None:
             continue
-        for replica in one.replicas:
+        for replica in log_dir.replicas:
             tp = replica.partition
             leads = (state.replicas(tp) or (None,))[0] == broker
-            after = wanted.get((tp, broker), one.path)
-            for path, when in ((one.path, "before"), (after, "after")):
-                found = counts.setdefault(path, Counter())
-                found[f"replicas_{when}"] += 1
-                found[f"leaders_{when}"] += leads
-                found[f"size_in_bytes_{when}"] += replica.size_in_bytes
-        counts.setdefault(one.path, Counter())
+            after = log_dirs.get((tp, broker), log_dir.path)
+            for path, when in ((log_dir.path, "before"), (after, "after")):
+                disk_counts = counts.setdefault(path, Counter())
+                disk_counts[f"replicas_{when}"] += 1
+                disk_counts[f"leaders_{when}"] += leads
+                disk_counts[f"size_in_bytes_{when}"] += replica.size_in_bytes
+        counts.setdefault(log_dir.path, Counter())
     names = DiskLoad._fields[2:]
     return DiskPlan(
         moves,
-        [DiskLoad(broker, path, *(found[name] for name in names)) for path, found in sorted(counts.items())],
+        [
+            DiskLoad(broker, path, *(disk_counts[name] for name in names))
+            for path, disk_counts in sorted(counts.items())
+        ],
     )
 
 
@@ -159,7 +162,7 @@ def _evened(
     load: dict[str, int],
     room: dict[str, int | None],
 ) -> dict[TopicPartition, str]:
-    """Where each replica is in the end: each turn one moves, which brings two directories closest together."""
+    """The final directory of each replica: each turn moves one, which brings two directories closest together."""
     enough = EVEN_ENOUGH * sum(load.values()) / len(load)
     placed = {tp: now[tp] for tp in sizes}
     while (best := _best_turn(sizes, placed, load, room, enough)) is not None:
@@ -179,7 +182,7 @@ def _best_turn(
     room: Mapping[str, int | None],
     enough: float,
 ) -> tuple[TopicPartition, str] | None:
-    """From the fullest directory to the emptiest that has room, else from the next; None where nothing helps."""
+    """The best move from the fullest directory to the emptiest with room, or from the next; None if none helps."""
     order = sorted(load, key=lambda path: (load[path], path))
     for giver in reversed(order):
         for taker in order:
@@ -191,8 +194,8 @@ def _best_turn(
                 for tp, size in sizes.items()
                 if placed[tp] == giver and 0 < size < gap and (free is None or size <= free)
             ]
-            # One that is nearly the whole difference would only change sides, for many bytes.
-            fitting = [one for one in fitting if one[0] <= gap / 4 or one[1] < gap / 2] or fitting
+            # A replica of nearly the whole difference would only swap the two, for many bytes.
+            fitting = [option for option in fitting if option[0] <= gap / 4 or option[1] < gap / 2] or fitting
             if fitting:
                 return min(fitting)[-1], taker
     return None

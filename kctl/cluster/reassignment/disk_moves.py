@@ -1,7 +1,7 @@
-"""Moves between the log directories of one broker: what may be asked for, and how far a copy is.
+"""Moves between the log directories of one broker: what may be requested, and the progress of copies.
 
-A broker copies the replica beside the present one, which the copy replaces when it has caught up. It goes on by itself
-after a restart, and is given up when the broker is asked for the directory in which the replica is. While one of its
+A broker writes the copy beside the present replica, and replaces that when it has caught up. It continues by itself
+after a restart, and is cancelled by a request for the present directory. While one of its
 directories has failed a broker begins no copy, not even between two others.
 
 Source: KIP-113; core/src/main/scala/kafka/server/ReplicaManager.scala (alterReplicaLogDirs), core/src/main/scala/kafka/log/
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterReplicaLogDirs, Intent
 from kctl.changes.waiting import Waited
-from kctl.cluster.disks import LogDir, Place, ReplicaDirs, places
+from kctl.cluster.disks import LogDir, ReplicaDirs, ReplicaPlace, places
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.reassignment.throttles import DISK_RATE
-from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, NOT_STARTED, Standing
+from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, NOT_STARTED, MoveStatus
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import Refused
 from kctl.model import TopicPartition
@@ -32,7 +32,7 @@ Key = tuple[TopicPartition, int]
 
 
 class DiskMove(NamedTuple):
-    """A replica that goes to another directory; `from_log_dir` is None of one that its broker is still to get."""
+    """A replica that goes to another directory; `from_log_dir` is None for one that its broker is still to get."""
 
     partition: TopicPartition
     broker_id: int
@@ -43,16 +43,16 @@ class DiskMove(NamedTuple):
 
 
 def disk_moves(log_dirs: ReplicaDirs, state: ClusterState) -> list[DiskMove]:
-    """What of a plan's directories is not so yet, by partition and broker. The state has the brokers' directories."""
+    """The moves of a plan's directories that are not done, by partition and broker. The state has the directories."""
     placed = places(state.log_dirs)
-    found = []
+    moves = []
     for (tp, broker), path in sorted(log_dirs.items()):
         place = placed.get((tp, broker))
         if place is None or place.target != path:
             replicas = state.replicas(tp) or ()
             size = place.size_in_bytes if place else None
-            found.append(DiskMove(tp, broker, replicas, place and place.target, path, size))
-    return found
+            moves.append(DiskMove(tp, broker, replicas, place and place.target, path, size))
+    return moves
 
 
 # --- what must hold -----------------------------------------------------------------------------------
@@ -69,14 +69,16 @@ def refuse_backend(backend: str) -> None:
 
 def check_broker(broker: int, state: ClusterState) -> list[LogDir]:
     """The log directories of a broker. Raises Refused where it does not tell them, or one has failed."""
-    known = [one for one in state.log_dirs if one.broker_id == broker]
-    silent = next((one.error for one in known if one.path is None), None if known else "it is not alive")
+    known = [log_dir for log_dir in state.log_dirs if log_dir.broker_id == broker]
+    silent = next(
+        (log_dir.error for log_dir in known if log_dir.path is None), None if known else "it is not alive"
+    )
     if silent is not None:
         raise Refused(
             f"broker {broker} does not report its log directories: {silent}; nothing was written",
             "start the broker, or try again when it answers",
         )
-    if failed := [str(one.path) for one in known if one.state == "failed"]:
+    if failed := [str(log_dir.path) for log_dir in known if log_dir.state == "failed"]:
         raise Refused(
             f"broker {broker} copies nothing between its disks while {', '.join(failed)} has failed; nothing was written",
             "repair it, or take it out of log.dirs, and restart the broker",
@@ -85,33 +87,35 @@ def check_broker(broker: int, state: ClusterState) -> list[LogDir]:
 
 
 def check_log_dirs(log_dirs: ReplicaDirs, state: ClusterState) -> None:
-    """Raise Refused for what a broker would not do, or could not end; `state` has its directories.
+    """Raise Refused for what a broker would refuse or could not finish; `state` has its directories.
 
-    A copy that is to be given up may be anywhere.
+    A copy to be cancelled may be in any directory.
     """
     placed = places(state.log_dirs)
-    wanted = {key: path for key, path in log_dirs.items() if not _is_there(placed.get(key), path)}
-    for broker in sorted({broker for _, broker in wanted}):
-        own = {key: path for key, path in wanted.items() if key[1] == broker}
+    changes = {key: path for key, path in log_dirs.items() if not _is_there(placed.get(key), path)}
+    for broker in sorted({broker for _, broker in changes}):
+        own = {key: path for key, path in changes.items() if key[1] == broker}
         _check_broker(broker, own, placed, state)
 
 
-def _is_there(place: Place | None, path: str) -> bool:
+def _is_there(place: ReplicaPlace | None, path: str) -> bool:
     return place is not None and path in (place.log_dir, place.future_log_dir)
 
 
-def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place], state: ClusterState) -> None:
-    known = [one for one in state.log_dirs if one.broker_id == broker]
-    usable = ", ".join(str(one.path) for one in known if one.state == "online") or "none"
+def _check_broker(
+    broker: int, changes: ReplicaDirs, placed: Mapping[Key, ReplicaPlace], state: ClusterState
+) -> None:
+    known = [log_dir for log_dir in state.log_dirs if log_dir.broker_id == broker]
+    usable = ", ".join(str(log_dir.path) for log_dir in known if log_dir.state == "online") or "none"
     hint = f"log directories of broker {broker} that can be used: {usable}"
-    by_path = {one.path: one for one in known if one.path is not None}
-    for path in sorted(set(wanted.values())) if by_path else ():
+    by_path = {log_dir.path: log_dir for log_dir in known if log_dir.path is not None}
+    for path in sorted(set(changes.values())) if by_path else ():
         target = by_path.get(path)
         if target is None:
             raise Refused(f"broker {broker} has no log directory {path}; nothing was written", hint)
         if target.state != "online":
             raise Refused(f"log directory {path} of broker {broker} {_is(target)}; nothing was written", hint)
-        size = sum(placed[key].size_in_bytes for key, to in wanted.items() if to == path and key in placed)
+        size = sum(placed[key].size_in_bytes for key, to in changes.items() if to == path and key in placed)
         if target.usable_bytes is not None and size > target.usable_bytes:
             raise Refused(
                 f"log directory {path} of broker {broker} has {target.usable_bytes:,} bytes left, and {size:,} would "
@@ -119,13 +123,13 @@ def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place],
                 "plan a move to another log directory (`kctl cluster disks` shows what is free), or free space there",
             )
     check_broker(broker, state)
-    lost = [tp for tp, _ in wanted if broker in (state.replicas(tp) or ()) and (tp, broker) not in placed]
+    lost = [tp for tp, _ in changes if broker in (state.replicas(tp) or ()) and (tp, broker) not in placed]
     if lost:
         raise Refused(
             f"broker {broker} reports nothing about {some(sorted(lost))}; nothing was written",
             "plan again when `kctl topic describe` shows no offline replica on it",
         )
-    for key in sorted(wanted):
+    for key in sorted(changes):
         if (place := placed.get(key)) is not None and place.future_log_dir is not None:
             raise Refused(
                 f"{key[0]} is being copied from {place.log_dir} to {place.future_log_dir} on broker {broker} already; "
@@ -142,10 +146,10 @@ def _is(log_dir: LogDir) -> str:
 
 
 def moved(intent: Intent, state: ClusterState) -> Waited:
-    """How far the copies are; what a broker does not have yet is not waited for."""
+    """The progress of the copies; replicas that a broker does not have yet are not waited for."""
     assert isinstance(intent, AlterReplicaLogDirs)
     placed = places(state.log_dirs)
-    states = {(one.broker_id, one.path): one for one in state.log_dirs}
+    states = {(log_dir.broker_id, log_dir.path): log_dir for log_dir in state.log_dirs}
     missing, failed = [], []
     for (tp, broker), path in sorted(intent.log_dirs.items()):
         place, silent = placed.get((tp, broker)), states.get((broker, None))
@@ -162,8 +166,8 @@ def moved(intent: Intent, state: ClusterState) -> Waited:
     return Waited(done, len(intent.log_dirs), (*missing, *failed), "" if missing else "; ".join(failed[:3]))
 
 
-def waits_for(place: Place, path: str, broker: int, state: ClusterState) -> str:
-    """What a replica waits for that is to be in a directory."""
+def waits_for(place: ReplicaPlace, path: str, broker: int, state: ClusterState) -> str:
+    """What the move of a replica to a directory waits for."""
     if place.future_log_dir is None:
         return f"broker {broker} does not copy it from {place.log_dir} to {path}"
     rate = _rate_of(broker, state)
@@ -176,7 +180,7 @@ def _rate_of(broker: int, state: ClusterState) -> int:
     return whole_number(rate) or 0
 
 
-# --- where a plan stands ------------------------------------------------------------------------------
+# --- status of a plan ---------------------------------------------------------------------------------
 
 
 def running_copies(log_dirs: Iterable[LogDir]) -> dict[Key, str]:
@@ -185,54 +189,58 @@ def running_copies(log_dirs: Iterable[LogDir]) -> dict[Key, str]:
 
 
 def replicas_of(keys: Iterable[Key], state: ClusterState) -> dict[TopicPartition, Replicas]:
-    """The replicas of the partitions, as they will be when nothing more is asked for."""
+    """The replicas of the partitions, as they will be after running moves."""
     return {tp: state.topics[tp.topic].target_replicas(tp.partition) for tp, _ in keys if state.replicas(tp)}
 
 
 def with_disk_moves(
-    standings: Iterable[Standing],
-    wanted: ReplicaDirs,
+    statuses: Iterable[MoveStatus],
+    log_dirs: ReplicaDirs,
     state: ClusterState,
     entries: Iterable[Entry] = (),
     before: Sequence[LogDir] | None = None,
     seconds: float = 0.0,
-) -> list[Standing]:
-    """The standings, those of replicas that are in the wrong directory not done.
+) -> list[MoveStatus]:
+    """The statuses; partitions with a replica in the wrong directory are not done.
 
-    `before` is how the directories were so many seconds ago, which gives the rates.
+    `before` are the directories `seconds` ago, which gives the rates.
     """
-    if not wanted:
-        return list(standings)
+    if not log_dirs:
+        return list(statuses)
     placed, earlier = places(state.log_dirs), places(before or ())
-    left: Counter[int] = Counter()  # bytes that each broker is to copy
-    for (tp, broker), path in wanted.items():
+    left_by_broker: Counter[int] = Counter()  # bytes that each broker is to copy
+    for (tp, broker), path in log_dirs.items():
         if (place := placed.get((tp, broker))) is not None:
-            left[broker] += place.bytes_to(path)
-    asked = _asked_for(entries, wanted)
+            left_by_broker[broker] += place.bytes_to(path)
+    requested = _requested(entries, log_dirs)
     by_partition: dict[TopicPartition, list[int]] = {}
-    for tp, broker in wanted:
+    for tp, broker in log_dirs:
         by_partition.setdefault(tp, []).append(broker)
-    found = []
-    for one in standings:
-        brokers = [b for b in sorted(by_partition.get(one.partition, ())) if b in one.replicas]
-        if one.state != DONE or not brokers:
-            found.append(one)
+    results = []
+    for status in statuses:
+        brokers = [
+            broker for broker in sorted(by_partition.get(status.partition, ())) if broker in status.replicas
+        ]
+        if status.state != DONE or not brokers:
+            results.append(status)
             continue
         for broker in brokers:
-            key = one.partition, broker
+            key = status.partition, broker
             place = placed.get(key)
-            verdict, reason = _verdict(place, wanted[key], broker, state, was_asked=key in asked)
+            verdict, reason = _verdict(place, log_dirs[key], broker, state, was_asked=key in requested)
             if verdict == DONE:
                 continue
-            one = one._replace(state=verdict, reason=reason)
-            if place is not None and place.target == wanted[key]:
-                one = _measured(one, place, earlier.get(key), seconds, left[broker], _rate_of(broker, state))
-        found.append(one)
-    return found
+            status = status._replace(state=verdict, reason=reason)
+            if place is not None and place.target == log_dirs[key]:
+                status = _measured(
+                    status, place, earlier.get(key), seconds, left_by_broker[broker], _rate_of(broker, state)
+                )
+        results.append(status)
+    return results
 
 
 def _verdict(
-    place: Place | None, path: str, broker: int, state: ClusterState, *, was_asked: bool
+    place: ReplicaPlace | None, path: str, broker: int, state: ClusterState, *, was_asked: bool
 ) -> tuple[str, str | None]:
     if place is None:
         return IN_PROGRESS, f"it is unknown in which directory of broker {broker} it is"
@@ -245,27 +253,32 @@ def _verdict(
 
 
 def _measured(
-    one: Standing, place: Place, earlier: Place | None, seconds: float, shared: int, throttle: int
-) -> Standing:
-    left = place.bytes_to(place.target)
+    status: MoveStatus,
+    place: ReplicaPlace,
+    earlier: ReplicaPlace | None,
+    seconds: float,
+    shared: int,
+    throttle: int,
+) -> MoveStatus:
+    missing = place.bytes_to(place.target)
     rate = None
     if earlier is not None and seconds:
         rate = int(max(place.future_size_in_bytes - earlier.future_size_in_bytes, 0) / seconds)
-    time_left = -(-shared // throttle) if throttle else -(-left // rate) if rate else None
-    return one._replace(
-        bytes_done=(one.bytes_done or 0) + place.future_size_in_bytes,
-        bytes_left=(one.bytes_left or 0) + left,
-        bytes_per_second=None if rate is None else (one.bytes_per_second or 0) + rate,
+    time_left = -(-shared // throttle) if throttle else -(-missing // rate) if rate else None
+    return status._replace(
+        bytes_done=(status.bytes_done or 0) + place.future_size_in_bytes,
+        bytes_left=(status.bytes_left or 0) + missing,
+        bytes_per_second=None if rate is None else (status.bytes_per_second or 0) + rate,
         seconds_left=time_left,
     )
 
 
-def _asked_for(entries: Iterable[Entry], wanted: ReplicaDirs) -> set[Key]:
+def _requested(entries: Iterable[Entry], log_dirs: ReplicaDirs) -> set[Key]:
     return {
         key
         for entry in entries
         for stage in entry.stages
         if isinstance(stage.intent, AlterReplicaLogDirs) and stage.state in ("written", "finished")
         for key, path in stage.intent.log_dirs.items()
-        if wanted.get(key) == path
+        if log_dirs.get(key) == path
     }

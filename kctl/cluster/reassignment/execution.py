@@ -1,7 +1,7 @@
-"""A plan carried out: what it is split into, what must hold first, and when it is done.
+"""Carry out a reassignment: its stages, its conditions, and when it is done.
 
-A ZooKeeper controller checks nothing of a request and takes one at a time, so everything is checked here, for
-all partitions at once, and a batch is asked for only when the one before is done.
+A ZooKeeper controller checks nothing in a request and accepts one at a time, so everything is checked here, for
+all partitions at once, and a batch is requested only when the one before is done.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import KctlError, Refused
 from kctl.model import Json, TopicPartition
 
-NETWORK_RATE = 100 * 1024 * 1024  # bytes a second that an unthrottled move is estimated with
+NETWORK_RATE = 100 * 1024 * 1024  # bytes a second to estimate an unthrottled move
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """What is to be carried out and how. `plan_id` is of the whole file, also where parts of it are done."""
+    """A reassignment to carry out. `plan_id` is of the whole file, also if parts of it are done."""
 
     targets: Targets
     file: str
@@ -46,11 +46,11 @@ class Execution(Struct, frozen=True, kw_only=True):
 
 
 def plan_execution(cluster: Cluster, execution: Execution, state: ClusterState) -> Plan:
-    """The plan of a change that carries a reassignment out; empty where everything is in place.
+    """The plan of a change that carries a reassignment out; empty if everything is in place.
 
     `state` must hold the topics of the targets with their configurations, and those of brokers; and the log directories
     of brokers for which the plan names some.
-    Raises KctlError for unknown partitions, Refused for what must not be done, naming all of it.
+    Raises KctlError for unknown partitions, Refused for all partitions that must not be moved.
     """
     check_targets(execution.targets, state)
     origins = {tp: replicas for tp in execution.targets if (replicas := state.replicas(tp)) is not None}
@@ -93,9 +93,9 @@ def _stages(
     on_disks: Sequence[DiskMove],
     state: ClusterState,
 ) -> tuple[tuple[Stage, ...], ClearThrottle | None]:
-    """Disks first, then a stage a batch, each with the lists of the topics that it is the first to touch; rates in the first.
+    """Disks first, then a stage a batch, each with the throttled lists of topics that it changes first; rates in the first.
 
-    A broker that is still to get a replica is told beforehand where it belongs, which it forgets with a restart.
+    A broker gets the directory of a future replica beforehand, and forgets it with a restart.
     """
     lists = throttled_replicas(moves) if execution.throttle is not None else {}
     copying = sorted({move.broker_id for move in on_disks}) if execution.throttle is not None else []
@@ -140,11 +140,11 @@ def _stages(
     return tuple(stages), clear
 
 
-# --- what must hold -----------------------------------------------------------------------------------
+# --- conditions -------------------------------------------------------------------------------------
 
 
 def check_targets(targets: Targets, state: ClusterState) -> None:
-    """Raise for all targets that cannot be: unknown, going away, dead, without a leader ever."""
+    """Raise for all impossible targets: unknown, being deleted, dead, or never with a leader."""
     unknown = [tp for tp in sorted(targets) if state.replicas(tp) is None]
     if unknown:
         raise KctlError(f"no partition {some(unknown)}", "was the plan made for another cluster?")
@@ -175,10 +175,12 @@ def _refuse_under_way(state: ClusterState, moves: Sequence[Move]) -> None:
     moving = [move.partition for move in moves if state.is_reassigning(move.partition)]
     if state.reassignment is not None:
         waiting = sorted(state.reassignment.partitions)
-        left = f": {some(waiting)} {'is' if len(waiting) == 1 else 'are'} left in it" if waiting else ""
+        waiting_partitions = (
+            f": {some(waiting)} {'is' if len(waiting) == 1 else 'are'} left in it" if waiting else ""
+        )
         since = _moment(state.reassignment.created_at)
         raise Refused(
-            f"a reassignment is under way{since}{left}; nothing was written",
+            f"a reassignment is under way{since}{waiting_partitions}; nothing was written",
             "wait for it (`kctl reassign status` shows what it waits for); deleting its znode does not cancel it",
         )
     if moving:
@@ -197,41 +199,43 @@ def _moment(milliseconds: int | None) -> str:
 
 def _warnings(execution: Execution, moves: Sequence[Move], state: ClusterState) -> list[str]:
     copying = [move for move in moves if move.adding]
-    found = []
+    warnings = []
     if copying and execution.throttle is None:
         replicas = sum(len(move.adding) for move in copying)
         estimate = ""
         if execution.sizes is not None:
             seconds = seconds_to_move(copying, NETWORK_RATE)
             estimate = f", about {seconds} s at {NETWORK_RATE // 1024**2} MiB/s a broker"
-        found.append(
+        warnings.append(
             f"no --throttle: {counted(replicas, 'replica')} of {counted(len(copying), 'partition')} "
             f"are copied as fast as the network allows{estimate}; not covered: {some([m.partition for m in copying])}"
         )
     elif copying and execution.sizes is not None:
         seconds = seconds_to_move(copying, execution.throttle or 1)
-        found.append(f"at {execution.throttle:,} bytes a second the moves take about {seconds:,} s or more")
+        warnings.append(
+            f"at {execution.throttle:,} bytes a second the moves take about {seconds:,} s or more"
+        )
     shrinking = [move.partition for move in moves if len(move.target) < len(move.origin)]
     if shrinking:
-        found.append(f"{some(shrinking)} will have fewer replicas than now")
+        warnings.append(f"{some(shrinking)} will have fewer replicas than now")
     few = [move.partition for move in moves if len(move.target) < _needed(move.partition.topic, state)]
     if few:
-        found.append(f"{some(few)} will have fewer replicas than {MIN_ISR}: acks=all never works there")
+        warnings.append(f"{some(few)} will have fewer replicas than {MIN_ISR}: acks=all never works there")
     leaderless = [
         m.partition for m in moves if not state.is_alive(state.partition_states[m.partition].leader)
     ]
     if leaderless:
-        found.append(f"{some(leaderless)} has no leader now; its move waits until it has one")
+        warnings.append(f"{some(leaderless)} has no leader now; its move waits until it has one")
     strays = sorted({b for move in moves for b in move.removing if not state.is_alive(b)})
     if strays:
-        found.append(f"brokers {ids(strays)} are not alive and will keep folders of what moves off them")
+        warnings.append(f"brokers {ids(strays)} are not alive and will keep folders of what moves off them")
     if not state.has_controller:
-        found.append("there is no controller; the request waits until there is one")
-    return found
+        warnings.append("there is no controller; the request waits until there is one")
+    return warnings
 
 
 def _needed(topic: str, state: ClusterState) -> int:
-    """How many replicas must be in sync for acks=all."""
+    """The number of in-sync replicas that acks=all needs."""
     value = state.topic_value(topic, None, MIN_ISR) or ""
     return int(value) if value.isdecimal() else 1
 
@@ -240,7 +244,7 @@ def _needed(topic: str, state: ClusterState) -> int:
 
 
 def reassigned(intent: Intent, state: ClusterState) -> Waited:
-    """How far a request is. The request is read before the topics, so that one seen gone is really finished."""
+    """The progress of a request. The request is read before the topics, so a missing one is really finished."""
     targets: Targets = getattr(intent, "targets")  # noqa: B009  # Reassign and ReplaceStuckReassignment have it
     finished, missing, lost = 0, [], []
     waiting = state.reassignment.partitions if state.reassignment else {}
@@ -264,12 +268,12 @@ def reassigned(intent: Intent, state: ClusterState) -> Waited:
 
 
 def _is_over(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
-    """Whether a move that the controller has ended needs no more waiting.
+    """Whether to stop waiting for a move that the controller has ended.
 
-    Brokers that cancel one bring no dead replica back. Where ZooKeeper is written the request may end before the move.
+    A cancellation brings no dead replica back. With ZooKeeper the request may end before the move.
     """
-    found = state.partition_states.get(tp)
-    behind = [b for b in target if b not in (found.isr if found else ())]
+    partition_state = state.partition_states.get(tp)
+    behind = [b for b in target if b not in (partition_state.isr if partition_state else ())]
     return not behind or (
         state.backend == "admin" and len(behind) < len(target)
         and not any(state.is_replica_alive(tp, b) for b in behind)
@@ -277,10 +281,10 @@ def _is_over(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
 
 
 def _is_on_its_way(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
-    """In place and not in sync yet, or still on old and new brokers with the request gone already.
+    """Whether it is in place and not in sync, or still on old and new brokers without the request.
 
-    Until 2.3 the request ends too early (KAFKA-6193); over the Admin protocol a broker that is asked for the
-    topic may be behind the controller that has taken the move off its list.
+    Until 2.3 the request ends too early (KAFKA-6193); over the Admin protocol the broker that describes the
+    topic may be behind the controller, which no longer lists the move.
     """
     replicas = state.replicas(tp) or ()
     return replicas == target or set(target) < set(replicas)

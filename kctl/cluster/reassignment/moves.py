@@ -1,4 +1,4 @@
-"""What a plan changes: its moves, the replicas of each broker and rack before and after, and its batches."""
+"""The effects of a plan: its moves, the replicas of each broker and rack before and after, and its batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -9,23 +9,23 @@ from kctl.model import TopicPartition
 
 
 def moving_targets(state: ClusterState) -> dict[TopicPartition, Replicas]:
-    """Where everything that moves is going: by the request, and from 2.4 on by the topics."""
-    found = {
+    """The targets of all running moves: from the request, and from 2.4 on from the topics."""
+    targets = {
         TopicPartition(name, partition): topic.target_replicas(partition)
         for name, topic in state.topics.items()
         for partition in topic.adding_replicas.keys() | topic.removing_replicas.keys()
         if topic.is_reassigning(partition)
     }
     if state.reassignment is not None:
-        found |= {tp: r for tp, r in state.reassignment.partitions.items() if tp not in found}
-    return dict(sorted(found.items()))
+        targets |= {tp: r for tp, r in state.reassignment.partitions.items() if tp not in targets}
+    return dict(sorted(targets.items()))
 
 
 Sizes = Mapping[TopicPartition, int]
 
 
 class ReplicaSize(NamedTuple):
-    """The size of one replica; the broker is None where nothing tells it."""
+    """The size of one replica; the broker is None if unknown."""
 
     partition: TopicPartition
     broker_id: int | None
@@ -33,7 +33,7 @@ class ReplicaSize(NamedTuple):
 
 
 def by_replica(replicas: Iterable[ReplicaSize]) -> dict[tuple[TopicPartition, int], int]:
-    """Sizes by partition and broker; replicas whose broker nothing tells are left out."""
+    """Sizes by partition and broker; those with an unknown broker are left out."""
     sizes: dict[tuple[TopicPartition, int], int] = {}
     for partition, broker_id, size in replicas:
         if broker_id is not None:
@@ -43,7 +43,7 @@ def by_replica(replicas: Iterable[ReplicaSize]) -> dict[tuple[TopicPartition, in
 
 
 class Move(NamedTuple):
-    """One partition of a plan. The size is of one replica; None where nothing tells it."""
+    """One partition of a plan. The size is of one replica; None if unknown."""
 
     partition: TopicPartition
     origin: Replicas
@@ -79,7 +79,7 @@ def moves_of(
 
 
 class Holding(Struct):
-    """What a broker or a rack holds: replicas, partitions that prefer it as leader, bytes."""
+    """The contents of a broker or a rack: replicas, partitions that prefer it as leader, bytes."""
 
     replicas: int = 0
     leaders: int = 0
@@ -89,33 +89,33 @@ class Holding(Struct):
 def holdings(
     replicas: Mapping[TopicPartition, Replicas], sizes: Sizes | None, brokers: Iterable[int] = ()
 ) -> dict[int, Holding]:
-    """By broker id, the named ones even if they hold nothing."""
-    found = {broker: Holding() for broker in brokers}
+    """The holding of each broker; `brokers` are included without replicas too."""
+    holdings = {broker: Holding() for broker in brokers}
     for tp, ids in replicas.items():
         size = sizes.get(tp, 0) if sizes else 0
-        for place, broker in enumerate(ids):
-            one = found.setdefault(broker, Holding())
-            one.replicas += 1
-            one.leaders += place == 0
-            one.size_in_bytes += size
-    return dict(sorted(found.items()))
+        for position, broker in enumerate(ids):
+            holding = holdings.setdefault(broker, Holding())
+            holding.replicas += 1
+            holding.leaders += position == 0
+            holding.size_in_bytes += size
+    return dict(sorted(holdings.items()))
 
 
-def by_rack(held: Mapping[int, Holding], racks: Mapping[int, str | None]) -> dict[str, Holding]:
+def by_rack(broker_holdings: Mapping[int, Holding], racks: Mapping[int, str | None]) -> dict[str, Holding]:
     """The same by rack; brokers without one are left out."""
-    found: dict[str, Holding] = {}
-    for broker, one in held.items():
+    rack_holdings: dict[str, Holding] = {}
+    for broker, holding in broker_holdings.items():
         rack = racks.get(broker)
         if rack is not None:
-            total = found.setdefault(rack, Holding())
-            total.replicas += one.replicas
-            total.leaders += one.leaders
-            total.size_in_bytes += one.size_in_bytes
-    return dict(sorted(found.items()))
+            total = rack_holdings.setdefault(rack, Holding())
+            total.replicas += holding.replicas
+            total.leaders += holding.leaders
+            total.size_in_bytes += holding.size_in_bytes
+    return dict(sorted(rack_holdings.items()))
 
 
 def seconds_to_move(moves: Iterable[Move], rate: int) -> int:
-    """How long the busiest broker needs at so many bytes a second, in and out counted apart."""
+    """The seconds that the busiest broker needs at a rate of bytes a second; in and out count separately."""
     incoming: dict[int, int] = {}
     outgoing: dict[int, int] = {}
     for move in moves:
@@ -162,15 +162,15 @@ def cut(
         order = sorted(targets, key=lambda tp: (-data(tp), tp))
         batches = [_Batch() for _ in range(max(1, -(-total // most_data)))]
     for tp in order:
-        one = sizes[tp], data(tp)
-        # Without a bound on data only the newest batch is asked: one pass, and partitions stay together.
-        asked = batches[-1:] if most_data is None else sorted(batches, key=lambda b: b.data)
-        batch = next((b for b in asked if b.takes(one, room, most_data, most_moves)), None)
+        item = sizes[tp], data(tp)
+        # Without a bound on data only the newest batch is tried: one pass, and partitions stay together.
+        candidates = batches[-1:] if most_data is None else sorted(batches, key=lambda b: b.data)
+        batch = next((batch for batch in candidates if batch.takes(item, room, most_data, most_moves)), None)
         if batch is None:
             batch = _Batch()
             batches.append(batch)
-        batch.add(tp, *one)
-    return [{tp: targets[tp] for tp in sorted(b.partitions)} for b in batches if b.partitions]
+        batch.add(tp, *item)
+    return [{tp: targets[tp] for tp in sorted(batch.partitions)} for batch in batches if batch.partitions]
 
 
 class _Batch:
@@ -178,12 +178,12 @@ class _Batch:
         self.partitions: list[TopicPartition] = []
         self.size = self.data = 0
 
-    def takes(self, one: tuple[int, int], room: int, most_data: int | None, most_moves: int | None) -> bool:
+    def takes(self, item: tuple[int, int], room: int, most_data: int | None, most_moves: int | None) -> bool:
         if not self.partitions:
             return True
         return (
-            self.size + one[0] <= room
-            and (most_data is None or self.data + one[1] <= most_data)
+            self.size + item[0] <= room
+            and (most_data is None or self.data + item[1] <= most_data)
             and (most_moves is None or len(self.partitions) < most_moves)
         )
 
@@ -194,7 +194,7 @@ class _Batch:
 
 
 def ids(brokers: Iterable[int]) -> str:
-    """Broker ids as people write them: `1, 2, 5`."""
+    """Broker ids as text: `1, 2, 5`."""
     return ", ".join(map(str, sorted(brokers)))
 
 

@@ -1,4 +1,4 @@
-"""A reassignment plan in files: the whole in Kafka's own JSON, the way back, and the batches.
+"""A reassignment plan in files: the plan in Kafka's own JSON, the rollback, and the batches.
 
 `PLAN.rollback.json` is written first, then `PLAN.json`, then `PLAN.001.json` and so on; nothing that exists is
 overwritten. A plan is known by its identity, the SHA-256 of its canonical partitions: the same moves have the
@@ -34,7 +34,7 @@ CORRECT = "correct the file: a plan is what `kctl reassign plan` or Kafka's own 
 
 
 class PlanFile(Struct, frozen=True, kw_only=True, dict=True):
-    """The targets of a plan, and where they were read."""
+    """The targets of a plan, and its file."""
 
     path: Path
     targets: Mapping[TopicPartition, Replicas]
@@ -76,7 +76,7 @@ def plan_json(targets: Mapping[TopicPartition, Replicas], log_dirs: ReplicaDirs 
 
 
 def _paths(tp: TopicPartition, replicas: Replicas, log_dirs: ReplicaDirs) -> list[str]:
-    """The directory of each replica; empty where none is named."""
+    """The directory of each replica; empty if none is named."""
     paths = [log_dirs.get((tp, broker), ANY) for broker in replicas] if log_dirs else []
     return [] if set(paths) <= {ANY} else paths
 
@@ -106,7 +106,7 @@ def write_plan(
     log_dirs: ReplicaDirs = NOWHERE,
     previous_log_dirs: ReplicaDirs = NOWHERE,
 ) -> PlanNames:
-    """Write all files of a plan. Raises Refused where one exists, before any is written."""
+    """Write all files of a plan. Raises Refused if one exists, before any is written."""
     names = file_names(plan, len(batches))
     stem = plan.name.removesuffix(".json")
     numbered = [p for p in plan.parent.glob(f"{stem}.*.json") if p.name[len(stem) + 1 : -5].isdigit()]
@@ -121,7 +121,7 @@ def write_plan(
             _write_new(path, plan_json(moves, previous_log_dirs if path == names.rollback else log_dirs))
     except OSError as error:
         if not isinstance(error, FileExistsError):
-            for path in written:  # half a plan would be in the way of the next try
+            for path in written:  # half a plan would block the next attempt
                 path.unlink(missing_ok=True)
         raise file_error(written[-1], error, KctlError, "no plan was written") from error
     return names
@@ -138,9 +138,9 @@ def _write_new(path: Path, content: bytes) -> None:
 
 
 def read_plan(path: Path) -> PlanFile:
-    """The plan of a file: ours, one of its batches, or any that Kafka's tool would take.
+    """The plan of a file: ours, one of its batches, or any that Kafka's tool would accept.
 
-    Raises UnreadableFile for a file that is none, BadValue for a plan that must not be carried out: a
+    Raises UnreadableFile for other files, BadValue for a plan that must not be carried out: a
     partition twice, no replicas, a broker twice.
     """
     try:
@@ -179,9 +179,9 @@ def read_plan(path: Path) -> PlanFile:
 
 
 def _plain_entries(rows: list[Any]) -> dict[TopicPartition, Replicas] | None:
-    """The targets of a plan in which nothing is wrong or unusual; None where an entry must be looked at.
+    """The targets of a plan without errors or unusual entries; None if an entry must be examined.
 
-    The entries are looked at column by column, which for 10,000 of them is four times as quick as one by one.
+    The entries are checked column by column, which for 10,000 of them is four times as fast as one by one.
     """
     try:
         if set(map(len, rows)) != {3}:
@@ -228,18 +228,18 @@ def _entry(path: Path, number: int, row: Json) -> tuple[TopicPartition, Replicas
 
 
 def _log_dirs(path: Path, number: int, row: Mapping[str, Json]) -> list[str]:
-    """The directory of each replica of an entry, as Kafka's tool checks them; empty where it has none."""
+    """The directory of each replica of an entry, as Kafka's tool checks them; empty if it has none."""
     paths = row.get("log_dirs") or []
     where = f"{path}: entry {number} ({row['topic']}-{row['partition']})"
-    if not isinstance(paths, list) or not all(isinstance(one, str) for one in paths):
+    if not isinstance(paths, list) or not all(isinstance(log_dir, str) for log_dir in paths):
         raise BadValue(f"{where}: log_dirs are {paths!r}, not a list of paths")
     replicas = row["replicas"]
     if paths and len(paths) != len(replicas if isinstance(replicas, list) else ()):
         raise BadValue(f"{where} has {len(paths)} log_dirs, and not one a replica")
-    found = [str(one) for one in paths]
-    if relative := [one for one in found if one != ANY and not one.startswith("/")]:
+    log_dirs = [str(log_dir) for log_dir in paths]
+    if relative := [log_dir for log_dir in log_dirs if log_dir != ANY and not log_dir.startswith("/")]:
         raise BadValue(f"{where}: log directory {relative[0]!r} is not an absolute path, nor `any`")
-    return found
+    return log_dirs
 
 
 def _is_id(value: Json) -> bool:

@@ -1,10 +1,10 @@
-"""The new placement for a goal: the fewest moves, the same for the same input; and what Kafka's own tool would propose.
+"""The new placement for a goal: the fewest moves, deterministic; and the proposal of Kafka's own tool.
 
 What must move, moves: replicas on brokers that are drained or left out, replication factors that grow. Where
 the goal is evenness too, partitions in fewer racks than they could be are spread, and brokers give and take
 until their counts differ by one at most, or by as little as racks allow. Then heads are chosen. `brokers` and `add`
-even the brokers out; the other goals move only what they must. A replication factor shrinks only where
-`replication_factor` asks for it.
+even the brokers out; the other goals move only what they must. A replication factor shrinks only if
+`replication_factor` says so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ from kctl.model import TopicPartition
 
 
 class Situation(Struct, frozen=True, kw_only=True):
-    """Where every replica of the cluster is, which brokers live, and how large partitions are."""
+    """The replicas of the cluster, the live brokers, and the sizes of partitions."""
 
     replicas: Mapping[TopicPartition, Replicas]
     racks: Racks  # the live brokers
     sizes: Mapping[TopicPartition, int] | None = None
 
 
-class Goal(Struct, frozen=True, kw_only=True):
-    """What the operator asked for; empty fields ask for nothing."""
+class ReassignmentGoal(Struct, frozen=True, kw_only=True):
+    """The goal of the operator; empty fields do nothing."""
 
     brokers: frozenset[int] = frozenset()
     add: frozenset[int] = frozenset()
@@ -41,17 +41,17 @@ class Goal(Struct, frozen=True, kw_only=True):
     rack_aware: bool = True
 
     def covers(self, tp: TopicPartition) -> bool:
-        """Whether the partition may be touched."""
+        """Whether the partition may be changed."""
         return self.topics is None or tp.topic in self.topics
 
     @property
     def evens_out(self) -> bool:
-        """Whether the number of replicas of brokers is to become even."""
+        """Whether to even out the number of replicas of brokers."""
         return bool(self.brokers or self.add)
 
 
-def check_goal(now: Situation, goal: Goal) -> None:
-    """Raise what cannot be: targets that are dead, too few brokers, topics that are not there."""
+def check_goal(now: Situation, goal: ReassignmentGoal) -> None:
+    """Raise for an impossible goal: dead targets, too few brokers, unknown topics."""
     _check_targets(now, goal, goal.brokers | goal.add | frozenset(goal.replace.values()))
     if goal.replication_factor is not None and goal.replication_factor < 1:
         raise BadValue(
@@ -67,17 +67,17 @@ def check_goal(now: Situation, goal: Goal) -> None:
     if len(set(goal.replace.values())) < len(goal.replace):
         raise BadValue("two brokers cannot be replaced by the same one", "name a different broker for each")
     if goal.rack_aware:
-        is_rack_aware(now.racks)  # raises where only some brokers have a rack
+        is_rack_aware(now.racks)  # raises if only some brokers have a rack
     _check_numbers(now, goal)
 
 
-def _check_targets(now: Situation, goal: Goal, targets: frozenset[int]) -> None:
+def _check_targets(now: Situation, goal: ReassignmentGoal, targets: frozenset[int]) -> None:
     if dead := targets - set(now.racks):
         raise Refused(f"brokers {ids(dead)} are not alive", f"alive are {ids(now.racks)}")
     refuse_unknown(goal.topics, {tp.topic for tp in now.replicas})
 
 
-def _check_numbers(now: Situation, goal: Goal) -> None:
+def _check_numbers(now: Situation, goal: ReassignmentGoal) -> None:
     takers, leaving = receivers(now, goal), leavers(now, goal)
     for tp, replicas in now.replicas.items():
         factor = goal.replication_factor or len(replicas)
@@ -88,22 +88,22 @@ def _check_numbers(now: Situation, goal: Goal) -> None:
             )
 
 
-def leavers(now: Situation, goal: Goal) -> frozenset[int]:
-    """Brokers that may keep nothing of what the goal covers."""
+def leavers(now: Situation, goal: ReassignmentGoal) -> frozenset[int]:
+    """Brokers that must lose all replicas that the goal covers."""
     if goal.brokers:
         return frozenset().union(*now.replicas.values()) - goal.brokers
     return goal.drain | frozenset(goal.replace)
 
 
-def receivers(now: Situation, goal: Goal) -> set[int]:
-    """Live brokers that may take replicas."""
+def receivers(now: Situation, goal: ReassignmentGoal) -> set[int]:
+    """Live brokers that may get replicas."""
     if goal.brokers:
         return set(goal.brokers)
     return set(now.racks) - goal.drain - set(goal.replace)
 
 
-def plan_placement(now: Situation, goal: Goal) -> dict[TopicPartition, Replicas]:
-    """The new replica lists of the partitions that change, by topic and number; empty where nothing must."""
+def plan_placement(now: Situation, goal: ReassignmentGoal) -> dict[TopicPartition, Replicas]:
+    """The new replica lists of the partitions that change, by topic and number; empty if nothing has to."""
     check_goal(now, goal)
     return _Planning(now, goal).result()
 
@@ -111,7 +111,7 @@ def plan_placement(now: Situation, goal: Goal) -> dict[TopicPartition, Replicas]
 class _Planning:
     """One run: the goal in terms of indexes, and the way back."""
 
-    def __init__(self, now: Situation, goal: Goal) -> None:
+    def __init__(self, now: Situation, goal: ReassignmentGoal) -> None:
         self.now, self.goal = now, goal
         self.scope = sorted(tp for tp in now.replicas if goal.covers(tp))
         self.ids = sorted(set(now.racks).union(*now.replicas.values()))
@@ -128,7 +128,7 @@ class _Planning:
         self.sets = rebalance.ReplicaSets(self.current, self.factors, self.may_stay, self.rack, sizes)
 
     def _racks(self) -> list[int] | None:
-        """A number for each broker's rack; a dead broker, whose rack nobody knows, has its own. None: no racks."""
+        """A number for each broker's rack; a dead broker, whose rack is unknown, has its own. None: no racks."""
         racks = self.now.racks
         if not self.goal.rack_aware or not is_rack_aware(racks):
             return None
@@ -156,13 +156,13 @@ class _Planning:
         return self._ordered()
 
     def _replace(self, old: int, new: int) -> None:
-        """One broker for another wherever it has not the partition already; the rest is placed as in a drain."""
+        """Replace one broker by another unless it has the partition already; the rest is placed as in a drain."""
         for partition in list(self.sets.held[old]):
             if new not in self.sets.members[partition]:
                 self.sets.move(partition, old, new)
 
     def _shrink(self) -> None:
-        """Take replicas away where there are more than asked for: leavers first, then where racks repeat, then the fullest."""
+        """Remove surplus replicas: from leavers first, then from repeated racks, then from the fullest brokers."""
         sets = self.sets
         for partition, members in enumerate(sets.members):
             while len(members) > self.factors[partition]:
@@ -172,26 +172,26 @@ class _Planning:
     def _dispensable(self, partition: int, broker: int) -> tuple[bool, bool, bool, int, int]:
         members = self.sets.members[partition]
         repeats = self.rack is not None and any(
-            self.rack[other] == self.rack[broker] for other in members if other != broker
+            self.rack[member] == self.rack[broker] for member in members if member != broker
         )
         is_dead = self.ids[broker] not in self.now.racks
         place = members.index(broker)
         return not self.may_stay[broker], is_dead, repeats, place > 0, self.sets.load[broker]
 
     def _set_racks_needed(self) -> None:
-        """How many racks each partition must be in: all it can where it is evened out, else what fewest moves allow."""
+        """Set the number of racks that each partition needs: the most possible to even out, otherwise what fewest moves allow."""
         if self.rack is None:
             return
         reachable = len({self.rack[b] for b in self.targets})
         for partition, factor in enumerate(self.factors):
             best = min(factor, reachable)
             if not self.goal.brokers:
-                kept = sum(self.may_stay[b] for b in self.sets.members[partition])
-                best = min(best, self.sets.racks_covered(partition) + factor - kept)
+                staying = sum(self.may_stay[b] for b in self.sets.members[partition])
+                best = min(best, self.sets.racks_covered(partition) + factor - staying)
             self.sets.racks_needed.append(best)
 
     def _spread_over_racks(self) -> None:
-        """Free replicas of partitions that stand in fewer racks than they must, from racks that repeat."""
+        """Free replicas in repeated racks, of partitions that need more racks."""
         sets, rack = self.sets, self.rack
         if rack is None:
             return
@@ -209,7 +209,7 @@ class _Planning:
         if self.goal.brokers:
             return rebalance.even_bounds(sets, self.targets)
         if self.goal.add:
-            # The old brokers keep what they have and give; only the new ones must come to their share.
+            # The old brokers keep what they have and give; only the new ones must reach their share.
             even = rebalance.even_bounds(sets, self.targets)
             new = {self.index[b] for b in self.goal.add}
             most = [max(sets.load[b], m) if b not in new else m for b, m in enumerate(even.most)]
@@ -220,7 +220,7 @@ class _Planning:
         return rebalance.level_bounds(sets, self.targets)
 
     def _count_what_is_not_covered(self) -> None:
-        """A drained replica goes where the whole cluster has most room, not only the topics covered."""
+        """Count other topics' replicas too: a drained replica goes where the whole cluster has most room."""
         sizes = self.now.sizes
         for tp, replicas in self.now.replicas.items():
             if not self.goal.covers(tp):
@@ -229,7 +229,7 @@ class _Planning:
                     self.sets.bytes[self.index[broker]] += sizes.get(tp, 0) if sizes else 0
 
     def _check_the_living(self) -> None:
-        """A partition that moves must not be left with a replica on a dead broker: the move would never finish."""
+        """Raise for a partition that moves and keeps a replica on a dead broker: the move would never finish."""
         alive = set(self.now.racks)
         stuck = {
             self.ids[broker]
@@ -266,8 +266,8 @@ class _Planning:
         leaders = rebalance.PreferredLeaders(heads, members, len(self.ids))
         for partition, replicas in lists.items():
             if heads[partition] is None:
-                kept = [b for b in replicas if b in self.current[partition]]
-                leaders.choose(partition, kept + [b for b in replicas if b not in kept])
+                staying = [b for b in replicas if b in self.current[partition]]
+                leaders.choose(partition, staying + [b for b in replicas if b not in staying])
         orphaned = {p for p in lists if self.current[p][0] not in lists[p]}
         for movable in (orphaned, set(lists), set(range(len(members))) if self.goal.evens_out else set()):
             if movable and leaders.spread(self.targets) > max(1, 0 if self.goal.evens_out else before):
@@ -279,7 +279,7 @@ class _Planning:
 
 
 def in_order(before: Sequence[int], members: Sequence[int], may_stay: Sequence[bool]) -> list[int]:
-    """The new list: those that stay keep their order, each new one takes the place of one that goes."""
+    """The new list: replicas that stay keep their order, each new one takes the place of one that leaves."""
     new = [b for b in members if b not in before]
     result = []
     for broker in before:
@@ -291,7 +291,7 @@ def in_order(before: Sequence[int], members: Sequence[int], may_stay: Sequence[b
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """A plan, and what it was made from. `notes` say what was left out and why."""
+    """A plan, and its situation. `notes` say what was left out and why."""
 
     now: Situation
     targets: Mapping[TopicPartition, Replicas]
@@ -304,12 +304,12 @@ class Planned(Struct, frozen=True, kw_only=True):
 
     @property
     def origins(self) -> dict[TopicPartition, Replicas]:
-        """Where the plan's partitions are now."""
+        """The present replicas of the plan's partitions."""
         return {tp: self.now.replicas[tp] for tp in self.targets}
 
     @property
     def after(self) -> dict[TopicPartition, Replicas]:
-        """The whole cluster once the plan is carried out."""
+        """The replicas of the whole cluster after the plan."""
         return {**self.now.replicas, **self.targets}
 
     def moves(self) -> list[Move]:
@@ -331,11 +331,11 @@ class Planned(Struct, frozen=True, kw_only=True):
 
 
 def situation_of(
-    state: ClusterState, goal: Goal, sizes: Mapping[TopicPartition, int] | None
+    state: ClusterState, goal: ReassignmentGoal, sizes: Mapping[TopicPartition, int] | None
 ) -> tuple[Situation, tuple[str, ...]]:
-    """What the planner needs, and notes on what it cannot plan.
+    """The planner's input, and notes on what it cannot plan.
 
-    Raises Refused where partitions that the goal covers are being moved: their way back would be wrong.
+    Raises Refused if partitions that the goal covers are being moved: their way back would be wrong.
     """
     notes = []
     replicas: dict[TopicPartition, Replicas] = {}
@@ -346,10 +346,10 @@ def situation_of(
             going.add(tp.topic)
         elif not listed or len(set(listed)) < len(listed):
             odd.append(tp)
-        elif (found := state.partition_states.get(tp)) and not any(
-            state.is_replica_alive(tp, broker) for broker in found.isr
+        elif (partition_state := state.partition_states.get(tp)) and not any(
+            state.is_replica_alive(tp, broker) for broker in partition_state.isr
         ):
-            lost.append(tp)  # nobody could copy it: its move would never finish
+            lost.append(tp)  # nothing to copy from: its move would never finish
         else:
             if state.is_reassigning(tp) and goal.covers(tp):
                 moving.append(tp)
@@ -369,21 +369,23 @@ def situation_of(
     return Situation(replicas=replicas, racks=racks, sizes=sizes), tuple(notes)
 
 
-def plan(state: ClusterState, goal: Goal, sizes: Mapping[TopicPartition, int] | None = None) -> Planned:
-    """The plan with the fewest moves. Raises what the planner raises."""
+def plan(
+    state: ClusterState, goal: ReassignmentGoal, sizes: Mapping[TopicPartition, int] | None = None
+) -> Planned:
+    """The plan with the fewest moves."""
     now, notes = situation_of(state, goal, sizes)
     return Planned(now=now, targets=plan_placement(now, goal), notes=notes)
 
 
 def plan_like_kafka(
     state: ClusterState,
-    goal: Goal,
+    goal: ReassignmentGoal,
     *,
     seed: int | None = None,
     draws: Draws | None = None,
     sizes: Mapping[TopicPartition, int] | None = None,
 ) -> Planned:
-    """What `kafka-reassign-partitions --generate` proposes: every topic placed from scratch, whatever it was before.
+    """The proposal of `kafka-reassign-partitions --generate`: every topic placed from scratch, whatever it was before.
 
     Kafka draws at random; a seed or draws make it repeatable. Source:
     core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2 (`generateAssignment`)

@@ -42,7 +42,7 @@ class ReplicaSets:
         self.load = [0] * len(may_stay)
         self.bytes = [0] * len(may_stay)
         self.changed: set[int] = set()
-        self.checks = 0  # steps looked at, a measure of the work done in searches
+        self.checks = 0  # steps examined, a measure of the work of searches
         # Ordered sets: what a plan does must not depend on hashes.
         self.held: list[dict[int, None]] = [{} for _ in may_stay]
         for partition, replicas in enumerate(current):
@@ -99,7 +99,7 @@ class ReplicaSets:
         return len(covered) + self.replication_factors[partition] - placed >= self.racks_needed[partition]
 
     def cost(self, partition: int, source: int, target: int) -> int:
-        """Moves more (1), the same (0) or fewer (-1) than before, counted against where replicas were at first."""
+        """Moves more (1), the same (0) or fewer (-1) than before, compared with the original placement."""
         origin = self.origin[partition]
         return (target not in origin) - (source != NOWHERE and source not in origin)
 
@@ -135,10 +135,10 @@ class ReplicaSets:
         return best
 
     def _changed_at(self, broker: int) -> Iterator[int]:
-        held = self.held[broker]
-        if len(held) < len(self.changed):
-            return (p for p in held if p in self.changed)
-        return (p for p in sorted(self.changed) if p in held)
+        held_partitions = self.held[broker]
+        if len(held_partitions) < len(self.changed):
+            return (p for p in held_partitions if p in self.changed)
+        return (p for p in sorted(self.changed) if p in held_partitions)
 
     def _note(
         self, best: dict[int, tuple[int, int]], partition: int, source: int, target: int, cost: int
@@ -244,7 +244,7 @@ Path = list[tuple[int, int, int]]  # (partition, source, target) in the order in
 class Rebalance:
     """One run over replica sets. `may_uproot`: replicas that need not move may make way on a path.
 
-    `loads` are those from before replicas were freed to spread partitions over racks.
+    `loads` are from before replicas were freed to spread partitions over racks.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class Rebalance:
             pass
 
     def _fewest_possible(self) -> int:
-        """A number of moves that no placement can do without: what must go, what is too much, what is too little."""
+        """A lower bound of moves: replicas that must leave, the excess, and the deficit."""
         must = sum(1 for _ in self._must_move())
         freed = sum(self.loads) - sum(self.sets.load)  # to spread over racks; which of them was a choice
         too_many = sum(max(0, self.loads[b] - self.most[b]) for b in self.targets)
@@ -308,20 +308,20 @@ class Rebalance:
         return heap
 
     def _rank(self, broker: int, bound: Sequence[int]) -> tuple[int, int, int]:
-        """The emptiest first: by bytes where sizes are known, else by what is missing to the bound."""
+        """The sort key for the emptiest first: by bytes if sizes are known, otherwise by the room below the bound."""
         return self.sets.bytes[broker], self.sets.load[broker] - bound[broker], broker
 
     def _place(self, waiting: Iterable[tuple[int, int]], bound: Sequence[int]) -> list[tuple[int, int]]:
-        """Place each replica on the emptiest broker below its bound; gives back those for which there is none."""
+        """Place each replica on the emptiest broker below its bound; returns those for which there is none."""
         heap = self._room(bound)
-        left = []
+        unplaced = []
         for partition, source in waiting:
             target = self._take_room(heap, partition, source, bound)
             if target is None:
-                left.append((partition, source))
+                unplaced.append((partition, source))
         if not self._room(bound):
-            return left
-        return [(p, s) for p, s in left if not self._along_path(self._first_steps(p, s), s, bound)]
+            return unplaced
+        return [(p, s) for p, s in unplaced if not self._along_path(self._first_steps(p, s), s, bound)]
 
     def _take_room(
         self, heap: list[tuple[int, int, int]], partition: int, source: int, bound: Sequence[int]
@@ -342,7 +342,7 @@ class Rebalance:
         return target
 
     def _shed(self, bound: Sequence[int]) -> None:
-        """Take from brokers above `most` until they are not, onto brokers below the bound."""
+        """Move replicas from brokers above `most` to brokers below the bound."""
         sets = self.sets
         heap = self._room(bound)
         over = sorted(
@@ -361,32 +361,32 @@ class Rebalance:
                     break
 
     def _best_to_leave(self, broker: int, excess: int) -> list[int]:
-        """What a broker holds, such that any beginning of the list is a fair share of every topic.
+        """The partitions of a broker, ordered so that any prefix is a fair share of every topic.
 
-        With sizes, those come first that take the bytes too many along in as many moves as there are.
+        With sizes, those come first that remove the surplus bytes in `excess` moves.
         """
         sets = self.sets
-        held = sorted(sets.held[broker])
+        held_partitions = sorted(sets.held[broker])
         count: dict[int, int] = {}
-        for partition in held:
+        for partition in held_partitions:
             count[self.topic_of[partition]] = count.get(self.topic_of[partition], 0) + 1
-        seen: dict[int, int] = {}
+        count_so_far: dict[int, int] = {}
         order = []
-        wanted = 0
+        wanted_size = 0
         if sets.sizes is not None:
             mean = sum(sets.bytes[b] for b in self.targets) // max(1, len(self.targets))
-            wanted = max(0, sets.bytes[broker] - mean) // max(1, excess)
-        for partition in held:
+            wanted_size = max(0, sets.bytes[broker] - mean) // max(1, excess)
+        for partition in held_partitions:
             topic = self.topic_of[partition]
-            seen[topic] = seen.get(topic, 0) + 1
-            distance = abs(sets.sizes[partition] - wanted) if sets.sizes is not None else 0
-            share = (2 * seen[topic] - 1) / count[topic]
+            count_so_far[topic] = count_so_far.get(topic, 0) + 1
+            distance = abs(sets.sizes[partition] - wanted_size) if sets.sizes is not None else 0
+            share = (2 * count_so_far[topic] - 1) / count[topic]
             order.append((distance, share, crc32(b"%d" % partition), partition))
         order.sort()
         return [partition for *_, partition in order]
 
     def _fill(self) -> None:
-        """Give brokers below `least` what others can spare, the fullest first."""
+        """Fill brokers below `least` from others that can spare replicas, the fullest first."""
         sets = self.sets
         poor = [b for b in self.targets if sets.load[b] < self.least[b]]
         if not poor:
@@ -410,7 +410,7 @@ class Rebalance:
                 pass
 
     def _pull(self, poor: int) -> bool:
-        """One replica for a broker that no single move reached, from wherever a path leads to it."""
+        """Find a replica for a broker that no single move reached, over a path of moves."""
         bound = [0] * len(self.least)
         bound[poor] = self.least[poor]
         donors = [b for b in self.targets if self.sets.load[b] > self.least[b]]
@@ -465,7 +465,7 @@ class Rebalance:
         return _path_to(came, end, source)
 
     def _make(self, path: Path) -> bool:
-        """Make the moves from the far end; if one of them is no longer legal take all back."""
+        """Make the moves from the far end; if one of them is no longer legal, undo all."""
         done: Path = []
         for partition, source, target in path:
             if source != NOWHERE and partition not in self.sets.held[source]:
@@ -483,7 +483,7 @@ class Rebalance:
     def _improve(self) -> bool:
         """Make one round of moves that ends with fewer than before; False where there is none.
 
-        What is taken greedily is not always part of the best (which replica leaves a rack that repeats, above all).
+        Greedy moves are not always part of the best plan (above all which replica leaves a repeated rack).
         A round closes among brokers, or leads from one above its least to one below its most.
         """
         sets = self.sets
@@ -500,7 +500,7 @@ class Rebalance:
         return bool(cycle) and self._make([step for step in cycle if step[0] != NOWHERE])
 
     def _force(self, partition: int, source: int) -> None:
-        """Place a replica for which no broker has room on the emptiest that may take it."""
+        """Place a replica for which no broker has room on the emptiest broker allowed."""
         legal = [t for t in self.targets if self.sets.may_move(partition, source, t)]
         target = min(legal, key=lambda b: self._rank(b, self.most))
         self.sets.move(partition, source, target)
@@ -579,7 +579,7 @@ class PreferredLeaders:
         self.led[head][partition] = None
 
     def spread(self, brokers: Iterable[int]) -> int:
-        """The difference between the broker that leads most and the one that leads least."""
+        """The difference between the most and the least leaderships of a broker."""
         counts = [len(self.led[b]) for b in brokers]
         return max(counts) - min(counts) if counts else 0
 

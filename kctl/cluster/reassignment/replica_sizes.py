@@ -1,8 +1,8 @@
-"""How large partitions are, from a file or from log directories.
+"""Sizes of partitions, from a file or from log directories.
 
-A file is what `kafka-log-dirs --describe` prints (its two lines of text and the JSON), or a JSON object of
+A file has the output of `kafka-log-dirs --describe` (its two lines of text and the JSON), or a JSON object of
 `"topic-partition": bytes`. A folder holds log directories, copied or live: the sizes of their files count.
-Where replicas differ the largest is the partition's size.
+If replicas differ, the largest is the partition's size.
 """
 
 import os
@@ -19,7 +19,7 @@ from kctl.model import Json, TopicPartition
 
 
 def read_disk_sizes(path: Path) -> list[ReplicaSize]:
-    """Every replica that the file or folder tells of. Raises UnreadableFile for anything else."""
+    """Every replica in the file or folder. Raises UnreadableFile for anything else."""
     try:
         if path.is_dir():
             return list(_from_folder(path))
@@ -31,9 +31,9 @@ def read_disk_sizes(path: Path) -> list[ReplicaSize]:
             values = bounded_json.loads(candidate)
         except (ValueError, RecursionError):
             continue
-        found = _from_json(values)
-        if found is not None:
-            return found
+        replicas = _from_json(values)
+        if replicas is not None:
+            return replicas
     raise UnreadableFile(
         f"{path} holds no sizes", "give what kafka-log-dirs prints, or a folder of log directories"
     )
@@ -53,13 +53,13 @@ def _from_json(values: Json) -> list[ReplicaSize] | None:
     brokers = values.get("brokers")
     if isinstance(brokers, list):
         return list(_from_log_dirs(brokers))
-    found = []
+    replicas = []
     for name, size in values.items():
         folder = parse_partition_folder(name)
         if folder is None or not isinstance(size, int) or size < 0:
             return None
-        found.append(ReplicaSize(TopicPartition(folder.topic, folder.partition), None, size))
-    return found
+        replicas.append(ReplicaSize(TopicPartition(folder.topic, folder.partition), None, size))
+    return replicas
 
 
 def _from_log_dirs(brokers: list[Json]) -> Iterator[ReplicaSize]:
@@ -68,11 +68,11 @@ def _from_log_dirs(brokers: list[Json]) -> Iterator[ReplicaSize]:
         id = broker.get("broker")
         for log_dir in filter(_is_object, _list(broker.get("logDirs"))):
             assert isinstance(log_dir, dict)
-            for one in filter(_is_object, _list(log_dir.get("partitions"))):
-                assert isinstance(one, dict)
-                folder = parse_partition_folder(str(one.get("partition")))
-                size = one.get("size")
-                if folder and isinstance(size, int) and not one.get("isFuture"):
+            for partition in filter(_is_object, _list(log_dir.get("partitions"))):
+                assert isinstance(partition, dict)
+                folder = parse_partition_folder(str(partition.get("partition")))
+                size = partition.get("size")
+                if folder and isinstance(size, int) and not partition.get("isFuture"):
                     tp = TopicPartition(folder.topic, folder.partition)
                     yield ReplicaSize(tp, id if isinstance(id, int) else None, size)
 
@@ -98,7 +98,7 @@ def _from_folder(path: Path) -> Iterator[ReplicaSize]:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of a folder's files; one that goes away while it is read counts nothing."""
+    """The bytes of a folder's files; one that is deleted meanwhile counts as 0."""
     total = 0
     try:
         with os.scandir(folder) as entries:

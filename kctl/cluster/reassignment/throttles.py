@@ -1,6 +1,6 @@
-"""Throttles of a reassignment: which replicas, on which brokers, and which of them belong to which plan.
+"""Throttles of a reassignment: replicas, brokers, and the plans that they belong to.
 
-What leaves a broker is throttled by the topic's list of leader replicas, what arrives by its list of follower
+Outgoing data is throttled by the topic's list of leader replicas, incoming data by its list of follower
 replicas, both at the broker's own rates. Every broker that holds a moving partition before the move may be
 asked for data, every one that is added gets it. Lists are merged with the current ones, never overwritten; a `*`
 covers everything and stays.
@@ -110,13 +110,13 @@ def rate_changes(
 
 
 def _rates_of(broker: str, state: ClusterState, rates: Sequence[str] = RATES) -> dict[str, str | None]:
-    """A broker's rates as they can be put back: one that it does not tell can only be taken away."""
+    """A broker's rates for restoring: one that it does not return can only be deleted."""
     present = state.config("brokers", broker)
     return {key: None if state.is_untold(present.get(key)) else present.get(key) for key in rates}
 
 
 def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> ClearThrottle:
-    """What will take the throttles away: as they are added to what is set now. `copying`: between their disks."""
+    """The intent that removes throttles being added to the present ones. `copying`: brokers that copy between disks."""
     own: Lists = {}
     for topic, keys in lists.items():
         present = state.config("topics", topic)
@@ -129,7 +129,7 @@ def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> 
     rates = {
         str(broker): _rates_of(str(broker), state)
         for broker in brokers_of(lists)
-        if state.backend != "admin" or state.is_alive(broker)  # a dead one takes none there
+        if state.backend != "admin" or state.is_alive(broker)  # a dead one accepts none
     }
     for broker in sorted(copying):
         rates[str(broker)] = rates.get(str(broker), {}) | _rates_of(str(broker), state, (DISK_RATE,))
@@ -137,7 +137,7 @@ def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> 
 
 
 def clearing_changes(intent: ClearThrottle, state: ClusterState) -> list[AlterConfig]:
-    """The configuration changes that clear a throttle, from what is set now."""
+    """The configuration changes that clear a throttle, from the present values."""
     changes = []
     for topic, keys in sorted(intent.throttled.items()):
         if topic not in state.topics:
@@ -146,18 +146,18 @@ def clearing_changes(intent: ClearThrottle, state: ClusterState) -> list[AlterCo
         after = {}
         for key, items in keys.items():
             had = split(present.get(key))
-            left = [item for item in had if item not in items]
-            if key in present and (left != had or not had):
-                after[key] = ",".join(left) or None
+            remaining = [item for item in had if item not in items]
+            if key in present and (remaining != had or not had):
+                after[key] = ",".join(remaining) or None
         if after:
             changes.append(AlterConfig.of("topics", topic, after, present))
     busy = brokers_throttled_otherwise(intent, state)
     untold = rates_of_dead(intent, state)
-    for broker, wanted in sorted(intent.rates.items(), key=lambda item: int(item[0])):
+    for broker, rates in sorted(intent.rates.items(), key=lambda item: int(item[0])):
         present = state.config("brokers", broker)
         differing = {
             k: v
-            for k, v in wanted.items()
+            for k, v in rates.items()
             if present.get(k) != v and (k == DISK_RATE or int(broker) not in busy)
         }
         if differing and int(broker) not in untold:
@@ -166,23 +166,23 @@ def clearing_changes(intent: ClearThrottle, state: ClusterState) -> list[AlterCo
 
 
 def rates_of_dead(intent: ClearThrottle, state: ClusterState) -> dict[int, dict[str, str | None]]:
-    """The rates that go from brokers that are not alive, where nobody else tells what is set there.
+    """The rates to remove from dead brokers, whose present values no other broker returns.
 
-    A controller of KRaft takes them off without that; through ZooKeeper they are read and written as any other.
+    A KRaft controller removes them anyway; through ZooKeeper they are read and written as usual.
     """
     if state.backend != "admin":
         return {}
     busy = brokers_throttled_otherwise(intent, state)
-    dead = {int(broker): wanted for broker, wanted in intent.rates.items() if not state.is_alive(int(broker))}
-    found = {
-        broker: {key: value for key, value in wanted.items() if key == DISK_RATE or broker not in busy}
-        for broker, wanted in sorted(dead.items())
+    dead = {int(broker): rates for broker, rates in intent.rates.items() if not state.is_alive(int(broker))}
+    changes = {
+        broker: {key: value for key, value in rates.items() if key == DISK_RATE or broker not in busy}
+        for broker, rates in sorted(dead.items())
     }
-    return {broker: wanted for broker, wanted in found.items() if wanted}
+    return {broker: rates for broker, rates in changes.items() if rates}
 
 
 def brokers_throttled_otherwise(intent: ClearThrottle, state: ClusterState) -> set[int]:
-    """Brokers that other throttled replicas need the rates of."""
+    """Brokers whose rates other throttled replicas need."""
     busy: set[int] = set()
     for (kind, topic), config in state.configs.items():
         if kind != "topics":
@@ -199,7 +199,7 @@ def brokers_throttled_otherwise(intent: ClearThrottle, state: ClusterState) -> s
 
 
 def left_over(intent: ClearThrottle, state: ClusterState) -> list[str]:
-    """What of a throttle is still set, a clause each; empty where it is gone."""
+    """The parts of a throttle that are still set, a clause each."""
     return [
         f"{key} of {change.entity_type.removesuffix('s')} {change.entity_name}"
         for change in clearing_changes(intent, state)
@@ -208,8 +208,8 @@ def left_over(intent: ClearThrottle, state: ClusterState) -> list[str]:
 
 
 def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[str]:
-    """What of a throttle that was written does not stand in the configurations now, a clause each."""
-    found = []
+    """The parts of a written throttle that the configurations do not have now, a clause each."""
+    clauses = []
     for change in changes:
         present = state.config(change.entity_type, change.entity_name)
         for key, value in change.after.items():
@@ -217,24 +217,24 @@ def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[st
                 continue
             shown = [item for item in split(value) if item not in split(present.get(key))]
             if value is not None and shown and EVERYTHING not in split(present.get(key)):
-                found.append(f"{key} of {change.entity_type.removesuffix('s')} {change.entity_name}")
-    return found
+                clauses.append(f"{key} of {change.entity_type.removesuffix('s')} {change.entity_name}")
+    return clauses
 
 
 def throttle_of_partitions(partitions: Iterable[TopicPartition], state: ClusterState) -> ClearThrottle:
-    """Everything on the lists about these partitions: a plan's throttle where no journal tells of it."""
-    wanted: dict[str, set[int]] = {}
+    """Everything on the lists about these partitions: a plan's throttle without a journal entry."""
+    numbers_by_topic: dict[str, set[int]] = {}
     for tp in partitions:
-        wanted.setdefault(tp.topic, set()).add(tp.partition)
+        numbers_by_topic.setdefault(tp.topic, set()).add(tp.partition)
     lists: Lists = {}
-    for topic, numbers in wanted.items():
+    for topic, numbers in numbers_by_topic.items():
         config = state.config("topics", topic)
-        found = {
+        throttled = {
             key: tuple(item for item in split(config.get(key)) if _partition(item) in numbers)
             for key in LISTS
         }
-        if any(found.values()):
-            lists[topic] = found
+        if any(throttled.values()):
+            lists[topic] = throttled
     rates: dict[str, dict[str, str | None]] = {
         str(broker): dict.fromkeys(RATES) for broker in brokers_of(lists)
     }
@@ -252,7 +252,7 @@ def split(value: str | None) -> list[str]:
 
 class Throttle(NamedTuple):
     """One throttle that is set. `is_used`: a partition on it moves, a broker has throttled replicas, or copies between
-    its disks; of these also where nobody tells."""
+    its disks, or that is unknown."""
 
     entity_type: str
     entity_name: str
@@ -262,8 +262,8 @@ class Throttle(NamedTuple):
 
 
 def throttles_set(state: ClusterState) -> list[Throttle]:
-    """Every throttle of the cluster, whoever set it: topics' lists, then brokers' rates."""
-    found = []
+    """Every throttle of the cluster: topics' lists, then brokers' rates."""
+    throttles = []
     nothing = ClearThrottle(throttled={}, rates={})
     busy = brokers_throttled_otherwise(nothing, state)
     without_copies = _without_copies(state)
@@ -282,36 +282,36 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
                 used = name not in without_copies
             else:
                 used = whole_number(name) in busy
-            found.append(Throttle(kind, name, key, value, used))
-    return found
+            throttles.append(Throttle(kind, name, key, value, used))
+    return throttles
 
 
 def with_slowed_disks(cluster: Cluster, state: ClusterState) -> ClusterState:
-    """The state with the log directories of brokers that are to copy slowly between their disks: whether any does."""
+    """The state with the log directories of brokers that have a rate for copies between disks."""
     slowed = {
         id
         for (kind, name), config in state.configs.items()
         if kind == "brokers" and (id := whole_number(name)) is not None and DISK_RATE in config.values
     }
-    found = cluster.read_log_dirs(slowed) if slowed else None
-    return replace(state, log_dirs=tuple(found)) if found else state
+    log_dirs = cluster.read_log_dirs(slowed) if slowed else None
+    return replace(state, log_dirs=tuple(log_dirs)) if log_dirs else state
 
 
 def _without_copies(state: ClusterState) -> set[str]:
-    """Brokers that tell of all their directories and copy nothing between them."""
+    """Brokers that describe all their directories and copy nothing between them."""
     dirs: dict[int, list[LogDir]] = {}
-    for one in state.log_dirs:
-        dirs.setdefault(one.broker_id, []).append(one)
+    for log_dir in state.log_dirs:
+        dirs.setdefault(log_dir.broker_id, []).append(log_dir)
     return {
         str(broker)
-        for broker, of_broker in dirs.items()
-        if all(one.path is not None for one in of_broker)
-        and not any(replica.is_future for one in of_broker for replica in one.replicas)
+        for broker, broker_dirs in dirs.items()
+        if all(log_dir.path is not None for log_dir in broker_dirs)
+        and not any(replica.is_future for log_dir in broker_dirs for replica in log_dir.replicas)
     }
 
 
 def unused_throttles(state: ClusterState) -> ClearThrottle:
-    """What takes away every throttle that nothing moving needs; a `*` was set by hand for good and stays."""
+    """The intent that removes every throttle that no move needs; a `*` was set by hand for good and stays."""
     lists: Lists = {}
     rates: dict[str, dict[str, str | None]] = {}
     without_copies = _without_copies(state)
@@ -325,8 +325,8 @@ def unused_throttles(state: ClusterState) -> ClearThrottle:
             if idle:
                 lists[name] = idle
         elif kind == "brokers" and whole_number(name) is not None:
-            wanted = BROKER_KEYS if name in without_copies else RATES
-            keys: dict[str, str | None] = {key: None for key in wanted if key in config.values}
+            rate_keys = BROKER_KEYS if name in without_copies else RATES
+            keys: dict[str, str | None] = {key: None for key in rate_keys if key in config.values}
             if keys:
                 rates[name] = keys
     return ClearThrottle(throttled=lists, rates=rates)

@@ -1,7 +1,7 @@
-"""Where each partition of a plan stands, how fast it is copied, why it does not end, and whose throttles are still set.
+"""The status of each partition of a plan, copy rates, reasons for waiting, and the owners of throttles.
 
-Done is only what is where the plan says, in the plan's order, in sync. A plan's throttles are known from the
-journal of whoever executed it; where there is none, from the lists themselves: what they say about the plan's
+Done means in place, in the plan's order, in sync. A plan's throttles are known from the
+journal where it was executed; without that, from the lists themselves: their entries about the plan's
 partitions.
 """
 
@@ -34,8 +34,8 @@ Targets = Mapping[TopicPartition, Replicas]
 DONE, IN_PROGRESS, NOT_STARTED, FAILED = "done", "in_progress", "not_started", "failed"
 
 
-class Standing(NamedTuple):
-    """Where one partition stands."""
+class MoveStatus(NamedTuple):
+    """The status of one partition."""
 
     partition: TopicPartition
     state: str
@@ -46,7 +46,7 @@ class Standing(NamedTuple):
     reason: str | None = None
     bytes_done: int | None = None
     bytes_left: int | None = None
-    bytes_per_second: int | None = None  # of all replicas that are copied, as seen
+    bytes_per_second: int | None = None  # of all replicas that are copied, as measured
     seconds_left: int | None = None  # at that rate, or at that of a throttle
 
     @property
@@ -55,51 +55,54 @@ class Standing(NamedTuple):
         return tuple(b for b in self.target if b not in self.isr)
 
 
-NOTHING_MORE = (None,) * (len(Standing._fields) - 6)  # of a partition that is done
+NOTHING_MORE = (None,) * (len(MoveStatus._fields) - 6)  # for a partition that is done
 NOWHERE: Mapping[int, Replicas] = {}
 
 
-def standings(
+def move_statuses(
     targets: Targets,
     state: ClusterState,
     entries: Iterable[Entry] = (),
     sizes: Mapping[tuple[TopicPartition, int], int] | None = None,
-) -> Iterator[Standing]:
-    """Where each partition of a plan stands, by topic and number."""
-    asked = _asked_for(list(entries), targets)
+) -> Iterator[MoveStatus]:
+    """The status of each partition of a plan, by topic and number."""
+    requested = _requested(list(entries), targets)
     settled = _settled(state) if sizes is None else {}
-    states, new = state.partition_states, Standing._make
+    states, new = state.partition_states, MoveStatus._make
     for tp, target in sorted(targets.items()):
-        # What most partitions are in the end is found out at once.
-        if settled.get(tp[0], NOWHERE).get(tp[1]) == target and (found := states.get(tp)) is not None:
-            isr = found.isr
+        # The fast path: most partitions are done in the end.
+        if (
+            settled.get(tp[0], NOWHERE).get(tp[1]) == target
+            and (partition_state := states.get(tp)) is not None
+        ):
+            isr = partition_state.isr
             if isr == target or set(target) <= set(isr):
-                yield new((tp, DONE, target, target, isr, found.leader, *NOTHING_MORE))
+                yield new((tp, DONE, target, target, isr, partition_state.leader, *NOTHING_MORE))
                 continue
         replicas = state.replicas(tp)
         if replicas is None:
-            yield Standing(partition=tp, state=FAILED, target=target, reason="no such partition")
+            yield MoveStatus(partition=tp, state=FAILED, target=target, reason="no such partition")
             continue
-        verdict, reason = _verdict(tp, target, replicas, state, was_asked=tp in asked)
-        found = state.partition_states.get(tp)
-        done, left = _bytes(tp, target, verdict, state, sizes)
-        yield Standing(
+        verdict, reason = _verdict(tp, target, replicas, state, was_requested=tp in requested)
+        partition_state = state.partition_states.get(tp)
+        done, missing = _bytes(tp, target, verdict, state, sizes)
+        yield MoveStatus(
             partition=tp,
             state=verdict,
             target=target,
             replicas=replicas,
-            isr=found.isr if found else (),
-            leader=found.leader if found else None,
+            isr=partition_state.isr if partition_state else (),
+            leader=partition_state.leader if partition_state else None,
             reason=reason,
             bytes_done=done,
-            bytes_left=left,
+            bytes_left=missing,
         )
 
 
 def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) -> str:
     """What a move waits for, as a noun."""
-    found = state.partition_states.get(tp)
-    behind = [b for b in target if b not in (found.isr if found else ())]
+    partition_state = state.partition_states.get(tp)
+    behind = [b for b in target if b not in (partition_state.isr if partition_state else ())]
     dead = [b for b in behind if not state.is_alive(b)]
     if not state.has_controller:
         return "a controller"
@@ -108,15 +111,15 @@ def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) ->
     failed = [b for b in behind if not state.is_replica_alive(tp, b)]
     if failed:
         return f"broker {ids(failed)}, whose disk with it has failed"
-    if found is None or not state.is_alive(found.leader):
+    if partition_state is None or not state.is_alive(partition_state.leader):
         return "a leader to copy from"
     if behind:
         rates = [
             _rate_of(b, FOLLOWER_RATE, state) for b in behind if _is_named(tp, b, FOLLOWER_REPLICAS, state)
         ]
         rates += (
-            [_rate_of(found.leader, LEADER_RATE, state)]
-            if _is_named(tp, found.leader, LEADER_REPLICAS, state)
+            [_rate_of(partition_state.leader, LEADER_RATE, state)]
+            if _is_named(tp, partition_state.leader, LEADER_REPLICAS, state)
             else []
         )
         throttled = min(filter(None, rates), default=0)
@@ -126,7 +129,7 @@ def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) ->
 
 
 def _is_named(tp: TopicPartition, broker: int, key: str, state: ClusterState) -> bool:
-    """Whether a list of throttled replicas of the topic has the replica."""
+    """Whether the topic's list of throttled replicas has the replica."""
     named = split(state.config("topics", tp.topic).get(key))
     return EVERYTHING in named or f"{tp.partition}:{broker}" in named
 
@@ -143,7 +146,7 @@ def _settled(state: ClusterState) -> dict[str, Mapping[int, Replicas]]:
 
 
 def _verdict(
-    tp: TopicPartition, target: Replicas, replicas: Replicas, state: ClusterState, *, was_asked: bool
+    tp: TopicPartition, target: Replicas, replicas: Replicas, state: ClusterState, *, was_requested: bool
 ) -> tuple[str, str | None]:
     waiting = state.reassignment.partitions if state.reassignment else {}
     stored_target = state.topics[tp.topic].target_replicas(tp.partition)
@@ -154,11 +157,11 @@ def _verdict(
     if elsewhere is not None:
         return IN_PROGRESS, f"waits for {waits_for(tp, target, state)}"
     if replicas == target:
-        found = state.partition_states.get(tp)
-        if found is not None and set(target) <= set(found.isr):
+        partition_state = state.partition_states.get(tp)
+        if partition_state is not None and set(target) <= set(partition_state.isr):
             return DONE, None
         return IN_PROGRESS, f"in place, waits for {waits_for(tp, target, state)}"
-    if was_asked:
+    if was_requested:
         return (
             FAILED,
             f"it was asked for and is on {list(replicas)}: the controller dropped it, or it was moved since",
@@ -173,23 +176,23 @@ def _bytes(
     state: ClusterState,
     sizes: Mapping[tuple[TopicPartition, int], int] | None,
 ) -> tuple[int | None, int | None]:
-    """Bytes copied and to be copied, from the sizes of folders: what the leader has counts as whole."""
+    """Bytes copied and to be copied, from the sizes of folders: the leader's folder counts as complete."""
     if sizes is None:
         return None, None
-    found = state.partition_states.get(tp)
+    partition_state = state.partition_states.get(tp)
     whole = max((sizes.get((tp, b), 0) for b in (state.replicas(tp) or ())), default=0)
-    if found is not None and (tp, found.leader) in sizes:
-        whole = sizes[tp, found.leader]
+    if partition_state is not None and (tp, partition_state.leader) in sizes:
+        whole = sizes[tp, partition_state.leader]
     adding = [b for b in target if b not in state.topics[tp.topic].origin_replicas(tp.partition)]
-    if verdict == DONE or found is None:
+    if verdict == DONE or partition_state is None:
         return whole * len(adding), 0
-    behind = [b for b in target if b not in found.isr]
-    left = sum(max(whole - sizes.get((tp, b), 0), 0) for b in behind)
-    return max(whole * len(behind) - left, 0), left
+    behind = [b for b in target if b not in partition_state.isr]
+    missing = sum(max(whole - sizes.get((tp, b), 0), 0) for b in behind)
+    return max(whole * len(behind) - missing, 0), missing
 
 
 def bytes_left(targets: Targets, state: ClusterState, sizes: Mapping[tuple[TopicPartition, int], int]) -> int:
-    """Bytes that the replicas of all targets still lack of what the leaders have."""
+    """The bytes that the replicas of all targets still have to copy."""
     return sum(
         _bytes(tp, target, IN_PROGRESS, state, sizes)[1] or 0
         for tp, target in targets.items()
@@ -197,7 +200,7 @@ def bytes_left(targets: Targets, state: ClusterState, sizes: Mapping[tuple[Topic
     )
 
 
-# --- what the journal knows ---------------------------------------------------------------------------
+# --- from the journal ---------------------------------------------------------------------------------
 
 
 def entries_of(entries: Iterable[Entry], plan_id: str) -> list[Entry]:
@@ -205,8 +208,8 @@ def entries_of(entries: Iterable[Entry], plan_id: str) -> list[Entry]:
     return [e for e in entries if e.details.get("plan") == plan_id and not e.undone_by]
 
 
-def _asked_for(entries: Sequence[Entry], targets: Targets) -> set[TopicPartition]:
-    """Partitions whose move to these targets was asked for and seen to be written."""
+def _requested(entries: Sequence[Entry], targets: Targets) -> set[TopicPartition]:
+    """Partitions whose move to these targets was requested and written."""
     if not entries:
         return set()
     from kctl.changes.intents import Reassign
@@ -222,19 +225,19 @@ def _asked_for(entries: Sequence[Entry], targets: Targets) -> set[TopicPartition
 
 
 def throttle_of(targets: Targets, entries: Iterable[Entry], state: ClusterState) -> ClearThrottle:
-    """What takes away the throttles of a plan, as far as they are still there."""
+    """The intent that removes the throttles of a plan."""
     from kctl.changes.intents import ClearThrottle, intent_from_json
     from kctl.cluster.reassignment.throttles import throttle_of_partitions
 
     known = [e.details["throttle"] for e in entries if e.details.get("throttle")]
     clears = [intent_from_json(values) for values in known if isinstance(values, dict)]
-    found = [clear for clear in clears if isinstance(clear, ClearThrottle)]
-    if not found:
+    throttles = [clear for clear in clears if isinstance(clear, ClearThrottle)]
+    if not throttles:
         return throttle_of_partitions(targets, state)
-    # The first to set a rate knows what was there before.
+    # The first to set a rate knows the value before.
     throttled: dict[str, dict[str, tuple[str, ...]]] = {}
     rates: dict[str, dict[str, str | None]] = {}
-    for clear in found:
+    for clear in throttles:
         for topic, keys in clear.throttled.items():
             own = throttled.setdefault(topic, {})
             for key, items in keys.items():
@@ -245,28 +248,32 @@ def throttle_of(targets: Targets, entries: Iterable[Entry], state: ClusterState)
 
 
 def owners(entries: Iterable[Entry]) -> dict[tuple[str, str, str], str]:
-    """Which plan set what: entity type, entity name and key to the plan's identity, the latest one."""
+    """The latest plan that set a key: (entity type, entity name, key) to the plan's identity."""
     from kctl.changes.intents import ClearThrottle, intent_from_json
 
-    found: dict[tuple[str, str, str], str] = {}
+    plan_ids: dict[tuple[str, str, str], str] = {}
     for entry in entries:
         values, plan_id = entry.details.get("throttle"), entry.details.get("plan")
         if entry.undone_by or not isinstance(values, dict) or not isinstance(plan_id, str):
             continue
         clear = intent_from_json(values)
         assert isinstance(clear, ClearThrottle)
-        found |= {("topics", topic, key): plan_id for topic, keys in clear.throttled.items() for key in keys}
-        found |= {("brokers", broker, key): plan_id for broker, keys in clear.rates.items() for key in keys}
-    return found
+        plan_ids |= {
+            ("topics", topic, key): plan_id for topic, keys in clear.throttled.items() for key in keys
+        }
+        plan_ids |= {
+            ("brokers", broker, key): plan_id for broker, keys in clear.rates.items() for key in keys
+        }
+    return plan_ids
 
 
-UNSEEN_AFTER = 30_000  # milliseconds after which a request that nobody touched was not seen
+UNSEEN_AFTER = 30_000  # milliseconds after which the controller must have begun with a request
 
 
 def explain(state: ClusterState, now: int | None = None) -> Iterator[str]:
-    """Why what is moving will not end by itself, a sentence each; nothing where all is well.
+    """The reasons why moves will not end by themselves, a sentence each.
 
-    A request that names a dead broker waits for ever, one with a broker twice is never taken off the list, one that
+    A request that names a dead broker waits for ever, one with a broker twice is never removed from the list, one that
     cannot be read is ignored and left where it is; and a request deleted by hand may have cost the controller its
     watch, so that the next one is not seen until another controller starts.
     """
@@ -306,12 +313,12 @@ def _dead(targets: Targets, state: ClusterState) -> Iterator[str]:
 
 
 def _behind(tp: TopicPartition, target: Replicas, state: ClusterState) -> list[int]:
-    found = state.partition_states.get(tp)
-    return [b for b in target if b not in (found.isr if found else ())]
+    partition_state = state.partition_states.get(tp)
+    return [b for b in target if b not in (partition_state.isr if partition_state else ())]
 
 
 def _is_untouched(targets: Targets, state: ClusterState) -> bool:
-    """Whether no partition of a request shows that the controller began with it."""
+    """Whether no partition shows that the controller has begun with a request."""
     if state.kafka_version < V1_1:
         return False  # an edit is an event there too, and the watch stays
     for tp, target in targets.items():
@@ -331,78 +338,83 @@ Sizes = Mapping[tuple[TopicPartition, int], int]  # bytes of each replica
 def copy_rates(before: Sizes, after: Sizes, seconds: float) -> dict[tuple[TopicPartition, int], float]:
     """Bytes a second by which each replica has grown; 0 for one that became smaller (retention, compaction).
 
-    A follower's log grows in steps of whole fetches, and stands still between them where it is throttled: looks should
+    A follower's log grows in steps of whole fetches, and stands still between them where it is throttled: measurements should
     lie some seconds apart.
     """
     return {key: max(size - before.get(key, 0), 0) / seconds for key, size in after.items()}
 
 
 def with_rates(
-    standings: Iterable[Standing],
+    statuses: Iterable[MoveStatus],
     sizes: Sizes,
     rates: Mapping[tuple[TopicPartition, int], float] | None,
     state: ClusterState,
-) -> list[Standing]:
-    """The standings with the rate seen, where it was measured, and the time left.
+) -> list[MoveStatus]:
+    """The statuses with the measured rate, if there is one, and the time left.
 
-    That is the time of the slowest replica at the rate seen, if all grow; of what is throttled, it is the time in which
-    the throttle lets through everything that the same broker is still to give or get.
+    That is the time of the slowest replica at the measured rate, if all grow; with a throttle it is the time in which
+    the throttle lets through all that the same broker still has to send or receive.
     """
-    listed = list(standings)
+    results = list(statuses)
     if rates is not None:
-        listed = [_with_rate(standing, sizes, rates) for standing in listed]
-    return _at_throttles(listed, sizes, state)
+        results = [_with_rate(status, sizes, rates) for status in results]
+    return _at_throttles(results, sizes, state)
 
 
-def _at_throttles(listed: list[Standing], sizes: Sizes, state: ClusterState) -> list[Standing]:
+def _at_throttles(statuses: list[MoveStatus], sizes: Sizes, state: ClusterState) -> list[MoveStatus]:
     throttles = {
-        one.partition: list(_throttles_of(one, sizes, state))
-        for one in listed
-        if one.state != DONE and one.bytes_left
+        status.partition: list(_throttles_of(status, sizes, state))
+        for status in statuses
+        if status.state != DONE and status.bytes_left
     }
     shared: Counter[tuple[int, str]] = Counter()
     for uses in throttles.values():
-        for broker, key, left in uses:
-            shared[broker, key] += left
+        for broker, key, missing in uses:
+            shared[broker, key] += missing
 
-    def timed(one: Standing) -> Standing:
+    def timed(status: MoveStatus) -> MoveStatus:
         seconds = [
             -(-shared[broker, key] // _rate_of(broker, key, state))
-            for broker, key, _ in throttles.get(one.partition, ())
+            for broker, key, _ in throttles.get(status.partition, ())
         ]
-        return one._replace(seconds_left=max(seconds)) if seconds else one
+        return status._replace(seconds_left=max(seconds)) if seconds else status
 
-    return [timed(one) for one in listed]
+    return [timed(status) for status in statuses]
 
 
-def _throttles_of(one: Standing, sizes: Sizes, state: ClusterState) -> Iterator[tuple[int, str, int]]:
-    """The throttles that a move goes through: broker, key of its rate, and the bytes that are still to go through."""
-    whole = max((sizes.get((one.partition, b), 0) for b in one.replicas), default=0)
+def _throttles_of(status: MoveStatus, sizes: Sizes, state: ClusterState) -> Iterator[tuple[int, str, int]]:
+    """The throttles of a move: broker, key of its rate, and the bytes still to transfer."""
+    whole = max((sizes.get((status.partition, b), 0) for b in status.replicas), default=0)
     for key, list_key, brokers in (
-        (FOLLOWER_RATE, FOLLOWER_REPLICAS, one.missing),
-        (LEADER_RATE, LEADER_REPLICAS, () if one.leader is None else (one.leader,)),
+        (FOLLOWER_RATE, FOLLOWER_REPLICAS, status.missing),
+        (LEADER_RATE, LEADER_REPLICAS, () if status.leader is None else (status.leader,)),
     ):
         for broker in brokers:
-            if _is_named(one.partition, broker, list_key, state) and _rate_of(broker, key, state):
+            if _is_named(status.partition, broker, list_key, state) and _rate_of(broker, key, state):
                 is_leader = key == LEADER_RATE
-                left = one.bytes_left if is_leader else max(whole - sizes.get((one.partition, broker), 0), 0)
-                yield broker, key, left or 0
+                missing = max(whole - sizes.get((status.partition, broker), 0), 0)
+                if is_leader:
+                    missing = status.bytes_left or 0
+                yield broker, key, missing
 
 
 def _rate_of(broker: int, key: str, state: ClusterState) -> int:
-    """The rate of a throttle in bytes a second; 0 where there is none."""
+    """The rate of a throttle in bytes a second; 0 if there is none."""
     rate = state.config("brokers", str(broker)).get(key) or state.config("brokers", "<default>").get(key, "")
     return whole_number(rate) or 0
 
 
-def _with_rate(one: Standing, sizes: Sizes, rates: Mapping[tuple[TopicPartition, int], float]) -> Standing:
-    behind = [(one.partition, broker) for broker in one.missing]
-    if one.state == DONE or not behind or one.bytes_left is None:
-        return one
-    seen = [rates.get(key, 0.0) for key in behind]
-    whole = max((sizes.get((one.partition, b), 0) for b in one.replicas), default=0)
-    left = [max(whole - sizes.get(key, 0), 0) for key in behind]
+def _with_rate(
+    status: MoveStatus, sizes: Sizes, rates: Mapping[tuple[TopicPartition, int], float]
+) -> MoveStatus:
+    behind = [(status.partition, broker) for broker in status.missing]
+    if status.state == DONE or not behind or status.bytes_left is None:
+        return status
+    seen_rates = [rates.get(key, 0.0) for key in behind]
+    whole = max((sizes.get((status.partition, b), 0) for b in status.replicas), default=0)
+    missing = [max(whole - sizes.get(key, 0), 0) for key in behind]
+    measured = list(zip(seen_rates, missing, strict=True))
     seconds = None
-    if all(rate > 0 or not missing for rate, missing in zip(seen, left, strict=True)):
-        seconds = max(-(-missing // max(int(rate), 1)) for rate, missing in zip(seen, left, strict=True))
-    return one._replace(bytes_per_second=int(sum(seen)), seconds_left=seconds)
+    if all(rate > 0 or not size for rate, size in measured):
+        seconds = max(-(-size // max(int(rate), 1)) for rate, size in measured)
+    return status._replace(bytes_per_second=int(sum(seen_rates)), seconds_left=seconds)

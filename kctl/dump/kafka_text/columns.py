@@ -113,19 +113,19 @@ def _text(
     control: NDArray[np.bool_],
 ) -> Any:
     """A key or payload as text, nothing where it is null or a control record's."""
-    none = (sizes < 0) | control
-    if none.all():
+    is_empty = (sizes < 0) | control
+    if is_empty.all():
         return b""
     ends = positions + np.maximum(sizes, 0)
     column = joined(before, slices(data, positions, ends))
-    if none.any():
-        column = pc.if_else(pa.array(none), pa.scalar(b"", pa.binary()), column)
-    odd = ~none & (np.searchsorted(high_bytes, positions) != np.searchsorted(high_bytes, ends))
+    if is_empty.any():
+        column = pc.if_else(pa.array(is_empty), pa.scalar(b"", pa.binary()), column)
+    odd = ~is_empty & (np.searchsorted(high_bytes, positions) != np.searchsorted(high_bytes, ends))
     if odd.any():
         low, high = int(positions[odd][0]), int(ends[odd][-1])
-        held = data[low:high].tobytes()
+        octets = data[low:high].tobytes()
         texts = [
-            before + java_text(held[start:end]).encode()
+            before + java_text(octets[start:end]).encode()
             for start, end in zip((positions[odd] - low).tolist(), (ends[odd] - low).tolist(), strict=True)
         ]
         column = pc.replace_with_mask(column, pa.array(odd), pa.array(texts, pa.binary()))

@@ -1,4 +1,4 @@
-"""What the dump tool's decoder options make of keys and values: one line of the table for each."""
+"""The decoders of keys and values for the dump tool's options, a line of the table each."""
 
 from collections.abc import Callable
 from functools import partial

@@ -8,35 +8,28 @@ from typing import TypeAlias
 from formats.errors import FormatError, Truncated
 from formats.kafka_text import dump_log_segments as kafka_text
 from formats.kafka_text.dump_log_segments import Decoder, decode_text, java_path
+from formats.log.log_bytes import LogBytes
 from formats.log.records import DEFAULT_LIMIT, Damage, DamageReason
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, parse_segment_file
 from formats.log_dir.index_files import AbortedTransaction, entries_of
 from formats.log_dir.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, check_crc, read_entries
 from formats.values import Struct, field
 from kctl.dump.decoded import METADATA_TOPIC, without_secrets
-from kctl.dump.file_kinds import FileKind, base_offset_of, sibling
+from kctl.dump.file_kinds import BY_SUFFIX, FileKind, base_offset_of, sibling
 from kctl.dump.files import topic_of
 from kctl.dump.kafka_text.indexes import Verdicts, offset_index_lines, time_index_lines
 from kctl.dump.kafka_text.log import LogText, Stop
-from kctl.dump.opening import log_bytes, opened, whole
+from kctl.dump.opening import opened, whole
 from kctl.errors import KctlError
 from kctl.stores.mirror import given_name
 
 HEALTHY_TAILS = (DamageReason.ZEROS, DamageReason.TORN_TAIL)
 Piece: TypeAlias = str | bytes | memoryview
 MOST_OF_AN_INDEX = 1 << 26
-SUFFIXES = {
-    ".log": FileKind.LOG,
-    ".checkpoint": FileKind.LOG,
-    ".index": FileKind.INDEX,
-    ".timeindex": FileKind.TIMEINDEX,
-    ".txnindex": FileKind.TXNINDEX,
-    ".snapshot": FileKind.SNAPSHOT,
-}
 
 
 class Summary(Struct):
-    """What is said on standard error, by file, in the order of the files."""
+    """The lines for standard error, by file, in the order of the files."""
 
     mismatches: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     timestamps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -94,12 +87,12 @@ class KafkaDump:
 
     def _pieces(self, paths: Iterable[str]) -> Iterator[Piece]:
         for path in paths:
-            shown = given_name(java_path(path))
-            yield f"Dumping {shown}\n"
+            shown_path = given_name(java_path(path))
+            yield f"Dumping {shown_path}\n"
             name = Path(path).name
-            kind = self.kind or SUFFIXES.get(name[name.rfind(".") :] if "." in name else "")
+            kind = self.kind or BY_SUFFIX.get(name[name.rfind(".") :] if "." in name else "")
             if kind is None or kind not in PRINTERS:
-                self.say(f"Ignoring unknown file {shown}")
+                self.say(f"Ignoring unknown file {shown_path}")
                 continue
             try:
                 yield from PRINTERS[kind](self, path)
@@ -109,14 +102,14 @@ class KafkaDump:
             self.say(line)
 
     def stop(self, path: str, stop: Stop, *, is_wrong: bool = True) -> None:
-        """Say where Kafka's own tool would have ended, with no word about the files behind."""
+        """Tell where Kafka's own tool would have ended."""
         self.is_wrong |= is_wrong
         self.say(f"kctl: {path}: Kafka's tool ends at byte {stop.position} with {stop.exception}")
 
     def log(self, path: str) -> Iterator[Piece]:
         """A log or a KRaft snapshot."""
         with opened(path) as source:
-            log = log_bytes(source)
+            log = LogBytes(source)
             decode = self.decode
             if decode is decode_text and topic_of(path) == METADATA_TOPIC and not self.show_secrets:
                 decode = without_secrets(decode)
@@ -124,9 +117,9 @@ class KafkaDump:
             yield self.banner(path, int.from_bytes(source.read_at(0, 8), "big", signed=True))
             size = log.end
             yield from text.pieces(source)
-            left = size - text.good_bytes
-            if left > 0:
-                yield f"Found {left} invalid bytes at the end of {Path(path).name}\n"
+            bytes_left = size - text.good_bytes
+            if bytes_left > 0:
+                yield f"Found {bytes_left} invalid bytes at the end of {Path(path).name}\n"
             if log.end < size:
                 self.report(
                     KctlError(
@@ -134,11 +127,11 @@ class KafkaDump:
                         "the broker truncated or deleted it: dump a copy, or dump it again",
                     )
                 )
-            rest = text.rest() if left > 0 else None
+            behind = text.item_behind() if bytes_left > 0 else None
         if text.gaps:
             self.summary.gaps[os.path.abspath(path)] = text.gaps
         self.is_wrong |= bool(text.unsound)
-        tail_is_healthy = rest is None or (isinstance(rest, Damage) and rest.reason in HEALTHY_TAILS)
+        tail_is_healthy = behind is None or (isinstance(behind, Damage) and behind.reason in HEALTHY_TAILS)
         for stop in text.stops:
             self.stop(path, stop, is_wrong=not (stop.ends_walk and tail_is_healthy))
         if not tail_is_healthy and not any(stop.ends_walk for stop in text.stops):
@@ -150,9 +143,9 @@ class KafkaDump:
         name = Path(path).name
         if name == BOOTSTRAP_CHECKPOINT:
             return "KRaft bootstrap snapshot\n"
-        found = parse_segment_file(name)
-        if found and found.suffix == ".checkpoint":
-            return f"Snapshot end offset: {found.base_offset}, epoch: {found.epoch}\n"
+        segment_file = parse_segment_file(name)
+        if segment_file and segment_file.suffix == ".checkpoint":
+            return f"Snapshot end offset: {segment_file.base_offset}, epoch: {segment_file.epoch}\n"
         base = base_offset_of(path)
         return f"Log starting offset: {first_offset if base is None else base}\n"
 
@@ -164,10 +157,10 @@ class KafkaDump:
             yield f"{given_name(java_path(path))} is empty.\n"
             return
         verdicts = Verdicts()
-        beside = sibling(path, ".log")
-        if beside:
-            with opened(beside) as source:
-                lines = offset_index_lines(data, base_offset_of(path) or 0, log_bytes(source), verdicts)
+        log_path = sibling(path, ".log")
+        if log_path:
+            with opened(log_path) as source:
+                lines = offset_index_lines(data, base_offset_of(path) or 0, LogBytes(source), verdicts)
                 yield from in_pieces(lines)
         else:
             self.alone(path, ".log")
@@ -180,15 +173,15 @@ class KafkaDump:
             data = whole(source, MOST_OF_AN_INDEX)
         verdicts, index = Verdicts(), b""
         base = base_offset_of(path) or 0
-        beside, index_beside = sibling(path, ".log"), sibling(path, ".index")
-        if index_beside:
-            with opened(index_beside) as source:
+        log_path, index_path = sibling(path, ".log"), sibling(path, ".index")
+        if index_path:
+            with opened(index_path) as source:
                 index = whole(source, MOST_OF_AN_INDEX)
         else:
             self.alone(path, ".index")
-        if beside:
-            with opened(beside) as source:
-                lines = time_index_lines(data, base, index, log_bytes(source), verdicts, self.limit)
+        if log_path:
+            with opened(log_path) as source:
+                lines = time_index_lines(data, base, index, LogBytes(source), verdicts, self.limit)
                 yield from in_pieces(lines)
         else:
             self.alone(path, ".log")
@@ -203,14 +196,14 @@ class KafkaDump:
     def take(self, path: str, verdicts: Verdicts) -> None:
         """Keep what Kafka's tool says of an index. It is no finding: it stumbles over healthy ones."""
         name = os.path.abspath(path)
-        for kept, pairs in (
+        for pairs_by_file, pairs in (
             (self.summary.mismatches, verdicts.mismatches),
             (self.summary.timestamps, verdicts.timestamps),
             (self.summary.out_of_order, verdicts.out_of_order),
             (self.summary.not_found, verdicts.not_found),
         ):
             if pairs:
-                kept[name] = pairs
+                pairs_by_file[name] = pairs
         for stop in verdicts.stops:
             self.stop(path, stop, is_wrong=False)
 
@@ -259,16 +252,16 @@ def corrupt_snapshot(error: FormatError) -> str:
             "Snapshot is corrupt (CRC is no longer valid). "
             f"Stored crc: {error.stored}. Computed crc: {error.computed}"
         )
-    what = "cut off" if isinstance(error, Truncated) else "malformed"
-    return f"Snapshot failed schema validation: {what}, {error}"
+    problem = "cut off" if isinstance(error, Truncated) else "malformed"
+    return f"Snapshot failed schema validation: {problem}, {error}"
 
 
 def in_pieces(lines: Iterator[str]) -> Iterator[str]:
     """Lines joined to pieces that are worth a write."""
-    held: list[str] = []
+    piece: list[str] = []
     for line in lines:
-        held.append(line)
-        if len(held) == 2048:
-            yield "".join(held)
-            held = []
-    yield "".join(held)
+        piece.append(line)
+        if len(piece) == 2048:
+            yield "".join(piece)
+            piece = []
+    yield "".join(piece)

@@ -68,15 +68,15 @@ def _last_offset_at(log: LogBytes, entry: OffsetIndexEntry, number: int, verdict
         )
         verdicts.stops.append(Stop(place, text, ends_walk=False))
         return None
-    found = next(kafka_entries(log, entry.position, check_crc=False), None)
-    if isinstance(found, Stop) or found is None:
-        exception = found.exception if found else "NoSuchElementException"
+    entry_there = next(kafka_entries(log, entry.position, check_crc=False), None)
+    if isinstance(entry_there, Stop) or entry_there is None:
+        exception = entry_there.exception if entry_there else "NoSuchElementException"
         verdicts.stops.append(Stop(place, exception, ends_walk=False))
         return None
-    if found.size_in_bytes > MAX_MESSAGE_SIZE:
+    if entry_there.size_in_bytes > MAX_MESSAGE_SIZE:
         # Kafka looks at a slice of --max-message-size; the entry itself is right.
         verdicts.stops.append(Stop(place, "NoSuchElementException", ends_walk=False))
-    return found.last_offset
+    return entry_there.last_offset
 
 
 class Batches:
@@ -108,10 +108,10 @@ class Batches:
                 ),
                 None,
             )
-        found = max(at, bisect_left(self.last_offsets, offset))
-        if found == len(self.positions):
+        number = max(at, bisect_left(self.last_offsets, offset))
+        if number == len(self.positions):
             return self.stop
-        return next(kafka_entries(self.log, self.positions[found]), None)
+        return next(kafka_entries(self.log, self.positions[number]), None)
 
 
 def time_index_lines(
@@ -126,13 +126,13 @@ def time_index_lines(
             break
         offset = base_offset + entry.relative_offset
         if batches is not None:
-            found = batches.find(looked_up(offsets, entry.relative_offset), offset)
-            if isinstance(found, Stop):
-                verdicts.stops.append(found._replace(ends_walk=False))
-            elif found is None or found.last_offset != offset:
-                verdicts.not_found.append((offset, found.last_offset if found else -1))
+            log_entry = batches.find(looked_up(offsets, entry.relative_offset), offset)
+            if isinstance(log_entry, Stop):
+                verdicts.stops.append(log_entry._replace(ends_walk=False))
+            elif log_entry is None or log_entry.last_offset != offset:
+                verdicts.not_found.append((offset, log_entry.last_offset if log_entry else -1))
             else:
-                _compare_times(found, entry.timestamp, previous, verdicts, limit)
+                _compare_times(log_entry, entry.timestamp, previous, verdicts, limit)
         yield f"timestamp: {entry.timestamp} offset: {offset}\n"
         previous = entry.timestamp
 
@@ -171,10 +171,10 @@ def looked_up(entries: Rows, relative_offset: int) -> int:
 def _slot(entries: Rows, target: int, low: int, high: int) -> int:
     while low < high:
         middle = (low + high + 1) >> 1
-        found = entries[middle, OFFSET]
-        if found > target:
+        offset = entries[middle, OFFSET]
+        if offset > target:
             high = middle - 1
-        elif found < target:
+        elif offset < target:
             low = middle
         else:
             return middle

@@ -108,7 +108,7 @@ class LogText:
         self._last_record = -1
 
     def pieces(self, source: Source | None = None) -> Iterator[bytes | memoryview]:
-        """bytes | memoryview of batches, and of records where they are asked for; a source makes them quicker."""
+        """The text of batches, and of records if `records` is set; a source makes it quicker."""
         position = 0
         if source is not None and self.records and self.decode is kafka_text.decode_text:
             for chunk in scan_segment(
@@ -118,7 +118,7 @@ class LogText:
                     break  # from here on Kafka's own walk decides
                 yield from self._of_chunk(chunk)
                 position = chunk.end
-        yield from self._one_by_one(position, None)
+        yield from self._entry_texts(position, None)
         self.gaps.reverse()
 
     def _of_chunk(self, chunk: Chunk) -> Iterator[bytes | memoryview]:
@@ -129,7 +129,7 @@ class LogText:
 
         records = chunk.records
         if records is None or not is_plain(chunk, records) or not controls_are_sound(chunk.headers, records):
-            yield from self._one_by_one(chunk.position, chunk.end)
+            yield from self._entry_texts(chunk.position, chunk.end)
             return
         for lines in kafka_lines(chunk.headers, records):
             yield with_line_feeds(lines)
@@ -141,9 +141,9 @@ class LogText:
         self._last_record = int(offsets[-1])
         self.good_bytes, self.last_offset = chunk.end, int(chunk.headers.last_offset[-1])
 
-    def _one_by_one(self, position: int, end: int | None) -> Iterator[bytes | memoryview]:
-        out: list[str] = []
-        held = 0
+    def _entry_texts(self, position: int, end: int | None) -> Iterator[bytes | memoryview]:
+        lines: list[str] = []
+        characters = 0
         for item in kafka_entries(self.log, position):
             if isinstance(item, Stop):
                 self.stops.append(item)
@@ -151,16 +151,16 @@ class LogText:
             if end is not None and item.position >= end:
                 break
             for line in self._lines(item):
-                out.append(line)
-                held += len(line)
-                if held > PIECE:
-                    yield with_line_feeds("".join(out).encode("utf-8", "surrogateescape"))
-                    out, held = [], 0
+                lines.append(line)
+                characters += len(line)
+                if characters > PIECE:
+                    yield with_line_feeds("".join(lines).encode("utf-8", "surrogateescape"))
+                    lines, characters = [], 0
             self.good_bytes, self.last_offset = item.next_position, item.last_offset
-        yield with_line_feeds("".join(out).encode("utf-8", "surrogateescape"))
+        yield with_line_feeds("".join(lines).encode("utf-8", "surrogateescape"))
 
-    def rest(self) -> Damage | LogEntry | None:
-        """What lies behind the last entry that Kafka reads; None where nothing does."""
+    def item_behind(self) -> Damage | LogEntry | None:
+        """The damage or entry behind the last entry that Kafka reads; None at the end."""
         return next(walk(self.log, position=self.good_bytes, last_offset=self.last_offset), None)
 
     def _lines(self, entry: LogEntry) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer.fetch import FetchRequest
 
 from kctl.cluster.state import ClusterState
-from kctl.cluster.unclean import Candidate, ReplicaEnd, best_of, candidates_of
+from kctl.cluster.unclean import ReplicaEnd, UncleanCandidate, best_of, candidates_of
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
@@ -187,7 +187,7 @@ def ask_all(
 
 def read_candidates(
     wire: Wire, state: ClusterState, partitions: Iterable[TopicPartition], to: int | None = None
-) -> list[Candidate]:
+) -> list[UncleanCandidate]:
     """The replicas of leaderless partitions and what it would cost to let each lead; see `candidates_of`."""
 
     def ask(epochs: Mapping[Replica, int]) -> Mapping[Replica, Answer]:
@@ -220,7 +220,7 @@ def read_candidates(
 
 
 def lost_records(
-    wire: Wire, state: ClusterState, candidates: Sequence[Candidate]
+    wire: Wire, state: ClusterState, candidates: Sequence[UncleanCandidate]
 ) -> dict[TopicPartition, int]:
     """Records of the best replica of each partition that its leader now lacks; unknown ones are left out."""
     best: dict[TopicPartition, ReplicaEnd] = {}

@@ -81,14 +81,14 @@ def test_imbalance(case: Any) -> None:
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        ("0.8.1", rules.Rules(True, True, False, True)),
-        ("0.8.2", rules.Rules(False, True, False, True)),
-        ("0.10.1", rules.Rules(False, False, False, True)),
-        ("1.1", rules.Rules(False, False, True, True)),
-        ("3.9", rules.Rules(False, False, True, False)),
+        ("0.8.1", rules.ElectionRules(True, True, False, True)),
+        ("0.8.2", rules.ElectionRules(False, True, False, True)),
+        ("0.10.1", rules.ElectionRules(False, False, False, True)),
+        ("1.1", rules.ElectionRules(False, False, True, True)),
+        ("3.9", rules.ElectionRules(False, False, True, False)),
     ],
 )
-def test_rules_by_version(version: str, expected: rules.Rules) -> None:
+def test_rules_by_version(version: str, expected: rules.ElectionRules) -> None:
     assert rules.rules_of(parse_version(version)) == expected
 
 

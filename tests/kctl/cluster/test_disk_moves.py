@@ -8,7 +8,7 @@ from kctl.changes.intents import AlterReplicaLogDirs, intent_from_json, intent_t
 from kctl.cluster.disks import LogDir, StoredReplica
 from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
 from kctl.cluster.reassignment.disk_moves import check_log_dirs, disk_moves, moved, with_disk_moves
-from kctl.cluster.reassignment.verification import Standing
+from kctl.cluster.reassignment.verification import MoveStatus
 from kctl.cluster.state import Broker, ClusterState, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, Refused
@@ -151,7 +151,7 @@ def test_how_far_a_move_is(now: ClusterState, missing: str, failed: str) -> None
 
 
 def test_where_a_plan_stands() -> None:
-    done = Standing(partition=tp(0), state="done", target=(1, 2), replicas=(1, 2), isr=(1, 2), leader=1)
+    done = MoveStatus(partition=tp(0), state="done", target=(1, 2), replicas=(1, 2), isr=(1, 2), leader=1)
     wanted, key = {(tp(0), 1): B}, (tp(0), 1)
     before = [log_dir(A, {0: 90}), log_dir(B, {}, copies={0: 10})]
     now = state(log_dir(A, {0: 90}), log_dir(B, {}, copies={0: 30}))

@@ -13,7 +13,7 @@ import pytest
 from formats.values import replace
 from kctl.changes.intents import ElectPreferred, MoveController
 from kctl.cluster.elections import candidates, controller_moved, elected, plan_preferred_election
-from kctl.cluster.health import CHECKS, Seen, check_health
+from kctl.cluster.health import CHECKS, HealthFacts, check_health
 from kctl.cluster.interface import Oddity
 from kctl.cluster.log_ends import answer, log_end_offsets, request, total_lag
 from kctl.cluster.old_consumers import OldMember, deal, streams
@@ -48,9 +48,13 @@ def sick(
     state = look(store, version)
     oddities = ZookeeperCluster(store).read_oddities(state, now)
     found = {
-        r.check: r.examples for r in check_health(Seen(state, oddities, now, growth)) if r.status != "good"
+        r.check: r.examples
+        for r in check_health(HealthFacts(state, oddities, now, growth))
+        if r.status != "good"
     }
-    assert [r.check for r in check_health(Seen(state, oddities, now))] == [check.name for check in CHECKS]
+    assert [r.check for r in check_health(HealthFacts(state, oddities, now))] == [
+        check.name for check in CHECKS
+    ]
     return found
 
 
@@ -156,13 +160,15 @@ def test_a_failed_disk(store: FakeStore) -> None:
     offline = {tp: state.partition_states[tp]._replace(offline_replicas=(1,))}
     state = replace(state, partition_states={**state.partition_states, **offline})
     oddity = Oddity("failed-disk", "log directory /data of broker 1", "KAFKA_STORAGE_ERROR", broker_id=1)
-    found = {r.check: r.examples for r in check_health(Seen(state, (oddity,), NOW)) if r.status != "good"}
+    found = {
+        r.check: r.examples for r in check_health(HealthFacts(state, (oddity,), NOW)) if r.status != "good"
+    }
     assert found["failed-disks"] == (
         "log directory /data of broker 1: KAFKA_STORAGE_ERROR",
         "broker 1 has 1 replica on failed disks: a-0",
     )
     assert found["isr-not-alive"] == ("a-0: [1] in the ISR and not alive",)
-    other = {r.check for r in check_health(Seen(state, (), NOW)) if r.status != "good"}
+    other = {r.check for r in check_health(HealthFacts(state, (), NOW)) if r.status != "good"}
     assert "failed-disks" not in other, (
         "its broker says that no disk has failed: it stops, or has just started"
     )
@@ -182,7 +188,7 @@ def test_a_broker_that_does_not_answer_is_nothing_unreadable(store: FakeStore) -
     """Killed a moment ago, and its session is not over yet."""
     problem = Problem("configuration of broker 2", "broker 2 does not answer: connection refused", 2)
     state = replace(look(store), problems=(problem,))
-    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW)) if r.status != "good"}
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW)) if r.status != "good"}
     assert found == {"silent-brokers": ("broker 2 does not answer: connection refused",)}
 
 
@@ -195,14 +201,14 @@ def test_voters_that_are_behind(store: FakeStore) -> None:
     )
     quorum = Quorum(leader_id=1, leader_epoch=3, high_watermark=99, members=members)
     state = replace(look(store), quorum=quorum)
-    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW))}
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW))}
     assert found["quorum"] == ("voter 2 is 30 s behind", "voter 3 is not heard of")
 
 
 def test_an_offline_partition_says_who_may_lead_it(store: FakeStore) -> None:
     put_state(store, "a", 0, -1, [])
     state = replace(look(store), eligible_leaders={TopicPartition("a", 0): (2,)})
-    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW))}
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW))}
     assert found["offline"] == ("a-0 has no live leader; it comes back without loss with broker 2",)
 
 
@@ -215,7 +221,7 @@ def test_a_broker_alone_brings_no_failed_disk_back(
     tp = TopicPartition("a", 0)
     offline = {**state.partition_states, tp: state.partition_states[tp]._replace(offline_replicas=(2,))}
     state = replace(state, eligible_leaders=eligible, partition_states=offline)
-    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW))}
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW))}
     assert found["offline"] == ("a-0 has no live leader; broker 2 has it on a failed disk",)
 
 

@@ -18,8 +18,8 @@ from formats.values import replace
 from kctl.cluster.migration.comparison import Comparison, Difference
 from kctl.cluster.migration.entities import Entity, quota_value
 from kctl.cluster.migration.kraft_side import KraftSide, entities_of, read_kraft_side
-from kctl.cluster.migration.phase import Phase, Standing, standing_of
-from kctl.cluster.migration.preflight import Seen, examine
+from kctl.cluster.migration.phase import MigrationStatus, Phase, status_of
+from kctl.cluster.migration.preflight import MigrationFacts, examine
 from kctl.cluster.migration.zookeeper_side import ZookeeperSide, read_zookeeper_side
 from kctl.zookeeper.snapshot import read_snapshot
 from tests.conftest import Ran, recording, rows, unchanged
@@ -186,8 +186,10 @@ def sides() -> tuple[ZookeeperSide, KraftSide]:
     return read_zookeeper_side(read_snapshot(folder / "znodes.jsonl")), read_kraft_side([folder / LOG])
 
 
-def compared(znodes: ZookeeperSide, kraft: KraftSide, standing: Standing | None = None) -> list[Difference]:
-    comparison = Comparison(znodes, kraft, standing or standing_of(znodes, kraft))
+def compared(
+    znodes: ZookeeperSide, kraft: KraftSide, status: MigrationStatus | None = None
+) -> list[Difference]:
+    comparison = Comparison(znodes, kraft, status or status_of(znodes, kraft))
     return [one for one in comparison.differences() if one.severity == "error"]
 
 
@@ -431,7 +433,7 @@ def test_settings_in_which_brokers_differ() -> None:
 
     def codes(*of_brokers: dict[str, str | None]) -> list[str]:
         settings = dict(enumerate(of_brokers))
-        seen = Seen(znodes, None, standing_of(znodes, None), settings)
+        seen = MigrationFacts(znodes, None, status_of(znodes, None), settings)
         return [finding.code.removeprefix("migration-") for finding in examine(seen)]
 
     assert codes(good, good, good) == ["secrets-not-compared"]

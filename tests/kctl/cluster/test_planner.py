@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kctl.cluster.placement import draw, place_replicas
-from kctl.cluster.reassignment.planner import Goal, Situation, plan_placement
+from kctl.cluster.reassignment.planner import ReassignmentGoal, Situation, plan_placement
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 
@@ -47,7 +47,7 @@ def heads(replicas: dict[TopicPartition, Replicas], brokers: set[int]) -> int:
 
 def test_a_drain_moves_only_what_the_broker_holds() -> None:
     now = situation({"a-0": (1, 2), "a-1": (2, 3), "a-2": (3, 1), "b-0": (2, 1)}, dict.fromkeys((1, 2, 3, 4)))
-    planned = plan_placement(now, Goal(drain=frozenset({2})))
+    planned = plan_placement(now, ReassignmentGoal(drain=frozenset({2})))
     assert sorted(map(str, planned)) == ["a-0", "a-1", "b-0"]
     assert moves_needed(now.replicas, planned) == 3
     assert all(2 not in replicas for replicas in planned.values())
@@ -56,23 +56,23 @@ def test_a_drain_moves_only_what_the_broker_holds() -> None:
 
 def test_a_replacement_keeps_every_place() -> None:
     now = situation({"a-0": (1, 2), "a-1": (2, 3), "a-2": (3, 1)}, dict.fromkeys((1, 3, 4)))
-    assert plan_placement(now, Goal(replace={2: 4})) == {tp("a-0"): (1, 4), tp("a-1"): (4, 3)}
+    assert plan_placement(now, ReassignmentGoal(replace={2: 4})) == {tp("a-0"): (1, 4), tp("a-1"): (4, 3)}
 
 
 def test_a_replacement_that_has_the_partition_already_uses_another_broker() -> None:
     now = situation({"a-0": (1, 2)}, dict.fromkeys((1, 2, 3)))
-    assert plan_placement(now, Goal(replace={1: 2})) == {tp("a-0"): (3, 2)}
+    assert plan_placement(now, ReassignmentGoal(replace={1: 2})) == {tp("a-0"): (3, 2)}
 
 
 def test_the_replication_factor_grows_into_other_racks() -> None:
     now = situation({"a-0": (1,), "a-1": (2,)}, {1: "x", 2: "x", 3: "y"})
-    planned = plan_placement(now, Goal(replication_factor=2))
+    planned = plan_placement(now, ReassignmentGoal(replication_factor=2))
     assert planned == {tp("a-0"): (1, 3), tp("a-1"): (2, 3)}
 
 
 def test_shrinking_takes_replicas_where_racks_repeat_and_keeps_the_leader() -> None:
     now = situation({"a-0": (1, 2, 3)}, {1: "x", 2: "y", 3: "x"})
-    assert plan_placement(now, Goal(replication_factor=2)) == {tp("a-0"): (1, 2)}
+    assert plan_placement(now, ReassignmentGoal(replication_factor=2)) == {tp("a-0"): (1, 2)}
 
 
 def test_an_added_broker_gets_its_share_and_nothing_else_moves() -> None:
@@ -81,7 +81,7 @@ def test_an_added_broker_gets_its_share_and_nothing_else_moves() -> None:
     now = Situation(
         replicas={TopicPartition("t", p): r for p, r in lists.items()}, racks=dict.fromkeys((1, 2, 3, 4))
     )
-    planned = plan_placement(now, Goal(add=frozenset({4})))
+    planned = plan_placement(now, ReassignmentGoal(add=frozenset({4})))
     assert moves_needed(now.replicas, planned) == 15
     load = Counter(b for r in after(now, planned).values() for b in r)
     assert load[4] == 15
@@ -91,7 +91,7 @@ def test_an_added_broker_gets_its_share_and_nothing_else_moves() -> None:
 
 def test_racks_of_unequal_size_do_not_end_in_a_dead_end() -> None:
     now = situation({f"a-{i}": (1, 2) for i in range(12)}, {1: "x", 2: "x", 3: "x", 4: "y"})
-    planned = plan_placement(now, Goal(brokers=frozenset({1, 2, 3, 4})))
+    planned = plan_placement(now, ReassignmentGoal(brokers=frozenset({1, 2, 3, 4})))
     load = Counter(b for r in after(now, planned).values() for b in r)
     assert load == {1: 4, 2: 4, 3: 4, 4: 12}
 
@@ -102,7 +102,7 @@ def test_sizes_decide_where_counts_do_not() -> None:
     sized = Situation(
         replicas=now.replicas, racks=now.racks, sizes={tp("a-0"): 900, tp("a-1"): 100, tp("b-0"): 500}
     )
-    planned = plan_placement(sized, Goal(drain=frozenset({3})))
+    planned = plan_placement(sized, ReassignmentGoal(drain=frozenset({3})))
     assert planned[tp("b-0")] == (2,)
     assert planned[tp("b-1")] == (1,)
 
@@ -110,15 +110,15 @@ def test_sizes_decide_where_counts_do_not() -> None:
 @pytest.mark.parametrize(
     ("goal", "error", "text"),
     [
-        (Goal(brokers=frozenset({1, 9})), Refused, "brokers 9 are not alive; alive are 1, 2, 3"),
-        (Goal(drain=frozenset({2, 3})), Refused, "a-0 needs 2 brokers and may only use 1"),
-        (Goal(replication_factor=4), Refused, "needs 4 brokers"),
-        (Goal(replication_factor=0), BadValue, "larger than 0"),
-        (Goal(drain=frozenset({7})), BadValue, "no broker 7 is alive or holds a replica"),
-        (Goal(topics=frozenset({"zz"}), drain=frozenset({1})), KctlError, "no topic zz"),
+        (ReassignmentGoal(brokers=frozenset({1, 9})), Refused, "brokers 9 are not alive; alive are 1, 2, 3"),
+        (ReassignmentGoal(drain=frozenset({2, 3})), Refused, "a-0 needs 2 brokers and may only use 1"),
+        (ReassignmentGoal(replication_factor=4), Refused, "needs 4 brokers"),
+        (ReassignmentGoal(replication_factor=0), BadValue, "larger than 0"),
+        (ReassignmentGoal(drain=frozenset({7})), BadValue, "no broker 7 is alive or holds a replica"),
+        (ReassignmentGoal(topics=frozenset({"zz"}), drain=frozenset({1})), KctlError, "no topic zz"),
     ],
 )
-def test_what_cannot_be_is_said(goal: Goal, error: type[KctlError], text: str) -> None:
+def test_what_cannot_be_is_said(goal: ReassignmentGoal, error: type[KctlError], text: str) -> None:
     now = situation({"a-0": (1, 2), "a-1": (2, 3)})
     with pytest.raises(error, match=text):
         plan_placement(now, goal)
@@ -127,15 +127,17 @@ def test_what_cannot_be_is_said(goal: Goal, error: type[KctlError], text: str) -
 def test_a_move_that_would_never_end_is_refused() -> None:
     now = situation({"a-0": (1, 5), "a-1": (2, 1)}, dict.fromkeys((1, 2, 3)))
     with pytest.raises(Refused, match=r"brokers 5, which are not alive.*--drain 1,5"):
-        plan_placement(now, Goal(drain=frozenset({1})))
-    assert set(plan_placement(now, Goal(drain=frozenset({1, 5})))[tp("a-0")]) == {2, 3}
+        plan_placement(now, ReassignmentGoal(drain=frozenset({1})))
+    assert set(plan_placement(now, ReassignmentGoal(drain=frozenset({1, 5})))[tp("a-0")]) == {2, 3}
 
 
 def test_brokers_without_a_rack_are_named() -> None:
     now = situation({"a-0": (1, 2)}, {1: "x", 2: None, 3: "y"})
     with pytest.raises(Refused, match="brokers 2 have no rack"):
-        plan_placement(now, Goal(drain=frozenset({1})))
-    assert plan_placement(now, Goal(drain=frozenset({1}), rack_aware=False)) == {tp("a-0"): (2, 3)}
+        plan_placement(now, ReassignmentGoal(drain=frozenset({1})))
+    assert plan_placement(now, ReassignmentGoal(drain=frozenset({1}), rack_aware=False)) == {
+        tp("a-0"): (2, 3)
+    }
 
 
 # --- properties over random clusters ---------------------------------------------------------------------
@@ -185,7 +187,7 @@ def test_a_drain_is_complete_and_minimal(now: Situation, data: st.DataObject) ->
     )
     allowed = set(now.racks) - drained
     assume(all(len(r) <= len(allowed) for r in now.replicas.values()))
-    goal = Goal(drain=frozenset(drained))
+    goal = ReassignmentGoal(drain=frozenset(drained))
     planned = plan_placement(now, goal)
     check_plan(now, planned, allowed)
     assert plan_placement(shuffled(now), goal) == planned
@@ -209,10 +211,10 @@ def test_a_drain_is_complete_and_minimal(now: Situation, data: st.DataObject) ->
 def test_evening_out_is_complete_even_and_minimal(now: Situation, data: st.DataObject) -> None:
     allowed = set(data.draw(st.lists(st.sampled_from(sorted(now.racks)), min_size=1, unique=True)))
     assume(all(len(r) <= len(allowed) for r in now.replicas.values()))
-    planned = plan_placement(now, Goal(brokers=frozenset(allowed)))
+    planned = plan_placement(now, ReassignmentGoal(brokers=frozenset(allowed)))
     check_plan(now, planned, allowed)
     result = after(now, planned)
-    assert plan_placement(shuffled(now), Goal(brokers=frozenset(allowed))) == planned
+    assert plan_placement(shuffled(now), ReassignmentGoal(brokers=frozenset(allowed))) == planned
     reachable = len({now.racks[b] for b in allowed})
     load = Counter(dict.fromkeys(allowed, 0))
     for replicas in result.values():
@@ -255,7 +257,7 @@ def can_lead_evenly(replicas: dict[TopicPartition, Replicas], brokers: set[int],
 @given(clusters(), st.integers(1, 4))
 def test_the_replication_factor_becomes_what_was_asked_for(now: Situation, factor: int) -> None:
     assume(factor <= len(now.racks))
-    planned = plan_placement(now, Goal(replication_factor=factor))
+    planned = plan_placement(now, ReassignmentGoal(replication_factor=factor))
     check_plan(now, planned, set(now.racks))
     for partition, replicas in after(now, planned).items():
         before = now.replicas[partition]

@@ -19,7 +19,7 @@ from kctl.cluster.reassignment.cancellation import plan_cancellation
 from kctl.cluster.reassignment.execution import Execution, plan_execution, reassigned
 from kctl.cluster.reassignment.moves import ReplicaSize, by_replica, moving_targets
 from kctl.cluster.reassignment.plan_files import PlanFile
-from kctl.cluster.reassignment.planner import Goal, plan, plan_like_kafka
+from kctl.cluster.reassignment.planner import ReassignmentGoal, plan, plan_like_kafka
 from kctl.cluster.reassignment.throttles import (
     DISK_RATE,
     FOLLOWER_RATE,
@@ -31,7 +31,7 @@ from kctl.cluster.reassignment.throttles import (
     throttles_set,
     unused_throttles,
 )
-from kctl.cluster.reassignment.verification import entries_of, explain, owners, standings, throttle_of
+from kctl.cluster.reassignment.verification import entries_of, explain, move_statuses, owners, throttle_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, KctlError, Refused
@@ -345,7 +345,7 @@ def test_the_throttle_of_a_plan_is_known_from_the_journal_or_the_lists(
 
 
 def verdicts(cluster: ZookeeperCluster, targets: Any, entries: Any = ()) -> dict[str, tuple[str, str | None]]:
-    return {str(s.partition): (s.state, s.reason) for s in standings(targets, look(cluster), entries)}
+    return {str(s.partition): (s.state, s.reason) for s in move_statuses(targets, look(cluster), entries)}
 
 
 def test_verdicts(store: FakeStore, cluster: ZookeeperCluster) -> None:
@@ -376,7 +376,7 @@ def test_verdicts_while_it_moves(store: FakeStore, cluster: ZookeeperCluster) ->
     assert verdicts(cluster, {A0: (3, 2)})["a-0"][0] == "failed"
     assert moving_targets(look(cluster)) == {A0: (1, 3)}
     sizes = by_replica([ReplicaSize(A0, 1, 100), ReplicaSize(A0, 3, 40), ReplicaSize(A0, None, 9)])
-    (one,) = standings({A0: (1, 3)}, look(cluster), (), sizes)
+    (one,) = move_statuses({A0: (1, 3)}, look(cluster), (), sizes)
     assert (one.bytes_done, one.bytes_left, one.missing) == (40, 60, (3,))
 
 
@@ -497,23 +497,23 @@ def test_what_cannot_be_planned_is_left_out_or_refused(store: FakeStore, cluster
     store.put("/admin/delete_topics/going", b"")
     add_topic(store, "lost", [[9, 2]])
     put_state(store, "lost", 0, -1, [9])
-    made = plan(look(cluster), Goal(drain=frozenset({2})))
+    made = plan(look(cluster), ReassignmentGoal(drain=frozenset({2})))
     assert {tp.topic for tp in made.targets} == {"a", "b"}
     assert any("odd-0, odd-1" in note for note in made.notes)
     assert any("marked for deletion: going" in note for note in made.notes)
     assert any("no replica in sync is alive: lost-0" in note for note in made.notes)
     ask(store, ("a", 1, [1, 3]))
     with pytest.raises(Refused, match="a-1 is being moved now"):
-        plan(look(cluster), Goal(drain=frozenset({2})))
-    assert plan(look(cluster), Goal(drain=frozenset({2}), topics=frozenset({"b"}))).targets
+        plan(look(cluster), ReassignmentGoal(drain=frozenset({2})))
+    assert plan(look(cluster), ReassignmentGoal(drain=frozenset({2}), topics=frozenset({"b"}))).targets
 
 
 def test_like_kafka_is_repeatable_and_moves_more(cluster: ZookeeperCluster) -> None:
-    goal = Goal(brokers=frozenset({1, 2, 3}))
+    goal = ReassignmentGoal(brokers=frozenset({1, 2, 3}))
     state = look(cluster)
     one = plan_like_kafka(state, goal, seed=4)
     assert one.targets == plan_like_kafka(state, goal, seed=4).targets
     assert all(len(replicas) == 2 for replicas in one.targets.values())
     assert any(plan_like_kafka(state, goal, seed=s).targets != one.targets for s in range(9))
     with pytest.raises(Refused, match="brokers 9 are not alive"):
-        plan_like_kafka(state, Goal(brokers=frozenset({9})))
+        plan_like_kafka(state, ReassignmentGoal(brokers=frozenset({9})))
