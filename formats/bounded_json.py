@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written: parsed only where what it becomes takes bounded memory.
+"""JSON of unknown origin, parsed only if its values take bounded memory.
 
 Three bytes (`[],`) become 64 in memory, seven (`{"":0},`) two hundred. What a document takes is counted before it is
 parsed, from above: by the characters that begin or separate its values.
@@ -50,7 +50,7 @@ def _weight_of_values(text: str) -> int:
     weight = place = 0
     while weight <= MOST and (quote := text.find('"', place)) >= 0:
         weight += _weight(text, place, quote) + 2 * WEIGHTS['"']
-        rest = REST.match(text, quote + 1)
-        assert rest  # it matches the empty string too
-        place = rest.end()
+        string_end = REST.match(text, quote + 1)
+        assert string_end  # it matches the empty string too
+        place = string_end.end()
     return weight + _weight(text, place, len(text))

@@ -1,4 +1,4 @@
-"""TOML that somebody else may have written: parsed only where what it becomes takes bounded memory.
+"""TOML of unknown origin, parsed only if its values take bounded memory.
 
 A part of a dotted key (`a.`) becomes three dictionaries and two sets, and a key keeps every beginning of itself, so
 that forty kilobytes may take more than a gigabyte. What a document takes is counted before it is parsed, from above.
@@ -29,7 +29,7 @@ class TooMany(ValueError):
 
 
 def loads(text: str) -> dict[str, Any]:
-    """What a document holds; TOMLDecodeError where it is none, or `TooMany`: both are a ValueError."""
+    """The values of a document; raises TOMLDecodeError or `TooMany`, both a ValueError."""
     check(text)
     try:
         return tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""What is secret, wherever it stands: keys of configurations, contents of znodes, records of metadata, URIs and texts.
+"""Redact secrets in configurations, znodes, records of metadata, URIs and texts.
 
 A secret is replaced before its value is stored in a row, a file or an error. What cannot be searched reliably (torn
 JSON, duplicate keys, an unknown form) is not shown at all: its length and digest stand in its place.
@@ -87,7 +87,7 @@ def redact_text(text: str) -> str:
 
 
 def withheld(data: bytes) -> str:
-    """What stands in place of content that is not shown: its length, and the digest that tells it again."""
+    """The text that replaces secret content: its length and digest."""
     from hashlib import sha256  # most that is read holds no secret
 
     return f"{REDACTED[:-1]}: {len(data)} bytes, sha256 {sha256(data).hexdigest()})"
@@ -98,13 +98,13 @@ def redact_values(values: Any) -> Any:
     if isinstance(values, Mapping):
         named = values.get("name")
         is_pair = isinstance(named, str) and "value" in values and is_secret_key(named)
-        shown = {
+        redacted = {
             key: REDACTED
             if value is not None and (is_secret_key(str(key)) or (is_pair and key == "value"))
             else redact_values(value)
             for key, value in values.items()
         }
-        return values if all(shown[key] is value for key, value in values.items()) else shown
+        return values if all(redacted[key] is value for key, value in values.items()) else redacted
     if isinstance(values, list):
         items = [redact_values(value) for value in values]
         return values if all(new is old for new, old in zip(items, values, strict=True)) else items
@@ -134,10 +134,12 @@ def redact(path: str, data: bytes) -> bytes:
     if is_config and not _is_flat(values):
         return withheld(data).encode()
     try:
-        shown = redact_values(values)
-        if shown is values:
+        redacted = redact_values(values)
+        if redacted is values:
             return data
-        return json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        return json.dumps(redacted, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "surrogatepass"
+        )
     except RecursionError:
         return withheld(data).encode()
 

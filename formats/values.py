@@ -20,7 +20,7 @@ else:
         class Struct:
             def __init_subclass__(cls, frozen: bool = False, kw_only: bool = False, **_: Any) -> None:
                 dataclass(frozen=frozen, kw_only=kw_only)(cls)
-                cls.__struct_fields__ = tuple(each.name for each in fields(cls))
+                cls.__struct_fields__ = tuple(item.name for item in fields(cls))
 
 
 __all__ = ["Struct", "field", "replace"]

@@ -1,4 +1,4 @@
-"""Numbers in text that other programs, or people, wrote."""
+"""Whole numbers in text of other programs and people."""
 
 LONGEST = 18  # digits: int() is slow for many, refuses more than 4,300, and 64 bits hold what has so few
 

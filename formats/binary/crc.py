@@ -27,7 +27,7 @@ ALL_ONES = 0xFFFFFFFF
 
 @cache
 def provider() -> tuple[str, Callable[[Any], int]]:
-    """The name of what computes CRC-32C here, and its function over `bytes` or arrays of bytes."""
+    """The name of the library that computes CRC-32C, and its function over `bytes` or arrays of bytes."""
     google = optional("google_crc32c")
     if google is not None and google.implementation == "c":
         return "google-crc32c", google.value

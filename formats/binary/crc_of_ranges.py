@@ -76,9 +76,9 @@ def _beginning(polynomial: int) -> int:
 
 def as_stored(data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind: CrcKind = CRC32C) -> Mask:
     """Whether the CRC of each data[start:end] is the one that is stored; ranges ascend."""
-    found = np.zeros(len(starts), np.bool_)
+    matches = np.zeros(len(starts), np.bool_)
     if not len(starts):
-        return found
+        return matches
     work = np.empty(0, np.uint8)
     whole = (ends - starts[0]) // AT_ONCE
     edges = [0, *(np.flatnonzero(np.diff(whole)) + 1).tolist(), len(starts)]
@@ -88,10 +88,10 @@ def as_stored(data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind
         if len(work) < size and size < SHORT * (high - low):
             work = np.empty(size + AT_ONCE, np.uint8)
         if not _are_as_stored(data, starts[rows], ends[rows], stored[rows], kind, work):
-            found[rows] = kind.of_ranges(data, starts[rows], ends[rows]) == stored[rows]
+            matches[rows] = kind.of_ranges(data, starts[rows], ends[rows]) == stored[rows]
         else:
-            found[rows] = True
-    return found
+            matches[rows] = True
+    return matches
 
 
 def _are_as_stored(

@@ -1,6 +1,6 @@
 """Native libraries that make things faster and that kctl can do without.
 
-Executors of a cluster often have numpy and pyarrow only: whoever asks here has a fallback.
+Executors of a cluster often have numpy and pyarrow only: each caller has a fallback.
 """
 
 from functools import cache

@@ -20,9 +20,9 @@ class TooLarge(CompressionError):
 
 def limited(parts: Iterable[bytes], limit: int) -> Iterator[bytes]:
     """The parts as they come; raises TooLarge at the one that goes beyond the limit."""
-    left = limit
+    bytes_left = limit
     for part in parts:
-        left -= len(part)
-        if left < 0:
+        bytes_left -= len(part)
+        if bytes_left < 0:
             raise TooLarge(limit)
         yield part

@@ -29,18 +29,18 @@ def pieces(data: memoryview, limit: int, magic: int = 2) -> Iterator[bytes]:
     position = 0
     while position == 0 or bytes(data[position : position + 3]) == MEMBER:
         member = library.decompressobj(31)
-        fed, rest = position, b""
+        fed, unread = position, b""
         while not member.eof:
-            if not rest:
-                rest = bytes(data[fed : fed + PIECE])
-                fed += len(rest)
+            if not unread:
+                unread = bytes(data[fed : fed + PIECE])
+                fed += len(unread)
             try:
-                part = member.decompress(rest, PIECE)
+                part = member.decompress(unread, PIECE)
             except errors as error:
                 raise CompressionError(f"gzip: {error}", position) from error
-            if not part and not member.eof and not rest:
+            if not part and not member.eof and not unread:
                 raise CompressionError("gzip data is cut off", len(data))
-            rest = member.unconsumed_tail
+            unread = member.unconsumed_tail
             if part:
                 yield part
         position = fed - len(member.unused_data)

@@ -1,7 +1,7 @@
 """A body decompressed into memory that already exists: nothing is allocated and nothing copied.
 
-What the Java client writes is done here. Whatever is of another form, does not fit, or is broken is left to
-`decompress`, which knows every form and says what is wrong.
+It reads what the Java client writes. Bodies of another form, too large or broken ones are left to `decompress`, which
+knows every form and says what is wrong.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from formats.compression.zstd import check_frames, decompressor
 _BIG, _LITTLE = Struct(">I"), Struct("<I")
 
 Into = Callable[[memoryview, memoryview], int | None]
-"""From the data and the memory: how many bytes now stand there; None where `decompress` has to look at the data.
+"""From the data and the memory: how many bytes were written; None if `decompress` must read the data.
 
 After None, what the memory holds means nothing.
 """
@@ -27,11 +27,11 @@ After None, what the memory holds means nothing.
 
 @cache
 def reader_into(codec: int) -> Into | None:
-    """What decompresses bodies of magic 2 into memory; None where the codec's library is not there."""
-    known = _READERS.get(codec)
-    if known is None:
+    """The function that decompresses bodies of magic 2 into memory; None if the codec's library is missing."""
+    entry = _READERS.get(codec)
+    if entry is None:
         return None
-    name, make = known
+    name, make = entry
     library = optional(name)
     return None if library is None else make(library)
 

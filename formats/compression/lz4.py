@@ -5,11 +5,7 @@ where it is therefore not checked. A content size and a content checksum are ski
 are verified, bytes after the end mark are ignored; a missing end mark is an error, dependent blocks are one
 too. The library is given a frame with a plain header, so that it sees only what Kafka would look at.
 
-Source: clients/src/main/java/org/apache/kafka/common/compress/Lz4BlockInputStream.java @ 3.9.0-rc3
-
-xxHash32, for the checksum byte of an lz4 frame header.
-
-Source: clients/src/main/java/org/apache/kafka/common/compress/Lz4BlockOutputStream.java @ 3.9.0-rc3
+Source: clients/src/main/java/org/apache/kafka/common/compress/{Lz4BlockInputStream,Lz4BlockOutputStream}.java @ 3.9.0-rc3
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Many small bodies in a row: those in the form that the Java client writes are recognised in columns.
 
-A library then is called for each and nothing else is done, or once for all. What is of another form, large, or turns out to be broken is
-left to `decompress`, which knows every form and says what is wrong.
+A library is then called once for all of them. Bodies of another form, large or broken ones are left to `decompress`,
+which knows every form and says what is wrong.
 """
 
 import random
@@ -55,22 +55,27 @@ Room = Callable[[int], memoryview]
 
 
 def small_bodies(codec: int, data: Octets, starts: Ints, ends: Ints, room: Room, limit: int) -> Bodies | None:
-    """What data[start:end] decompress to; None where one of them has to be looked at by itself, or beyond the limit.
+    """The decompressed data[start:end]; None if one of them must be read alone, or beyond the limit.
 
     `data` goes on for some bytes behind the last of them.
     """
-    known = {SNAPPY: _snappy, LZ4: _lz4}.get(codec)
+    decompress_all = {SNAPPY: _snappy, LZ4: _lz4}.get(codec)
     sizes = ends - starts
-    if known is None or len(starts) < FEWEST or sizes.max() > SMALL or sizes.min() < XERIAL_HEADER_SIZE:
+    if (
+        decompress_all is None
+        or len(starts) < FEWEST
+        or sizes.max() > SMALL
+        or sizes.min() < XERIAL_HEADER_SIZE
+    ):
         return None
-    return known(data, starts, ends, room, limit)
+    return decompress_all(data, starts, ends, room, limit)
 
 
 def _items(data: Octets, positions: Ints, size: int) -> NDArray[Any]:
     """The opaque items of so many bytes at positions."""
     view = np.ndarray(max(0, len(data) - size + 1), f"V{size}", data, strides=(1,))
-    found: NDArray[Any] = view[positions]
-    return found
+    items: NDArray[Any] = view[positions]
+    return items
 
 
 def _snappy(data: Octets, starts: Ints, ends: Ints, room: Room, limit: int) -> Bodies | None:
@@ -157,8 +162,10 @@ def _lz4(data: Octets, starts: Ints, ends: Ints, room: Room, limit: int) -> Bodi
 
 def _places(data: Octets, mark: bytes) -> Ints:
     """Where the mark stands."""
-    found = np.flatnonzero(data[: max(0, len(data) - len(mark) + 1)] == mark[0])
-    places: Ints = found[_items(data, found, 8).view(np.uint64) == np.frombuffer(mark[:8], np.uint64)[0]]
+    candidates = np.flatnonzero(data[: max(0, len(data) - len(mark) + 1)] == mark[0])
+    places: Ints = candidates[
+        _items(data, candidates, 8).view(np.uint64) == np.frombuffer(mark[:8], np.uint64)[0]
+    ]
     return places
 
 

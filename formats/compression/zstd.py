@@ -89,16 +89,16 @@ def decompressor() -> Any:
 
 def _one_shot(zstandard: Any, data: memoryview) -> bytes:
     parts: list[bytes] = []
-    rest: Any = data
-    while len(rest):
+    unread: Any = data
+    while len(unread):
         frame = decompressor().decompressobj()
         try:
-            parts.append(frame.decompress(rest))
+            parts.append(frame.decompress(unread))
         except zstandard.ZstdError as error:
-            raise CompressionError(f"zstd: {error}", len(data) - len(rest)) from error
+            raise CompressionError(f"zstd: {error}", len(data) - len(unread)) from error
         if not frame.eof:  # a cut frame gives what it has and no error
             raise CompressionError("zstd frame is cut off", len(data))
-        rest = frame.unused_data
+        unread = frame.unused_data
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -109,17 +109,17 @@ def _fed(zstandard: Any, data: memoryview) -> Iterator[bytes]:
         count += 1
         if count % FEED and end < len(data):
             continue
-        rest: Any = data[start:end]
-        while len(rest):
+        unread: Any = data[start:end]
+        while len(unread):
             if frame is None:
                 frame = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
             try:
-                part = frame.decompress(rest)
+                part = frame.decompress(unread)
             except zstandard.ZstdError as error:
                 raise CompressionError(f"zstd: {error}", start) from error
-            rest = b""
+            unread = b""
             if frame.eof:
-                rest, frame = frame.unused_data, None
+                unread, frame = frame.unused_data, None
             if part:
                 yield part
         start = end

@@ -130,13 +130,13 @@ def transaction_texts(key: bytes | None, value: bytes | None, offset: int) -> Te
         return name, "<DELETE>"
     values = record.value
     status = values["transaction_status"]
-    known = status in TransactionStatus.__members__.values()
+    is_known = status in TransactionStatus.__members__.values()
     partitions = (
         [] if status == TransactionStatus.Empty else _partitions(values["transaction_partitions"] or ())
     )
     return name, (
         f"producerId:{values['producer_id']},producerEpoch:{values['producer_epoch']},"
-        f"state={TransactionStatus(status).name if known else f'Unknown({status})'},"
+        f"state={TransactionStatus(status).name if is_known else f'Unknown({status})'},"
         f"partitions=[{','.join(f'{topic}-{partition}' for topic, partition in partitions)}],"
         f"txnLastUpdateTimestamp={values['transaction_last_update_timestamp_ms']},"
         f"txnTimeoutMs={values['transaction_timeout_ms']}"
@@ -160,8 +160,8 @@ def scala_set_order(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, in
     while len(distinct) > buckets * 0.75:
         buckets *= 2
 
-    def place(one: tuple[str, int]) -> tuple[int, int]:
-        mixed = _mixed_hash(*one)
+    def place(topic_partition: tuple[str, int]) -> tuple[int, int]:
+        mixed = _mixed_hash(*topic_partition)
         return mixed & (buckets - 1), mixed - (1 << 32) if mixed >= 1 << 31 else mixed
 
     return sorted(distinct, key=place)

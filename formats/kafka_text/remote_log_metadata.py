@@ -69,13 +69,13 @@ def format_kafka_event(record: RemoteLogMetadata) -> str:
     if "segment_leader_epochs" in fields:
         epochs = fields["segment_leader_epochs"]
         fields["epochs"] = ", ".join(f"{epoch}={start}" for epoch, start in epochs)
-    held = fields.get("custom_metadata")
+    custom_metadata = fields.get("custom_metadata")
     fields["custom"] = (
         ""
         if record.layout is RecordLayout.BEFORE_CUSTOM_METADATA
         else NO_CUSTOM
-        if held is None
-        else CUSTOM % len(held)
+        if custom_metadata is None
+        else CUSTOM % len(custom_metadata)
     )
     return EVENTS[type(record)].format_map(fields)
 
@@ -144,7 +144,7 @@ def _kip_value(record: RemoteLogMetadata, everything: bool) -> str:
     pairs = [
         ("topic-id-partition", f"{{{of}") if is_deletion
         else ("remote-log-segment-id", f"{{id:{segment_id},{of}" if of else segment_id),
-        *((kip, fields[name]) for kip, name, more in _KIP_FIELDS if name in fields and (everything or not more)),
+        *((kip, fields[name]) for kip, name, is_extra in _KIP_FIELDS if name in fields and (everything or not is_extra)),
         ("remote-partition-state" if is_deletion else "remote-log-segment-state", record.state.name),
     ]  # fmt: skip
     return "{" + ",".join(f"{name}:{value}" for name, value in pairs) + "}"
@@ -171,7 +171,8 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 _EVENTS = [
-    (made, _pattern(EVENTS[made])) for made in (SegmentMetadata, SegmentMetadataUpdate, PartitionDelete)
+    (record_type, _pattern(EVENTS[record_type]))
+    for record_type in (SegmentMetadata, SegmentMetadataUpdate, PartitionDelete)
 ]
 _LINE = re.compile(LINE.format(r"(?P<partition>-?\d+|None)", r"(?P<offset>-?\d+|None)") + "(?P<value>.*)")
 
@@ -184,16 +185,16 @@ def parse_kafka_line(line: str) -> tuple[int | None, int | None, RemoteLogMetada
     partition, offset = (
         None if match[name] == "None" else int(match[name]) for name in ("partition", "offset")
     )
-    for made, pattern in _EVENTS:
+    for record_type, pattern in _EVENTS:
         event = pattern.fullmatch(match["value"])
         if event:
-            return partition, offset, _record(made, event)
+            return partition, offset, _record(record_type, event)
     raise FormatError("not an event that RemoteLogMetadataFormatter prints", match.start("value"))
 
 
-def _record(made: Any, event: re.Match[str]) -> RemoteLogMetadata:
+def _record(record_type: Any, event: re.Match[str]) -> RemoteLogMetadata:
     texts = event.groupdict()
-    states = PartitionDeleteState if made is PartitionDelete else SegmentState
+    states = PartitionDeleteState if record_type is PartitionDelete else SegmentState
     if texts["state"] not in states.__members__:
         raise FormatError(f"unknown state {texts['state']}", event.start("state"))
     pairs = [pair.split("=") for pair in texts.get("epochs", "").split(", ") if "=" in pair]
@@ -207,5 +208,7 @@ def _record(made: Any, event: re.Match[str]) -> RemoteLogMetadata:
         if texts.get("custom", "") is None
         else RecordLayout.WITH_CUSTOM_METADATA,
     }
-    record: RemoteLogMetadata = made(**{n: values[n] if n in values else int(texts[n]) for n in made._fields})
+    record: RemoteLogMetadata = record_type(
+        **{n: values[n] if n in values else int(texts[n]) for n in record_type._fields}
+    )
     return record

@@ -1,4 +1,4 @@
-"""Control records: what a key and value of a control batch mean.
+"""Control records: the keys and values of control batches.
 
 LEADER_CHANGE had type 3 in the preview of KRaft (2.7 and 2.8); since 3.0 it is 2 and 3 is SNAPSHOT_HEADER.
 Kafka reads the values of KRaft's control records as schema version 0 whatever their first field says.
@@ -58,20 +58,20 @@ def read_key(key: bytes | None) -> ControlKey:
     """The key; `FormatError` where it is short or its version negative."""
     if key is None or len(key) < 4:
         raise FormatError(f"control record's key has {len(key or b'')} bytes, 4 are needed", 0)
-    found = read(ControlKey, key)
-    if found.version < 0:
-        raise FormatError(f"control record's version is {found.version}", 0)
-    return found
+    control_key = read(ControlKey, key)
+    if control_key.version < 0:
+        raise FormatError(f"control record's version is {control_key.version}", 0)
+    return control_key
 
 
 def read_marker(value: bytes | None) -> EndTransactionMarker:
     """The value of an end marker."""
     if value is None or len(value) < 6:
         raise FormatError(f"end marker's value has {len(value or b'')} bytes, 6 are needed", 0)
-    found = read(EndTransactionMarker, value)
-    if found.version < 0:
-        raise FormatError(f"end marker's version is {found.version}", 0)
-    return found
+    marker = read(EndTransactionMarker, value)
+    if marker.version < 0:
+        raise FormatError(f"end marker's version is {marker.version}", 0)
+    return marker
 
 
 def write_marker(type_: ControlType, coordinator_epoch: int) -> tuple[bytes, bytes]:
@@ -183,15 +183,15 @@ def read_preview_leader_change(value: bytes | None) -> Fields:
 
 
 def fields_of(key: bytes | None, value: bytes | None) -> Fields:
-    """A control record for people: its type, and what its value says as far as it can be read."""
-    found = read_key(key)
-    described: Fields = {"type": found.type, "name": found.name}
-    if found.type in (ControlType.ABORT, ControlType.COMMIT):
+    """A control record for people: its type, and the fields of its value."""
+    control_key = read_key(key)
+    described: Fields = {"type": control_key.type, "name": control_key.name}
+    if control_key.type in (ControlType.ABORT, ControlType.COMMIT):
         return {**described, "coordinator_epoch": read_marker(value).coordinator_epoch}
-    if found.type not in SCHEMAS:
+    if control_key.type not in SCHEMAS:
         return described
     # The preview's leader change has the voters' array where a snapshot header has a timestamp: the header
     # is exactly 11 bytes.
-    if found.type == ControlType.SNAPSHOT_HEADER and len(value or b"") != 11:
+    if control_key.type == ControlType.SNAPSHOT_HEADER and len(value or b"") != 11:
         return {**described, "name": "LEADER_CHANGE", "value": read_preview_leader_change(value)}
-    return {**described, "value": read_value(found.type, value)}
+    return {**described, "value": read_value(control_key.type, value)}

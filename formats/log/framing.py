@@ -11,7 +11,7 @@ from formats.log.record_batch import LOG_OVERHEAD
 
 
 class Framing(NamedTuple):
-    """What the first 17 bytes of every magic have in common."""
+    """The first 17 bytes of an entry of any magic."""
 
     offset: int64
     length: int32  # bytes after this field

@@ -1,4 +1,4 @@
-"""Bytes of a log as they are asked for: a buffer, or windows of something that reads at a position.
+"""Bytes of a log, read when needed: a buffer, or windows of something that reads at a position.
 
 Sizes that damaged bytes claim are never trusted: nothing larger than a window is read to look at an entry,
 CRCs are computed piece by piece. A source that turns out shorter than it said ends there.
@@ -45,7 +45,7 @@ class LogBytes:
         size = self.source.size
         self.end = size if end is None else max(0, min(end, size))
         self._start = 0
-        self._held: Bytes = self.source.read_at(0, self.end) if whole else b""
+        self._window: Bytes = self.source.read_at(0, self.end) if whole else b""
 
     def read(self, position: int, size: int) -> Bytes:
         """These bytes; fewer where the log ends."""
@@ -53,21 +53,21 @@ class LogBytes:
         if size <= 0:
             return b""
         at = position - self._start
-        if at >= 0 and at + size <= len(self._held):
-            return self._held[at : at + size]
+        if at >= 0 and at + size <= len(self._window):
+            return self._window[at : at + size]
         if size > WINDOW:
             return self._fetch(position, size)
-        self._held, self._start = self._fetch(position, WINDOW), position
-        return self._held[:size]
+        self._window, self._start = self._fetch(position, WINDOW), position
+        return self._window[:size]
 
     peek = read
 
     def _fetch(self, position: int, size: int) -> Bytes:
-        wanted = min(size, self.end - position)
-        got = self.source.read_at(position, wanted)
-        if len(got) < wanted:
-            self.end = position + len(got)
-        return got
+        size_inside = min(size, self.end - position)
+        data = self.source.read_at(position, size_inside)
+        if len(data) < size_inside:
+            self.end = position + len(data)
+        return data
 
     def crc(self, magic: int, start: int, end: int) -> int:
         """The checksum that entries of this magic carry, over [start, end)."""

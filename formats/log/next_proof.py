@@ -36,7 +36,7 @@ FARTHEST = 1 << 40
 class Budget(Struct):
     """How many bytes of CRC the search may still compute for candidates that turn out to be none."""
 
-    left: int = 1 << 30
+    bytes_left: int = 1 << 30
     per_byte: int = 16
 
 
@@ -53,43 +53,49 @@ def next_proof(log: LogBytes, position: int, last_offset: int, budget: Budget | 
             if _proves_itself(log, position + at, last_offset, budget):
                 return position + int(at)
         searched = len(window) - FRAMING_SIZE + 1
-        budget.left += searched * budget.per_byte
+        budget.bytes_left += searched * budget.per_byte
         position += searched
     return None
 
 
-def candidates(window: Any, left: int, last_offset: int) -> Positions:
-    """Positions in the window whose first bytes may be an entry's; `left` bytes are there from its start."""
+def candidates(window: Any, bytes_left: int, last_offset: int) -> Positions:
+    """Positions in the window whose first bytes may be an entry's; the log has `bytes_left` bytes from its start."""
     data = np.frombuffer(window, np.uint8)
     count = len(data) - FRAMING_SIZE + 1
     if not data.any():
         return np.empty(0, np.int64)
-    found = np.flatnonzero(data[FRAMING_SIZE - 1 :] <= 2)
-    lengths = _overlapping(data, 8, count, ">i4")[found]
-    found = found[(lengths >= message_set.MIN_SIZES[0]) & (lengths + LOG_OVERHEAD <= left - found)]
-    offsets = _overlapping(data, 0, count, ">i8")[found]
-    found = found[(offsets > last_offset) & (offsets < max(last_offset, 0) + FARTHEST)]
-    return np.concatenate((_old(data, found), _new(data, found), found[found + HEADER_SIZE > len(data)]))
+    positions = np.flatnonzero(data[FRAMING_SIZE - 1 :] <= 2)
+    lengths = _overlapping(data, 8, count, ">i4")[positions]
+    positions = positions[
+        (lengths >= message_set.MIN_SIZES[0]) & (lengths + LOG_OVERHEAD <= bytes_left - positions)
+    ]
+    offsets = _overlapping(data, 0, count, ">i8")[positions]
+    positions = positions[(offsets > last_offset) & (offsets < max(last_offset, 0) + FARTHEST)]
+    return np.concatenate(
+        (_old(data, positions), _new(data, positions), positions[positions + HEADER_SIZE > len(data)])
+    )
 
 
-def _new(data: NDArray[np.uint8], found: Positions) -> Positions:
+def _new(data: NDArray[np.uint8], positions: Positions) -> Positions:
     """Those that may be of magic 2: unused attribute bits are 0, counts are not negative."""
-    found = found[(found + HEADER_SIZE <= len(data)) & (data[np.minimum(found + 16, len(data) - 1)] == 2)]
-    high_bytes = (data[found + ATTRIBUTES_AT] == 0) & (data[found + DELTA_AT] < 0x80)
-    new: Positions = found[high_bytes & (data[found + COUNT_AT] < 0x80)]
+    positions = positions[
+        (positions + HEADER_SIZE <= len(data)) & (data[np.minimum(positions + 16, len(data) - 1)] == 2)
+    ]
+    high_bytes = (data[positions + ATTRIBUTES_AT] == 0) & (data[positions + DELTA_AT] < 0x80)
+    new: Positions = positions[high_bytes & (data[positions + COUNT_AT] < 0x80)]
     return new
 
 
-def _old(data: NDArray[np.uint8], found: Positions) -> Positions:
+def _old(data: NDArray[np.uint8], positions: Positions) -> Positions:
     """Those that may be of magic 0 or 1: unused attribute bits are 0, and the key fits."""
-    found = found[found + HEADER_SIZE <= len(data)]
-    magic = data[found + 16]
-    found = found[(magic < 2) & (data[found + 17] < 0x10)]
-    magic = data[found + 16]
+    positions = positions[positions + HEADER_SIZE <= len(data)]
+    magic = data[positions + 16]
+    positions = positions[(magic < 2) & (data[positions + 17] < 0x10)]
+    magic = data[positions + 16]
     ints = _overlapping(data, 0, len(data) - 3, ">i4")
-    keys = ints[found + np.where(magic == 0, 18, 26)]
+    keys = ints[positions + np.where(magic == 0, 18, 26)]
     least = np.where(magic == 0, message_set.MIN_SIZES[0], message_set.MIN_SIZES[1])
-    old: Positions = found[(keys >= -1) & (least + np.maximum(keys, 0) <= ints[found + 8])]
+    old: Positions = positions[(keys >= -1) & (least + np.maximum(keys, 0) <= ints[positions + 8])]
     return old
 
 
@@ -107,13 +113,13 @@ def _proves_itself(log: LogBytes, position: int, last_offset: int, budget: Budge
     _, magic, size, stored = header
     if magic < 2 and not _fills_its_size(log, position, head, size):
         return False
-    if size > budget.left or position + size > log.end:
+    if size > budget.bytes_left or position + size > log.end:
         return False
     starts = record_batch.CRC_STARTS_AT if magic == 2 else message_set.CRC_STARTS_AT
     # A CRC that is right ends the search; only the others are counted.
     if log.crc(magic, position + starts, position + size) == stored:
         return True
-    budget.left -= size
+    budget.bytes_left -= size
     return False
 
 

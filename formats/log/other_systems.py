@@ -1,4 +1,4 @@
-"""How files begin that other systems which speak Kafka's protocol keep in place of Kafka's segments.
+"""How the files of other systems that speak Kafka's protocol begin.
 
 Redpanda puts a header of its own before the records of each batch: 61 bytes, little endian, the first four a CRC-32C of
 the other 57 (`src/v/model/record.h`, `src/v/storage/fs_utils.h @ redpanda dev of 2024-12`). AutoMQ keeps streams in
@@ -22,7 +22,7 @@ HEAD, TAIL = REDPANDA_HEADER, 8
 
 
 class Foreign(NamedTuple):
-    """What a file is that is not Kafka's."""
+    """The kind of a file that is not Kafka's."""
 
     system: str
     what: str
@@ -33,7 +33,7 @@ AUTOMQ_OBJECT = Foreign("AutoMQ", "an object")
 
 
 def foreign(head: bytes, tail: bytes) -> Foreign | None:
-    """Whose the file is that begins with 61 bytes and ends with 8 like these; None where it may be Kafka's."""
+    """The kind of a file by its first 61 bytes and its last 8; None if it may be Kafka's."""
     if len(head) >= REDPANDA_HEADER:
         stored, size = HEADER_CRC_AND_SIZE.unpack_from(head)
         if size >= REDPANDA_HEADER and crc32c(head[4:REDPANDA_HEADER]) == stored:

@@ -134,23 +134,23 @@ def read_records(header: BatchHeader, body: Bytes) -> Iterator[Record]:
 
 def read_records_in_pieces(header: BatchHeader, pieces: Iterable[Bytes]) -> Iterator[Record]:
     """The same records of a body that comes in pieces, a few of them in memory; `TooLarge` as of `whole_records`."""
-    held, number = bytearray(), 0
+    data, number = bytearray(), 0
     needed = place = 0  # the place of what is held in the body
     for piece in pieces:
-        held += piece
-        if len(held) < needed:
+        data += piece
+        if len(data) < needed:
             continue
-        starts, end, needed = whole_records(held, header.records_count - number)
-        view = memoryview(held)
+        starts, end, needed = whole_records(data, header.records_count - number)
+        view = memoryview(data)
         records = [read_record(header, view, start)[0] for start in starts]
-        number, place, held = number + len(starts), place + end, held[end:]
+        number, place, data = number + len(starts), place + end, data[end:]
         del view
         yield from records
-        if number == header.records_count and held:
+        if number == header.records_count and data:
             raise FormatError(f"bytes follow the last of {header.records_count} records", place)
     if number < header.records_count:
-        what = f"the batch ends after {number} records, its header promises {header.records_count}"
-        raise Truncated(what, place)
+        problem = f"the batch ends after {number} records, its header promises {header.records_count}"
+        raise Truncated(problem, place)
 
 
 MOST_AHEAD = 1 << 14  # records of one size that are looked for at once
@@ -168,8 +168,8 @@ def whole_records(data: bytes | bytearray, at_most: int) -> tuple[list[int], int
         if not first & 0x81:
             # Twenty million records of seven bytes come in a few hundred KiB: those of one size are taken together.
             step = 1 + (first >> 1)
-            beside = data[at : at + step * ahead : step]
-            run = len(beside) - len(beside.lstrip(beside[:1]))
+            first_bytes = data[at : at + step * ahead : step]
+            run = len(first_bytes) - len(first_bytes.lstrip(first_bytes[:1]))
             ahead = min(2 * ahead, MOST_AHEAD) if run == ahead else 1
             run = min(run, (size - at) // step, at_most - len(starts))
             if not run:

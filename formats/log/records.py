@@ -2,7 +2,7 @@
 
 A batch *proves itself* by a legal magic and length, its CRC, and an offset not before the last good one.
 Where one does not, its length is believed only if following lengths leads to a batch that does, or to the
-end of the log: then it is an `LogEntry` whose `crc_valid` is False. Else the bytes up to the next proof are
+end of the log: then it is a `LogEntry` whose `crc_valid` is False. Else the bytes up to the next proof are
 one `Damage`: a length that lies may point at something that merely looks like a batch.
 
 Source: clients/src/main/java/org/apache/kafka/common/record/{FileLogInputStream,Records}.java @ 3.9.0-rc3
@@ -124,7 +124,7 @@ def walk(
 
 
 class Walker:
-    """Goes over a log item by item; `last_offset`, of the last sound entry, may be set by who found entries itself."""
+    """Walks a log item by item; a caller that found entries itself sets `last_offset`, that of the last sound one."""
 
     def __init__(self, log: LogBytes, last_offset: int, check_crc: bool) -> None:
         self.log = log
@@ -133,7 +133,7 @@ class Walker:
         self.budget: Budget | None = None  # of the search for proofs, shared by all of them
 
     def items_at(self, position: int) -> list[LogEntry | Damage]:
-        """The entry at position; or what is known of the bytes up to the next proof."""
+        """The entry at position with its chain, or the damage up to the next proof."""
         entry, reason = self.entry_at(position)
         if entry and entry.crc_valid:
             self.last_offset = entry.last_offset
@@ -181,21 +181,21 @@ class Walker:
 
     def chain(self, entry: LogEntry) -> list[LogEntry]:
         """Unsound entries from this one on whose lengths lead to a proof or to the log's end; else none."""
-        found = [entry]
-        while len(found) < LONG_CHAIN:
-            position = found[-1].next_position
+        entries = [entry]
+        while len(entries) < LONG_CHAIN:
+            position = entries[-1].next_position
             following, reason = self.entry_at(position)
             if following is None:
                 ends = position >= self.log.end or self.log.is_zero(position)
                 return (
-                    found
-                    if ends or (reason is DamageReason.TORN_TAIL and self.torn(position, found[-1]))
+                    entries
+                    if ends or (reason is DamageReason.TORN_TAIL and self.torn(position, entries[-1]))
                     else []
                 )
             if following.crc_valid:
-                return found if following.base_offset > self.last_offset else []
-            found.append(following)
-        return found
+                return entries if following.base_offset > self.last_offset else []
+            entries.append(following)
+        return entries
 
     def torn(self, position: int, before: LogEntry) -> bool:
         """Whether the bytes at position, which the log ends inside, carry on after an unsound entry.
@@ -221,10 +221,10 @@ class Walker:
         """The range from position to the next proof, or to the end."""
         if self.log.is_zero(position):
             return Damage(position, self.log.end - position, DamageReason.ZEROS)
-        found = self.next_proof(position + 1)
-        if found is not None:
+        proof = self.next_proof(position + 1)
+        if proof is not None:
             reason = DamageReason.ILLEGAL_LENGTH if reason is DamageReason.TORN_TAIL else reason
-            return Damage(position, found - position, reason)
+            return Damage(position, proof - position, reason)
         illegal = reason in (DamageReason.ILLEGAL_LENGTH, DamageReason.ILLEGAL_MAGIC)
         if illegal or (reason is DamageReason.TORN_TAIL and not self.starts_an_entry(position)):
             reason = DamageReason.GARBAGE

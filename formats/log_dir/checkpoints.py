@@ -160,13 +160,15 @@ def assigned_epochs(entries: Iterable[EpochEntry]) -> list[EpochEntry]:
     `ValueError` for a negative epoch or offset. Source: assign and maybeTruncateNonMonotonicEntries in
     storage/src/main/java/org/apache/kafka/storage/internals/epoch/LeaderEpochFileCache.java @ 3.9.0-rc3
     """
-    held: list[EpochEntry] = []
+    assigned: list[EpochEntry] = []
     for entry in entries:
         if entry.epoch < 0 or entry.start_offset < 0:
             raise ValueError(f"epoch {entry.epoch} starting at {entry.start_offset}")
-        if held and entry.epoch == held[-1].epoch and entry.start_offset >= held[-1].start_offset:
+        if assigned and entry.epoch == assigned[-1].epoch and entry.start_offset >= assigned[-1].start_offset:
             continue
-        while held and (held[-1].epoch >= entry.epoch or held[-1].start_offset >= entry.start_offset):
-            held.pop()
-        held.append(entry)
-    return held
+        while assigned and (
+            assigned[-1].epoch >= entry.epoch or assigned[-1].start_offset >= entry.start_offset
+        ):
+            assigned.pop()
+        assigned.append(entry)
+    return assigned

@@ -57,10 +57,10 @@ def parse_partition_folder(name: str) -> PartitionFolder | None:
     marked = MARKED.match(name)
     if marked:
         name, unique_id, kind = marked["rest"], marked["id"], FolderKind(marked["kind"])
-    found = PARTITION.match(name)
-    if not found or not found["partition"].isascii() or int(found["partition"]) >= 1 << 31:
+    partition = PARTITION.match(name)
+    if not partition or not partition["partition"].isascii() or int(partition["partition"]) >= 1 << 31:
         return None
-    return PartitionFolder(found["topic"], int(found["partition"]), kind, unique_id)
+    return PartitionFolder(partition["topic"], int(partition["partition"]), kind, unique_id)
 
 
 def format_partition_folder(folder: PartitionFolder) -> str:
@@ -110,9 +110,9 @@ REMOTE_INDEX = re.compile(
 
 def parse_segment_file(name: str) -> SegmentFile | None:
     """The segment file that a name stands for; None for any other file."""
-    found = SEGMENT_FILE.match(name)
-    if found and int(found["offset"]) < 1 << 63:
-        return SegmentFile(int(found["offset"]), found["suffix"], FileState(found["state"] or ""))
+    segment = SEGMENT_FILE.match(name)
+    if segment and int(segment["offset"]) < 1 << 63:
+        return SegmentFile(int(segment["offset"]), segment["suffix"], FileState(segment["state"] or ""))
     kraft = KRAFT_SNAPSHOT.match(name)
     if kraft and int(kraft["offset"]) < 1 << 63:
         state = FileState(kraft["state"] or "")

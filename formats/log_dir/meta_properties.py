@@ -24,14 +24,14 @@ ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 def parse_properties(text: str) -> dict[str, str]:
     """The keys and values; `MalformedLine` for a \\u without four digits, as Java refuses it."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
         match = KEY.match(line)
         assert match is not None  # it matches the empty text
         separator = SEPARATOR.match(line, match.end())
         assert separator is not None
-        found[_unescape(match[0], number)] = _unescape(line[separator.end() :], number)
-    return found
+        properties[_unescape(match[0], number)] = _unescape(line[separator.end() :], number)
+    return properties
 
 
 def unwritten_line(text: str) -> int | None:
@@ -63,12 +63,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _unescape(text: str, line: int) -> str:
     def plain(match: re.Match[str]) -> str:
-        what = match[1]
-        if len(what) == 5:
-            return chr(int(what[1:], 16))
-        if what == "u":
+        escaped = match[1]
+        if len(escaped) == 5:
+            return chr(int(escaped[1:], 16))
+        if escaped == "u":
             raise MalformedLine("malformed \\uxxxx encoding", line)
-        return ESCAPED.get(what, what)
+        return ESCAPED.get(escaped, escaped)
 
     joined = ESCAPE.sub(plain, text)
     # Two escapes may be one character outside the first plane.
@@ -98,7 +98,7 @@ def _escape(text: str, *, in_key: bool = False) -> str:
 
 
 class MetaProperties(Struct, frozen=True):
-    """Whose log directory it is; what the file does not say is None."""
+    """The identity of a log directory; None for a key that the file lacks."""
 
     version: int
     broker_id: int | None = None  # node.id in version 1
@@ -111,24 +111,24 @@ RESERVED_DIRECTORY_IDS = frozenset((0).to_bytes(15) + bytes([n]) for n in range(
 
 
 def parse_meta_properties(text: str) -> MetaProperties:
-    """What the file says; `MalformedLine` (line 0: the file as a whole) where Kafka 3.9 would not start."""
-    found = parse_properties(text)
-    version = _integer(found, "version", required=False)
+    """The values in the file; `MalformedLine` (line 0: the file as a whole) if Kafka 3.9 would not start."""
+    properties = parse_properties(text)
+    version = _integer(properties, "version", required=False)
     if version not in (None, 0, 1):
         raise MalformedLine(f"unknown meta.properties version number {version}", 0)
     if version == 1:
         for key in ("node.id", "cluster.id"):
-            if key not in found:
+            if key not in properties:
                 raise MalformedLine(f"{key} was not found", 0)
-    directory = found.get("directory.id")
+    directory = properties.get("directory.id")
     if directory is not None and not _is_directory_id(directory):
         raise MalformedLine(f"directory.id {directory!r} is not a UUID", 0)
-    broker_id = _integer(found, "node.id" if version == 1 else "broker.id", required=False)
-    return MetaProperties(version or 0, broker_id, found.get("cluster.id"), directory)
+    broker_id = _integer(properties, "node.id" if version == 1 else "broker.id", required=False)
+    return MetaProperties(version or 0, broker_id, properties.get("cluster.id"), directory)
 
 
-def _integer(found: Mapping[str, str], key: str, *, required: bool) -> int | None:
-    text = found.get(key)
+def _integer(properties: Mapping[str, str], key: str, *, required: bool) -> int | None:
+    text = properties.get(key)
     if text is None and not required:
         return None
     if text is None or not re.match(r"[+-]?\d{1,10}\Z", text):

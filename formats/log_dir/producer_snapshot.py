@@ -94,8 +94,8 @@ def read_entries(data: Bytes) -> Iterator[ProducerEntry]:
     room = (len(data) - HEADER_SIZE) // ENTRY_SIZE
     if not 0 <= header.producer_count <= room:
         raise Truncated(f"{header.producer_count} producers are promised, {room} are there", 6)
-    held = memoryview(data)[HEADER_SIZE : HEADER_SIZE + header.producer_count * ENTRY_SIZE]
-    return starmap(ProducerEntry, layout(ProducerEntry).iter_unpack(held))
+    rows = memoryview(data)[HEADER_SIZE : HEADER_SIZE + header.producer_count * ENTRY_SIZE]
+    return starmap(ProducerEntry, layout(ProducerEntry).iter_unpack(rows))
 
 
 def write_snapshot(entries: Sequence[ProducerEntry]) -> bytes:

@@ -44,9 +44,9 @@ def strange_label(text: str) -> tuple[int, str] | None:
     Kafka goes by the order of the lines and does not look at labels.
     """
     for number, (line, label) in enumerate(zip(LINE_END.split(text), LABELS, strict=False), 1):
-        found = line.partition(":")[0]
-        if found != label:
-            return number, found
+        written = line.partition(":")[0]
+        if written != label:
+            return number, written
     return None
 
 
@@ -94,31 +94,31 @@ def parse_quorum_state(text: str) -> QuorumState:
     if not line:
         raise MalformedLine("the file is empty", 1)
     try:
-        found = bounded_json.loads(line)
+        row = bounded_json.loads(line)
     except (ValueError, RecursionError) as error:
         raise MalformedLine("the line is not JSON", 1) from error
-    if not isinstance(found, dict) or "data_version" not in found:
+    if not isinstance(row, dict) or "data_version" not in row:
         raise MalformedLine("there is no data_version", 1)
-    if found["data_version"] not in (0, 1):
-        raise MalformedLine(f"unknown data_version {found['data_version']!r}", 1)
-    voters = found.get("currentVoters")
+    if row["data_version"] not in (0, 1):
+        raise MalformedLine(f"unknown data_version {row['data_version']!r}", 1)
+    voters = row.get("currentVoters")
     try:
         return QuorumState(
-            data_version=found["data_version"],
-            leader_id=_int(found, "leaderId"),
-            leader_epoch=_int(found, "leaderEpoch"),
-            voted_id=_int(found, "votedId"),
-            cluster_id=found.get("clusterId"),
-            applied_offset=found.get("appliedOffset"),
+            data_version=row["data_version"],
+            leader_id=_int(row, "leaderId"),
+            leader_epoch=_int(row, "leaderEpoch"),
+            voted_id=_int(row, "votedId"),
+            cluster_id=row.get("clusterId"),
+            applied_offset=row.get("appliedOffset"),
             current_voters=None if voters is None else tuple(_int(voter, "voterId") for voter in voters),
-            voted_directory_id=found.get("votedDirectoryId"),
+            voted_directory_id=row.get("votedDirectoryId"),
         )
     except (KeyError, TypeError) as error:
         raise MalformedLine(f"quorum state lacks {error}", 1) from error
 
 
-def _int(found: dict[str, object], key: str) -> int:
-    value = found[key]
+def _int(row: dict[str, object], key: str) -> int:
+    value = row[key]
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{key} as a number")
     return value
@@ -142,8 +142,8 @@ def format_quorum_state(state: QuorumState) -> str:
 def parse_clean_shutdown(text: str) -> int | None:
     """The broker epoch in the marker (3.7 on); None where it has none: only its being there matters."""
     try:
-        found = bounded_json.loads(text)
-        epoch = found["brokerEpoch"]
+        marker = bounded_json.loads(text)
+        epoch = marker["brokerEpoch"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else None

@@ -21,8 +21,8 @@ SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '
 
 def camel(name: str) -> str:
     """A field's name as Kafka prints it: `leader_epoch` is `leaderEpoch`."""
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+    head, *words = name.split("_")
+    return head + "".join(word.capitalize() for word in words)
 
 
 def message_node(message: Message, version: int, values: Values) -> dict[str, JsonNode]:
@@ -47,7 +47,7 @@ def _field_node(field: Field, version: int, flexible: bool, value: Any) -> JsonN
     if value is None or isinstance(kind, str):
         return value  # type: ignore[no-any-return]  # a plain value, or a list of them
     if field.array:
-        return [_struct_node(kind, version, flexible, one) for one in value]
+        return [_struct_node(kind, version, flexible, item) for item in value]
     return _struct_node(kind, version, flexible, value)
 
 
@@ -70,8 +70,8 @@ def json_text(node: JsonNode) -> str:
     return "{" + ",".join(f"{json_text(key)}:{json_text(value)}" for key, value in node.items()) + "}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    return SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}"
+def _escape(match: re.Match[str]) -> str:
+    return SHORT.get(match[0]) or f"\\u{ord(match[0]):04X}"
 
 
 def double_text(value: float) -> str:

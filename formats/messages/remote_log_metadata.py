@@ -165,7 +165,7 @@ TYPES: dict[ApiKey, Any] = dict(
         strict=True,
     )
 )
-API_KEYS: dict[type, ApiKey] = {made: key for key, made in TYPES.items()}
+API_KEYS: dict[type, ApiKey] = {record_type: key for key, record_type in TYPES.items()}
 
 # --- reading and writing ------------------------------------------------------------------------------
 

@@ -233,8 +233,8 @@ def _read_one(field: Field, version: int, flexible: bool, data: Bytes, position:
     kind = field.type
     if isinstance(kind, tuple):
         if field.nullable and not field.array:
-            present, position = take(data, position, 1)
-            if present == _absent(field):
+            mark, position = take(data, position, 1)
+            if mark == _absent(field):
                 return None, position
         return _read_struct(kind, version, flexible, data, position)
     if kind in FIXED:
@@ -296,7 +296,7 @@ def _write_struct(struct: Struct, version: int, flexible: bool, values: Values, 
     if flexible:
         out += write_unsigned(len(tagged))
         # By number alone: one that comes twice keeps its order.
-        for tag, raw in sorted(tagged, key=lambda one: one[0]):
+        for tag, raw in sorted(tagged, key=lambda pair: pair[0]):
             out += write_unsigned(tag) + write_unsigned(len(raw)) + raw
 
 

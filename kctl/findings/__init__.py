@@ -1,8 +1,8 @@
 """The table of findings that checks can report, like a compiler's diagnostics.
 
-A `FindingType` is a row of the table: code, severity, the sentence shown, what it means, where it comes
-from and what to do. The rows stand in this folder, one file a subject; codes are stable and never renamed.
-A check says `BATCH_CRC_MISMATCH.at(place, stored=..., computed=...)`; nothing else makes words for people.
+A `FindingType` is a row of the table: code, severity, the sentence shown, what it means, its cause and what to do.
+This folder holds the rows, one file a subject; codes are stable and never renamed.
+A check calls `BATCH_CRC_MISMATCH.at(place, stored=..., computed=...)`; nothing else makes words for people.
 """
 
 import enum
@@ -23,7 +23,7 @@ class Severity(enum.StrEnum):
 
 
 class Place(Struct, frozen=True):
-    """Where a finding is; what is not known stays None. Sent to executors: not `kw_only`, which msgspec alone unpickles."""
+    """Where a finding is; None is unknown. Sent to executors: not `kw_only`, which msgspec alone unpickles."""
 
     broker_id: int | None = None
     topic: str | None = None

@@ -1,7 +1,7 @@
 """The rows that commands print: one table of kinds and fields, and their JSON Schema.
 
-The rows stand in this folder, one file a subject. A `RowType` is called with the values and gives the row,
-`kind` first, what was not given as null; an unknown key is a bug and raises TypeError.
+This folder holds the rows, one file a subject. A `RowType` is called with the values and returns the row, `kind` first,
+missing values as null; an unknown key is a bug and raises TypeError.
 """
 
 import re
@@ -72,7 +72,7 @@ moment  string  the copy it is from, where there are several
 
 
 def _spelt(column: Sequence[object], encode: Callable[[Any], bytes]) -> tuple[bytes, Sequence[object]]:
-    """What stands for a value in a line, and what is put there for each."""
+    """The format of a column in a line, and the value for each row."""
     types = set(map(type, column))
     if types == {int}:
         return b"%d", column
@@ -107,8 +107,12 @@ class RowType:
     def __call__(self, **values: object) -> dict[str, object]:
         row = {**self._blank, **values}
         if len(row) != len(self._blank) and not values.keys() <= self.fields.keys():
-            raise TypeError(f"row {self.kind} has no key {sorted(values.keys() - self.fields.keys())}")
+            self._check_keys(values)
         return row
+
+    def _check_keys(self, values: Mapping[str, object]) -> None:
+        if unknown := values.keys() - self.fields.keys():
+            raise TypeError(f"row {self.kind} has no key {sorted(unknown)}")
 
     def of(self, source: object, /, **values: object) -> dict[str, object]:
         """The row of `values`, and under each other key the attribute of the source that has its name.
@@ -128,20 +132,20 @@ class RowType:
 
     def many(self, **columns: Iterable[object]) -> Iterator[dict[str, object]]:
         """A row for each place of the columns, which are equally long; what has no column is null."""
-        unknown = columns.keys() - self.fields.keys()
-        if unknown:
-            raise TypeError(f"row {self.kind} has no key {sorted(unknown)}")
-        given = [columns.get(name) for name in self.required[1:]]
+        self._check_keys(columns)
+        values_by_name = [columns.get(name) for name in self.required[1:]]
         blank = repeat(None)
         names = self.required
-        for values in zip(repeat(self.kind), *(blank if one is None else one for one in given), strict=False):
+        for values in zip(
+            repeat(self.kind),
+            *(blank if column is None else column for column in values_by_name),
+            strict=False,
+        ):
             yield dict(zip(names, values, strict=True))
 
     def lines(self, encode: Callable[[Any], bytes], **columns: Sequence[object]) -> bytes:
         """The rows of `many` as lines of JSON; `encode` gives that of a value."""
-        unknown = columns.keys() - self.fields.keys()
-        if unknown:
-            raise TypeError(f"row {self.kind} has no key {sorted(unknown)}")
+        self._check_keys(columns)
         places, values = [], []
         for name in self.required:
             if name in columns:
@@ -173,12 +177,12 @@ class RowType:
         """JSON Schema (draft 2020-12) of this kind."""
         properties: dict[str, object] = {"kind": {"const": self.kind}}
         for name, field in self.fields.items():
-            one: dict[str, object] = {"description": field.doc} if field.doc else {}
+            property_schema: dict[str, object] = {"description": field.doc} if field.doc else {}
             if field.choices:
-                one["enum"] = [*field.choices, *([None] if "null" in field.types else [])]
+                property_schema["enum"] = [*field.choices, *([None] if "null" in field.types else [])]
             elif field.types:
-                one["type"] = list(field.types) if len(field.types) > 1 else field.types[0]
-            properties[name] = one
+                property_schema["type"] = list(field.types) if len(field.types) > 1 else field.types[0]
+            properties[name] = property_schema
         return {
             "title": self.kind,
             "description": self.doc,

@@ -105,15 +105,15 @@ def walk(data: Octets, start: int, end: int, hints: Positions | None = None) -> 
     `hints` are ascending positions after start where batches may begin.
     """
     if hints is None or len(hints) < FEWEST_LANES:
-        return Walk(*_one_by_one(data, start, end))
+        return Walk(*_follow_lengths(data, start, end))
     starts = np.concatenate(([start], hints[:-1]))
     visited, bad = _in_lanes(data, starts, hints)
     if bad is not None:  # lanes before it are proven, from there on lengths are followed one by one
         visited = visited[visited < starts[bad]]
-        rest, stop = _one_by_one(data, int(starts[bad]), end)
+        behind, stop = _follow_lengths(data, int(starts[bad]), end)
     else:
-        rest, stop = _one_by_one(data, int(hints[-1]), end)
-    return Walk(np.concatenate((visited, rest)), stop)
+        behind, stop = _follow_lengths(data, int(hints[-1]), end)
+    return Walk(np.concatenate((visited, behind)), stop)
 
 
 def _in_lanes(data: Octets, starts: Positions, ends: Positions) -> tuple[Positions, int | None]:
@@ -133,24 +133,24 @@ def _in_lanes(data: Octets, starts: Positions, ends: Positions) -> tuple[Positio
         going = (at < until) & ~missed
         if not going.all():
             at, until, lane = at[going], until[going], lane[going]
-    found = np.concatenate(visited)
-    found.sort()
-    return found, first_bad
+    positions = np.concatenate(visited)
+    positions.sort()
+    return positions, first_bad
 
 
-def _one_by_one(data: Octets, start: int, end: int) -> tuple[Positions, int]:
+def _follow_lengths(data: Octets, start: int, end: int) -> tuple[Positions, int]:
     """Positions of entries from start on, and where the last one that is complete ends."""
     read, view = _LENGTH.unpack_from, memoryview(data.data)
-    found = []
+    positions = []
     at = start
     while at + LOG_OVERHEAD + SMALLEST <= end:
         (length,) = read(view, at + LENGTH_AT)
         after = at + LOG_OVERHEAD + length
         if length < SMALLEST or after > end:
             break
-        found.append(at)
+        positions.append(at)
         at = after
-    return np.array(found, np.int64), at
+    return np.array(positions, np.int64), at
 
 
 def gather(data: Octets, positions: Positions, place: int = 0) -> Headers:
@@ -163,10 +163,10 @@ def gather(data: Octets, positions: Positions, place: int = 0) -> Headers:
     names = HEADER.names or ()
     columns = {name: np.empty(len(positions), HEADER[name].newbyteorder("=")) for name in names}
     for low in range(0, len(positions), ROWS_AT_ONCE):
-        some = slice(low, low + ROWS_AT_ONCE)
-        rows = windows[positions[some]].view(HEADER)
+        chunk = slice(low, low + ROWS_AT_ONCE)
+        rows = windows[positions[chunk]].view(HEADER)
         for name in names:
-            columns[name][some] = rows[name]
+            columns[name][chunk] = rows[name]
     base = columns["base_offset"]
     with np.errstate(over="ignore"):
         last = base + columns["last_offset_delta"]
@@ -177,29 +177,29 @@ def gather(data: Octets, positions: Positions, place: int = 0) -> Headers:
     )
     old = headers.magic != 2
     if old.any():
-        which = np.flatnonzero(old)
-        _as_messages(headers, which, windows[positions[which]].view(HEADER))
+        old_rows = np.flatnonzero(old)
+        _as_messages(headers, old_rows, windows[positions[old_rows]].view(HEADER))
     return headers
 
 
-def _as_messages(headers: Headers, which: Positions, rows: NDArray[np.void]) -> None:
+def _as_messages(headers: Headers, old_rows: Positions, rows: NDArray[np.void]) -> None:
     """Read the same bytes of these rows as messages of magic 0 and 1."""
     messages = np.ascontiguousarray(rows.view("u1").reshape(-1, HEADER_SIZE)[:, : MESSAGE.itemsize])
     read = messages.view(MESSAGE)[:, 0]
-    headers.last_offset[which] = headers.base_offset[which]
-    headers.crc[which] = read["crc"]
-    headers.attributes[which] = read["attributes"]
+    headers.last_offset[old_rows] = headers.base_offset[old_rows]
+    headers.crc[old_rows] = read["crc"]
+    headers.attributes[old_rows] = read["attributes"]
     timestamp = np.where(read["magic"] == 1, read["timestamp"], -1)
-    headers.base_timestamp[which] = headers.max_timestamp[which] = timestamp
-    headers.last_offset_delta[which] = 0
-    headers.records_count[which] = np.where(read["attributes"] & CODEC_MASK, -1, 1)
+    headers.base_timestamp[old_rows] = headers.max_timestamp[old_rows] = timestamp
+    headers.last_offset_delta[old_rows] = 0
+    headers.records_count[old_rows] = np.where(read["attributes"] & CODEC_MASK, -1, 1)
     for column in (
         headers.partition_leader_epoch,
         headers.producer_id,
         headers.producer_epoch,
         headers.base_sequence,
     ):
-        column[which] = -1
+        column[old_rows] = -1
 
 
 def legal_rows(headers: Headers) -> int:

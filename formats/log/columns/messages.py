@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from formats.binary.crc_of_ranges import CRC32, as_stored
 from formats.binary.layout import layout
-from formats.log.columns.headers import PADDING, gather, walk
+from formats.log.columns.headers import gather, walk
 from formats.log.columns.varints import unaligned
 from formats.log.message_set import CRC_STARTS_AT, MIN_SIZES, MessageHeader
 from formats.log.record_batch import CODEC_MASK, LOG_OVERHEAD
@@ -95,8 +95,5 @@ def inner_positions(body: Octets, size: int) -> tuple[Ints, int]:
 
     They end at the first size below 14, which Kafka refuses, or before one that is cut, which it ignores.
     """
-    found = walk(body, 0, size)
-    return found.positions, found.stop
-
-
-__all__ = ["PADDING", "Messages", "crcs_valid", "decode_messages", "inner_positions"]
+    walked = walk(body, 0, size)
+    return walked.positions, walked.stop

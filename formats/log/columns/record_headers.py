@@ -17,13 +17,13 @@ NOWHERE = -1
 
 def check_header_lists(data: Octets, positions: Ints, ends: Ints, counts: Ints) -> Ints:
     """Where each list of `count` headers from `position` on ends; -1 where it is not one. No position is past its end."""
-    left = -counts.astype(np.int16)  # sorted by their digits, as wider ones are not
-    order = np.argsort(left, kind="stable")
+    negative_counts = -counts.astype(np.int16)  # sorted by their digits, as wider ones are not
+    order = np.argsort(negative_counts, kind="stable")
     at, until = positions[order], ends[order]
     wrong = np.zeros(len(order), np.bool_)
     # Lists still going at step k are those with more than k headers: a prefix.
     steps = np.arange(int(counts.max(initial=0)), dtype=np.int16)
-    for lanes in np.searchsorted(left[order], -steps, side="left").tolist():
+    for lanes in np.searchsorted(negative_counts[order], -steps, side="left").tolist():
         for nullable in (False, True):
             _step_over(data, at[:lanes], until[:lanes], wrong[:lanes], nullable=nullable)
     at[wrong] = NOWHERE

@@ -46,10 +46,10 @@ def chain(
     _chain_in_lanes(data, at, until, rows, going[:together].tolist(), wrong, positions, words)
     if together < len(going):
         for lane in range(int(going[together])):
-            row, left = int(rows[lane]), int(counts[order[lane]]) - together
-            mine = positions[row : row + left]
-            wrong[lane] |= not _chain_of_one(data, int(at[lane]), int(until[lane]), mine)
-            words[row : row + left] = words_at(data, mine)
+            row, records_left = int(rows[lane]), int(counts[order[lane]]) - together
+            lane_positions = positions[row : row + records_left]
+            wrong[lane] |= not _chain_of_one(data, int(at[lane]), int(until[lane]), lane_positions)
+            words[row : row + records_left] = words_at(data, lane_positions)
             at[lane] = until[lane]
     bad = np.empty(len(order), np.bool_)
     bad[order] = wrong | (at != until)
@@ -59,8 +59,8 @@ def chain(
 def _steps_together(going: Ints) -> int:
     """How many steps lanes are taken along together, before a plain loop follows each that is left: what costs least."""
     before = STEP * np.arange(len(going) + 1) + STEP_OF_A_LANE * np.cumsum(np.append(0, going))
-    left = np.append(going, 0)
-    return int(np.argmin(before + LANE_ALONE * left + RECORD_ALONE * np.cumsum(left[::-1])[::-1]))
+    lanes_left = np.append(going, 0)
+    return int(np.argmin(before + LANE_ALONE * lanes_left + RECORD_ALONE * np.cumsum(lanes_left[::-1])[::-1]))
 
 
 def _chain_in_lanes(
@@ -78,18 +78,18 @@ def _chain_in_lanes(
     windows = unaligned(data, "V8")
     last = int(until.max())
     for lanes in going:
-        here, row = at[:lanes], rows[:lanes]
-        word = windows[here].view(np.uint64)
-        positions[row] = here
+        position, row = at[:lanes], rows[:lanes]
+        word = windows[position].view(np.uint64)
+        positions[row] = position
         words[row] = word
         row += 1
-        here += steps.take(word.astype(np.uint16))
-        if here.max() <= last:  # a lane that goes astray does not come to its end, for none goes back
+        position += steps.take(word.astype(np.uint16))
+        if position.max() <= last:  # a lane that goes astray does not come to its end, for none goes back
             continue
-        unclear = np.flatnonzero(here >= FAR)
-        here[unclear] = _next_of(word[unclear], here[unclear] - FAR)
-        wrong[:lanes] |= here > until[:lanes]
-        np.minimum(here, until[:lanes], out=here)
+        unclear = np.flatnonzero(position >= FAR)
+        position[unclear] = _next_of(word[unclear], position[unclear] - FAR)
+        wrong[:lanes] |= position > until[:lanes]
+        np.minimum(position, until[:lanes], out=position)
 
 
 def _next_of(words: Words, positions: Ints) -> Ints:
@@ -112,8 +112,8 @@ def _chain_of_one(data: Octets, start: int, end: int, out: Ints) -> bool:
     """Write the starts of one body's records; whether they fill it exactly."""
     body = data[start : end + PAST_THE_END].tobytes()
     steps, at = _steps_by_byte(), 0
-    found: list[int] = []
-    note = found.append
+    record_starts: list[int] = []
+    note = record_starts.append
     try:
         for _ in range(len(out)):
             note(at)
@@ -122,7 +122,7 @@ def _chain_of_one(data: Octets, start: int, end: int, out: Ints) -> bool:
     except IndexError:  # past the end: it is not right
         at = -1
     is_right = 0 <= at == end - start
-    out[:] = found if is_right else 0
+    out[:] = record_starts if is_right else 0
     out += start
     return is_right
 

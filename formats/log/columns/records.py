@@ -1,13 +1,9 @@
 """Records of magic 2 as columns, every field and every length of each checked.
 
-What does not fit gets no error text here: its batch is marked, and the decoder of single batches says what is wrong
-and where.
+A record that does not fit gets no error text here: its batch is marked, and the decoder of single batches says what is
+wrong and where. `read_fields` reads the few records whose varints are too long for a column.
 
 Source: clients/src/main/java/org/apache/kafka/common/record/{DefaultRecordBatch,DefaultRecord}.java @ 3.9.0-rc3
-
-One record's fields as places and sizes, for the few whose varints are too long for a column.
-
-Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecord.java @ 3.9.0-rc3
 """
 
 import numpy as np
@@ -99,10 +95,10 @@ class Fields(Struct, frozen=True):
 
 
 def decode(data: Octets, starts: Ints, ends: Ints, counts: Ints) -> tuple[Fields, Ints, Mask]:
-    """The records of bodies data[start:end], the row where each body's records begin, and which are not right.
+    """The records of bodies data[start:end], the row where each body's records begin, and which bodies are wrong.
 
-    `data` goes on for PADDING bytes behind the last body. Rows of a body that is not right are there, and
-    mean nothing.
+    `data` goes on for PADDING bytes behind the last body. Rows of a wrong
+    body mean nothing.
     """
     first_rows = np.concatenate(([0], np.cumsum(counts)))
     total = int(first_rows[-1])
@@ -120,9 +116,9 @@ def decode(data: Octets, starts: Ints, ends: Ints, counts: Ints) -> tuple[Fields
     columns = [np.empty(total, np.int64) for _ in range(8)]
     for low in range(0, total, ROWS_AT_ONCE):
         rows = slice(low, low + ROWS_AT_ONCE)
-        known = words[rows] if words is not None else None
-        found, wrong = fields_of(data, positions[rows], record_ends[rows], known)
-        for column, part in zip(columns, found, strict=True):
+        words_of_rows = words[rows] if words is not None else None
+        fields, wrong = fields_of(data, positions[rows], record_ends[rows], words_of_rows)
+        for column, part in zip(columns, fields, strict=True):
             column[rows] = part
         if len(wrong):
             bad[np.searchsorted(first_rows, wrong + low, side="right") - 1] = True
@@ -143,12 +139,12 @@ def fields_of(
     else:
         size, wrong = _sizes_of_lengths(words), np.zeros(len(words), np.bool_)
     timestamp_delta, offset_delta, key_size, key_position, alone = _heads(data, words, positions, size + 1)
-    key_size, held = _sizes(key_size)
-    value_size, value_position, size = _value_at(data, key_position + held, ends)
+    key_size, bytes_of_size = _sizes(key_size)
+    value_size, value_position, size = _value_at(data, key_position + bytes_of_size, ends)
     if np.max(size) == TOO_LONG:
         alone |= size == TOO_LONG
-    value_size, held = _sizes(value_size)
-    headers_at = value_position + held
+    value_size, bytes_of_size = _sizes(value_size)
+    headers_at = value_position + bytes_of_size
     is_past = headers_at >= ends
     if is_past.any():  # what lies there is another record
         headers_at = np.minimum(headers_at, ends)
@@ -199,21 +195,21 @@ def _heads(
     They mostly fit in the 8 bytes that the record begins with, `before` of which are its length and its attributes,
     which mean nothing yet; where they do not, others are taken.
     """
-    timestamp_delta, offset_delta, key_size, taken = _three(without(words, before))
-    taken = taken + before
+    timestamp_delta, offset_delta, key_size, size = _three(without(words, before))
+    size = size + before
     alone = np.zeros(len(positions), np.bool_)
-    if np.max(taken) <= WORD:
-        return timestamp_delta, offset_delta, key_size, positions + taken, alone
+    if np.max(size) <= WORD:
+        return timestamp_delta, offset_delta, key_size, positions + size, alone
     positions = positions + before
-    timestamp_delta, offset_delta, key_size, taken = _three(words_at(data, positions))
-    if np.max(taken) > WORD:
-        taken = np.array(np.broadcast_to(taken, len(positions)))
-        longer = np.flatnonzero(taken > WORD)
-        columns = (timestamp_delta, offset_delta, key_size, taken)
-        for column, found in zip(columns, _in_two_words(data, positions[longer]), strict=True):
-            column[longer] = found
-        alone = taken > 2 * WORD
-    return timestamp_delta, offset_delta, key_size, positions + taken, alone
+    timestamp_delta, offset_delta, key_size, size = _three(words_at(data, positions))
+    if np.max(size) > WORD:
+        size = np.array(np.broadcast_to(size, len(positions)))
+        longer = np.flatnonzero(size > WORD)
+        columns = (timestamp_delta, offset_delta, key_size, size)
+        for column, values in zip(columns, _in_two_words(data, positions[longer]), strict=True):
+            column[longer] = values
+        alone = size > 2 * WORD
+    return timestamp_delta, offset_delta, key_size, positions + size, alone
 
 
 WORD = 8  # bytes
@@ -235,30 +231,30 @@ def _three(words: Words) -> tuple[Ints, Ints, Ints, Ints | int]:
     Zeros come in behind a word: what is longer than it is seen to be, though not what it says.
     """
     timestamp_delta, size = varints(words, is_long=True)
-    taken = size
+    total = size
     words = without(words, size)
     offset_delta, size = varints(words)
-    taken = taken + size
+    total = total + size
     key_size, size = varints(without(words, size))
-    return timestamp_delta, offset_delta, key_size, taken + size
+    return timestamp_delta, offset_delta, key_size, total + size
 
 
 def _in_two_words(data: Octets, positions: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Timestamp delta, offset delta, key size and how many bytes they take; more than 16 mean that nobody knows."""
+    """Timestamp delta, offset delta, key size and how many bytes they take; more than 16: unknown."""
     low, high = windows_at(data, positions)
     timestamp_delta, size = varints(low, is_long=True)
     too_long = size == TOO_LONG
-    taken = np.zeros(len(positions), np.int64) + size
+    total = np.zeros(len(positions), np.int64) + size
     low, high = shifted(low, high, size)
     offset_delta, size = varints(low)
     too_long |= size == TOO_LONG
-    taken += size
+    total += size
     low, high = shifted(low, high, size)
     key_size, size = varints(low)
     too_long |= size == TOO_LONG
-    taken += size
-    taken[np.broadcast_to(too_long, len(taken))] = 17
-    return timestamp_delta, offset_delta, key_size, taken
+    total += size
+    total[np.broadcast_to(too_long, len(total))] = 17
+    return timestamp_delta, offset_delta, key_size, total
 
 
 def _value_at(data: Octets, positions: Ints, ends: Ints) -> tuple[Ints, Ints, Ints | int]:
@@ -276,12 +272,12 @@ def _read_alone(
     for row in rows.tolist():
         start, end = int(positions[row]), int(ends[row])
         try:
-            found = read_fields(data[start:end].tobytes())
+            fields = read_fields(data[start:end].tobytes())
         except FormatError:
             wrong[row] = True
             continue
         wrong[row] = False
-        for column, value, is_position in zip(columns, found, IS_POSITION, strict=True):
+        for column, value, is_position in zip(columns, fields, IS_POSITION, strict=True):
             column[row] = value + start if is_position else value
 
 

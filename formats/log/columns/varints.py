@@ -1,8 +1,8 @@
 """Varints of many records at once, from windows of 16 bytes held as two 64-bit words.
 
 Most varints of a column are one byte long; so the cheapest form that fits all rows is taken: one byte,
-two bytes, or the general form of up to 8. A row whose varint is longer is marked, and is read
-on its own by whoever asked.
+two bytes, or the general form of up to 8. A row whose varint is longer is marked, and the caller
+reads it alone.
 """
 
 from typing import Any
@@ -46,8 +46,8 @@ def words_at(data: Octets, positions: Ints) -> Words:
 
 def windows_at(data: Octets, positions: Ints) -> tuple[Words, Words]:
     """The 16 bytes at each position as two words."""
-    both: Any = np.asarray(unaligned(data, "V16")[positions]).view(np.uint64).reshape(-1, 2)
-    return both[:, 0].copy(), both[:, 1].copy()
+    pairs: Any = np.asarray(unaligned(data, "V16")[positions]).view(np.uint64).reshape(-1, 2)
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
 
 
 def zigzag(values: NDArray[Any]) -> NDArray[Any]:
@@ -101,8 +101,8 @@ def _general(words: Words, is_long: bool) -> tuple[Ints, Ints]:
 def without(words: Words, size: Ints | int) -> Words:
     """The words with their first bytes taken off; zeros come in behind."""
     bits: Any = np.uint64(8 * size) if isinstance(size, int) else size.view(np.uint64) * _8
-    left: Words = words >> bits
-    return left
+    shifted_words: Words = words >> bits
+    return shifted_words
 
 
 def shifted(low: Words, high: Words, size: Ints | int) -> tuple[Words, Words]:
