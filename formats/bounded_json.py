@@ -20,12 +20,12 @@ REST = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 """Of a string, behind the quote that begins it."""
 
 
-class TooMany(ValueError):
+class TooManyValues(ValueError):
     """The values of a document would take more memory than they may."""
 
 
 def loads(text: str | bytes, **hooks: Any) -> Any:
-    """The value of a document; ValueError where it is none, `TooMany` (one of them) where it has too many values.
+    """The value of a document; ValueError where it is none, `TooManyValues` (one of them) where it has too many values.
 
     RecursionError where it is nested too deep; hooks are those of `json.loads`.
     """
@@ -36,9 +36,9 @@ def loads(text: str | bytes, **hooks: Any) -> Any:
 
 
 def check(text: str) -> None:
-    """Raise `TooMany` where the values of a document are too many."""
+    """Raise `TooManyValues` where the values of a document are too many."""
     if len(text) > LEAST and _weight(text, 0, len(text)) > MOST and _weight_of_values(text) > MOST:
-        raise TooMany(f"its values would take more than {MOST >> 20} MiB of memory")
+        raise TooManyValues(f"its values would take more than {MOST >> 20} MiB of memory")
 
 
 def _weight(text: str, start: int, end: int) -> int:

@@ -24,27 +24,27 @@ WORDLESS = re.compile(
 """Strings and comments, also those that do not end."""
 
 
-class TooMany(ValueError):
+class TooComplex(ValueError):
     """What a document holds is too much, too deep or too long to be parsed."""
 
 
 def loads(text: str) -> dict[str, Any]:
-    """The values of a document; raises TOMLDecodeError or `TooMany`, both a ValueError."""
+    """The values of a document; raises TOMLDecodeError or `TooComplex`, both a ValueError."""
     check(text)
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise TooMany("it is nested too deep") from None
+        raise TooComplex("it is nested too deep") from None
     except tomllib.TOMLDecodeError:
         raise
     except ValueError:  # of `int`
-        raise TooMany("a number has too many digits") from None
+        raise TooComplex("a number has too many digits") from None
 
 
 def check(text: str) -> None:
-    """Raise `TooMany` where a document would take more memory than it may."""
+    """Raise `TooComplex` where a document would take more memory than it may."""
     bare = WORDLESS.sub("''", text)
     if any(key.count(".") >= DEEPEST for key in re.split(r"[\n=,{}\[\]]", bare)):
-        raise TooMany(f"a key has more than {DEEPEST} parts")
+        raise TooComplex(f"a key has more than {DEEPEST} parts")
     if sum(weight * bare.count(character) for character, weight in WEIGHTS.items()) > MOST:
-        raise TooMany(f"its values would take more than {MOST >> 20} MiB of memory")
+        raise TooComplex(f"its values would take more than {MOST >> 20} MiB of memory")

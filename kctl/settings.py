@@ -176,7 +176,7 @@ def _read(path: Path) -> dict[str, object]:
 
     try:
         return bounded_toml.loads(text)
-    except bounded_toml.TooMany as error:
+    except bounded_toml.TooComplex as error:
         raise KctlError(f"settings file {path}: {error}", "correct the file") from None
     except ValueError as error:
         # The library may quote the line, and a password stands in it: only the place is told.

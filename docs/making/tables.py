@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docs.making.reference import plain, table
 from kctl.audit.tables import TABLES
-from kctl.rows import Field, row_type
+from kctl.rows import RowField, row_type
 from kctl.scan.tables import arrow_schema
 
 PAGE = Path(__file__).parents[1] / "tables.md"
@@ -54,7 +54,7 @@ UNITS = (
 )
 
 
-def unit(column: str, field: Field) -> str:
+def unit(column: str, field: RowField) -> str:
     """In what a number is, where its name or its text does not say it by itself."""
     if field.types and field.types[0] not in ("integer", "number"):
         return ""
@@ -75,7 +75,7 @@ def columns(name: str) -> Iterator[str]:
     yield f"### {name}\n\n{plain(rows.doc)} Key: {key}. Order: {order(name)}.\n"
     cells = []
     for column in arrow_schema(rows):
-        field = rows.fields.get(column.name, Field(()))
+        field = rows.fields.get(column.name, RowField(()))
         said = plain(field.doc or ", ".join(f"`{choice}`" for choice in field.choices))
         kind = f"`{column.type}`" + (" (JSON)" if {"array", "object"} & set(field.types) else "")
         cells.append((f"`{column.name}`", kind, unit(column.name, field), said))

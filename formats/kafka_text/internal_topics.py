@@ -25,8 +25,11 @@ from formats.messages.consumer_offsets import (
 )
 from formats.messages.json_text import JsonNode, json_text, message_node
 from formats.messages.schema import Message, Struct, Versions, read_message
-from formats.messages.transaction_state import TransactionStatus, read_transaction_record
-from formats.messages.transaction_state import UnknownRecordType as UnknownTransactionRecord
+from formats.messages.transaction_state import (
+    TransactionStatus,
+    UnknownTransactionRecord,
+    read_transaction_record,
+)
 from formats.secrets import redact_values
 
 Texts = tuple[str | None, str | None]

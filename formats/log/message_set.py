@@ -61,7 +61,7 @@ TIMESTAMP_AT = layout(MessageHeader).size
 MIN_SIZES = {0: 14, 1: 22}
 
 
-class Message(NamedTuple):
+class StoredMessage(NamedTuple):
     """One entry as stored: for a wrapper the value is the compressed set, the offset that of the last in it."""
 
     header: MessageHeader
@@ -70,7 +70,7 @@ class Message(NamedTuple):
     value: bytes | None
 
 
-def read_message(data: Bytes, position: int = 0) -> Message:
+def read_message(data: Bytes, position: int = 0) -> StoredMessage:
     """The message at position; `FormatError` where its sizes do not fill its entry exactly."""
     header = read(MessageHeader, data, position)
     end = position + header.size_in_bytes
@@ -81,7 +81,7 @@ def read_message(data: Bytes, position: int = 0) -> Message:
     value, at = _field(data, at, end)
     if at != end:
         raise FormatError(f"{end - at} bytes follow the value of a message", at)
-    return Message(header, timestamp, key, value)
+    return StoredMessage(header, timestamp, key, value)
 
 
 def timestamp_of(header: MessageHeader, entry: Bytes) -> int:
@@ -141,7 +141,7 @@ def _base_of(outer_offset: int, last_inner: int) -> int:
     return outer_offset - last_inner
 
 
-def _inner(body: bytes) -> Iterator[tuple[Message, memoryview]]:
+def _inner(body: bytes) -> Iterator[tuple[StoredMessage, memoryview]]:
     """Messages of a set; like Kafka, a short last one ends it without an error."""
     view = memoryview(body)
     position = 0
@@ -161,7 +161,7 @@ def _inner(body: bytes) -> Iterator[tuple[Message, memoryview]]:
         position = end
 
 
-def _record(message: Message, offset: int, timestamp: int, entry: Bytes) -> Record:
+def _record(message: StoredMessage, offset: int, timestamp: int, entry: Bytes) -> Record:
     valid = is_crc_valid(entry, message.header)
     return Record(offset, timestamp, message.key, message.value, crc=message.header.crc, crc_valid=valid)
 

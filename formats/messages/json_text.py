@@ -11,7 +11,7 @@ import re
 from base64 import b64encode
 from typing import Any
 
-from formats.messages.schema import Field, Message, Struct, Values, default_of
+from formats.messages.schema import Message, MessageField, Struct, Values, default_of
 
 JsonNode = None | bool | int | float | str | bytes | list["JsonNode"] | dict[str, "JsonNode"]
 
@@ -42,7 +42,7 @@ def _struct_node(struct: Struct, version: int, flexible: bool, values: Values) -
     return node
 
 
-def _field_node(field: Field, version: int, flexible: bool, value: Any) -> JsonNode:
+def _field_node(field: MessageField, version: int, flexible: bool, value: Any) -> JsonNode:
     kind = field.type
     if value is None or isinstance(kind, str):
         return value  # type: ignore[no-any-return]  # a plain value, or a list of them

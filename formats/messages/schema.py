@@ -69,7 +69,7 @@ NEWEST = 32767
 ALWAYS, NEVER = Versions(0, NEWEST), Versions(NEWEST, -1)
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """A field; its type is a name of `PLAIN`, or the fields of a struct; its default is what Kafka reads without it."""
 
     name: str
@@ -81,7 +81,7 @@ class Field(NamedTuple):
     default: object
 
 
-Struct = tuple[Field, ...]
+Struct = tuple[MessageField, ...]
 
 
 class Message(NamedTuple):
@@ -111,7 +111,7 @@ def parse(notation: str) -> dict[str, Message]:
     return messages
 
 
-def _field(text: str, structs: dict[str, Struct]) -> Field:
+def _field(text: str, structs: dict[str, Struct]) -> MessageField:
     name, kind, *words = text.split()
     versions = ALWAYS if not words or words[0] in ("tag", "=") else _versions(words.pop(0))
     options = dict(zip(words[::2], words[1::2], strict=True))
@@ -119,7 +119,9 @@ def _field(text: str, structs: dict[str, Struct]) -> Field:
     array, kind = kind.startswith("[]"), kind.removeprefix("[]")
     fields = kind if kind in PLAIN else structs[kind]
     tag = int(options["tag"]) if "tag" in options else None
-    return Field(name, fields, array, nullable, versions, tag, _default(options.get("="), fields, array))
+    return MessageField(
+        name, fields, array, nullable, versions, tag, _default(options.get("="), fields, array)
+    )
 
 
 def _default(text: str | None, kind: str | Struct, array: bool) -> Any:
@@ -180,7 +182,7 @@ def _read_struct(
     struct: Struct, version: int, flexible: bool, data: Bytes, position: int
 ) -> tuple[Values, int]:
     values: Values = {}
-    tagged: dict[int, Field] = {}
+    tagged: dict[int, MessageField] = {}
     for field in struct:
         if version not in field.versions:
             values[field.name] = default_of(field)
@@ -194,7 +196,9 @@ def _read_struct(
     return values, position
 
 
-def _read_tagged(fields: dict[int, Field], version: int, data: Bytes, position: int, values: Values) -> int:
+def _read_tagged(
+    fields: dict[int, MessageField], version: int, data: Bytes, position: int, values: Values
+) -> int:
     count, position = read_unsigned(data, position)
     for _ in range(count):
         tag, position = read_unsigned(data, position)
@@ -210,7 +214,9 @@ def _read_tagged(fields: dict[int, Field], version: int, data: Bytes, position: 
     return position
 
 
-def _read_field(field: Field, version: int, flexible: bool, data: Bytes, position: int) -> tuple[Any, int]:
+def _read_field(
+    field: MessageField, version: int, flexible: bool, data: Bytes, position: int
+) -> tuple[Any, int]:
     if not field.array:
         return _read_one(field, version, flexible, data, position)
     start = position
@@ -229,7 +235,9 @@ def _read_field(field: Field, version: int, flexible: bool, data: Bytes, positio
     return items, position
 
 
-def _read_one(field: Field, version: int, flexible: bool, data: Bytes, position: int) -> tuple[Any, int]:
+def _read_one(
+    field: MessageField, version: int, flexible: bool, data: Bytes, position: int
+) -> tuple[Any, int]:
     kind = field.type
     if isinstance(kind, tuple):
         if field.nullable and not field.array:
@@ -266,17 +274,17 @@ def _read_length(flexible: bool, width: int, data: Bytes, position: int) -> tupl
     return int.from_bytes(raw, "big", signed=True), position
 
 
-def _absent(field: Field) -> bytes:
+def _absent(field: MessageField) -> bytes:
     """The byte in front of a struct that is null, 1 otherwise: an int8 of -1; in a tagged field a varint of 0."""
     return b"\xff" if field.tag is None else b"\x00"
 
 
-def _check_nullable(field: Field, position: int) -> None:
+def _check_nullable(field: MessageField, position: int) -> None:
     if not field.nullable:
         raise FormatError(f"{field.name} must not be null", position)
 
 
-def default_of(field: Field) -> Any:
+def default_of(field: MessageField) -> Any:
     """What Kafka's generated class starts with."""
     return deepcopy(field.default) if isinstance(field.default, list | dict) else field.default
 
@@ -300,7 +308,7 @@ def _write_struct(struct: Struct, version: int, flexible: bool, values: Values, 
             out += write_unsigned(tag) + write_unsigned(len(raw)) + raw
 
 
-def _write_field(field: Field, version: int, flexible: bool, value: Any, out: bytearray) -> None:
+def _write_field(field: MessageField, version: int, flexible: bool, value: Any, out: bytearray) -> None:
     if not field.array:
         _write_one(field, version, flexible, value, out)
         return
@@ -309,7 +317,7 @@ def _write_field(field: Field, version: int, flexible: bool, value: Any, out: by
         _write_one(field, version, flexible, item, out)
 
 
-def _write_one(field: Field, version: int, flexible: bool, value: Any, out: bytearray) -> None:
+def _write_one(field: MessageField, version: int, flexible: bool, value: Any, out: bytearray) -> None:
     kind = field.type
     if isinstance(kind, tuple):
         if field.nullable and not field.array:

@@ -43,7 +43,7 @@ class TransactionStatus(enum.IntEnum):
     PrepareEpochFence = 7
 
 
-class UnknownRecordType(FormatError):
+class UnknownTransactionRecord(FormatError):
     """A key of a version from the future; `position` is that version."""
 
 
@@ -56,11 +56,11 @@ class TransactionRecord(NamedTuple):
 
 
 def read_transaction_record(key: Bytes, value: Bytes | None) -> TransactionRecord:
-    """The record; `UnknownRecordType` for a key from the future, `FormatError` for bytes that are not one."""
+    """The record; `UnknownTransactionRecord` for a key from the future, `FormatError` for bytes that are not one."""
     raw, position = take(key, 0, 2)
     kind = int.from_bytes(raw, "big", signed=True)
     if kind not in KEY.versions:
-        raise UnknownRecordType(f"key version {kind} is unknown", kind)
+        raise UnknownTransactionRecord(f"key version {kind} is unknown", kind)
     transactional_id = read_message(KEY, kind, key, position)[0]["transactional_id"]
     if value is None:
         return TransactionRecord(transactional_id, None, None)

@@ -134,11 +134,11 @@ class Journal:
             content = json.dumps(values, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         try:
             if len(content) > LARGEST_ENTRY:
-                raise bounded_json.TooMany(
+                raise bounded_json.TooManyValues(
                     f"it takes {len(content):,} bytes, and an entry has at most {LARGEST_ENTRY:,}"
                 )
             bounded_json.check(content.decode())
-        except bounded_json.TooMany as error:  # nobody could undo it
+        except bounded_json.TooManyValues as error:  # nobody could undo it
             raise KctlError(
                 f"the change is too large for the journal ({error}); nothing more was changed",
                 "split it: `kctl reassign plan --max-batch-moves N` writes a file for each",

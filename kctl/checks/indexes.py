@@ -36,7 +36,7 @@ from kctl.checks.report import CheckOptions, FileReport, Report
 from kctl.checks.small_files import read_small
 from kctl.findings import Place
 from kctl.findings import indexes as say
-from kctl.log.folder import FolderFile, Segment
+from kctl.log.folder import FolderFile, LogSegment
 from kctl.log.producer_state import Aborted
 
 # --- entries against batches: the offset index --------------------------------------------------------
@@ -507,7 +507,7 @@ class Indexes(Struct):
             _say_entries_missing(self.offset, self.time, log)
 
 
-def open_indexes(segment: Segment, report_of: Callable[[FolderFile], FileReport]) -> Indexes:
+def open_indexes(segment: LogSegment, report_of: Callable[[FolderFile], FileReport]) -> Indexes:
     """The offset and the time index of a segment, read and ready to be fed."""
     opened = Indexes()
     if segment.index:

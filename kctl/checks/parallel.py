@@ -67,7 +67,7 @@ class LogPart(NamedTuple):
     sender: int  # the process that uses it
 
 
-class Listed(NamedTuple):
+class ListedFolder(NamedTuple):
     """A folder that is not cut, as it was listed."""
 
     task: ReplicaTask
@@ -95,7 +95,7 @@ def reports(
     plans: dict[int, TaskPlan] = {}
     is_local = jobs is None or isinstance(jobs, int)
 
-    def items() -> Iterator[Task | Listed | LogPart]:
+    def items() -> Iterator[Task | ListedFolder | LogPart]:
         for number, task in enumerate(tasks):
             plan = plan_of(task, options) if is_local and check is check_replica else None
             if plan is None:
@@ -105,7 +105,7 @@ def reports(
                 yield from plan.parts
             else:
                 assert isinstance(task, ReplicaTask) and plan.folder
-                yield Listed(task, plan.folder)
+                yield ListedFolder(task, plan.folder)
 
     results = ordered(partial(_done, check=check, options=options), items(), jobs=jobs)
     for number, task in enumerate(tasks):
@@ -124,11 +124,11 @@ def reports(
         yield report
 
 
-def _done(item: Task | Listed | LogPart, check: Check, options: CheckOptions) -> Report | PartRead:
+def _done(item: Task | ListedFolder | LogPart, check: Check, options: CheckOptions) -> Report | PartRead:
     """The result of one item of the work. Runs in any process."""
     if isinstance(item, LogPart):
         return read_part(item)
-    if isinstance(item, Listed):
+    if isinstance(item, ListedFolder):
         return check_replica(item.task, options, folder=item.folder)
     if isinstance(item, NamedTask):
         return check_named_file(item.path, item.place, options)

@@ -41,7 +41,7 @@ from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
 from kctl.findings import logs as say
 from kctl.findings import snapshots as say_snapshots
-from kctl.log.folder import Folder, FolderFile, Segment, read_folder
+from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.log.producer_state import MOST_ABORTED
 
 TYPES = {
@@ -86,7 +86,7 @@ class _Check(Struct, dict=True):
     parts: LogPieces | None = None
     report: Report = field(default_factory=Report)
     checks: LogChecks = field(default_factory=LogChecks)
-    scanned: list[tuple[Segment, ScannedLog]] = field(default_factory=list)
+    scanned: list[tuple[LogSegment, ScannedLog]] = field(default_factory=list)
 
     @cached_property
     def next_segment(self) -> dict[int, int]:
@@ -99,7 +99,7 @@ class _Check(Struct, dict=True):
         }
 
     @cached_property
-    def last_log(self) -> Segment:
+    def last_log(self) -> LogSegment:
         """The active segment."""
         return self.folder.logs[-1]
 
@@ -197,7 +197,7 @@ def _open_snapshots(check: _Check) -> ProducerWatch:
     )
 
 
-def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers: ProducerWatch) -> None:
+def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, producers: ProducerWatch) -> None:
     log = segment.log
     if log is None:
         for file in segment.files.values():
@@ -244,7 +244,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
 
 
 def _indexed(
-    segment: Segment, report: FileReport, scanned: ScannedLog, *, is_last: bool, is_clean: bool
+    segment: LogSegment, report: FileReport, scanned: ScannedLog, *, is_last: bool, is_clean: bool
 ) -> IndexedLog:
     end = scanned.next_offset if scanned.next_offset is not None else segment.base_offset
     return IndexedLog(
@@ -258,7 +258,7 @@ def _indexed(
     )
 
 
-def _say_missing(check: _Check, segment: Segment, report: FileReport, scanned: ScannedLog) -> None:
+def _say_missing(check: _Check, segment: LogSegment, report: FileReport, scanned: ScannedLog) -> None:
     # A log of 0.10.0 or before has no time indexes; who writes magic 2 writes them.
     has_time = check.has_time_indexes or scanned.has_new
     for suffix in (".index", ".timeindex") if has_time else (".index",):

@@ -27,7 +27,7 @@ from kctl.findings import Place
 from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
 from kctl.findings.segments import OFFSETS_GO_BACK
-from kctl.log.folder import FolderFile, Segment
+from kctl.log.folder import FolderFile, LogSegment
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
@@ -270,7 +270,7 @@ def scan_options(options: CheckOptions, report: FileReport, **log_facts: object)
 
 # --- segments among themselves ------------------------------------------------------------------------
 
-Scanned = Sequence[tuple[Segment, ScannedLog]]
+Scanned = Sequence[tuple[LogSegment, ScannedLog]]
 PlaceOf = Callable[[str], Place]
 
 
@@ -367,7 +367,7 @@ def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: P
 SWAP_SINCE_3_0 = "deletes the files of the offsets that it covers and renames it"
 
 
-def check_leftover(report: Report, segment: Segment, place: Place) -> None:
+def check_leftover(report: Report, segment: LogSegment, place: Place) -> None:
     """Report a segment whose files have a suffix behind their names."""
     first = next(iter(segment.files.values()))
     where = replace(place, file=f"{place.file}{first.named.suffix if first.named else ''}{segment.state}")

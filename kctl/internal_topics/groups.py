@@ -24,7 +24,7 @@ from kctl.model import TopicPartition
 CONSUMER = "consumer"
 
 
-class Commit(NamedTuple):
+class OffsetCommit(NamedTuple):
     """An offset that a group committed for a partition, and the record that says so; no offset is a tombstone."""
 
     group: str
@@ -74,7 +74,7 @@ class Groups(Struct):
     """All groups, and what each has committed."""
 
     groups: dict[str, RecordedGroup] = field(default_factory=dict)
-    commits: dict[str, dict[TopicPartition, Commit]] = field(default_factory=dict)
+    commits: dict[str, dict[TopicPartition, OffsetCommit]] = field(default_factory=dict)
     unknown_types: dict[int, int] = field(default_factory=dict)
     unreadable: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -105,17 +105,19 @@ def read_group_records(
             into.unreadable.append((record.partition, record.offset, str(error)))
 
 
-def commit_of(record: TopicRecord, read: GroupRecord) -> Commit | None:
+def commit_of(record: TopicRecord, read: GroupRecord) -> OffsetCommit | None:
     """The commit that a record is; None for a record of another type."""
     if read.key.message.name != "OffsetCommitKey":
         return None
     key, place = read.key.values, (record.partition, record.offset)
     if read.value is None:
-        return Commit(key["group"], key["topic"], key["partition"], None, None, None, None, None, *place)
+        return OffsetCommit(
+            key["group"], key["topic"], key["partition"], None, None, None, None, None, *place
+        )
     value = read.value.values
     epoch = value["leader_epoch"]
     expires = value["expire_timestamp"] if read.value.version == 1 else None
-    return Commit(
+    return OffsetCommit(
         key["group"], key["topic"], key["partition"], value["offset"], epoch if epoch >= 0 else None,
         value["metadata"], value["commit_timestamp"], expires, *place,
     )  # fmt: skip
@@ -133,7 +135,7 @@ def fold_groups(records: Iterable[TopicRecord]) -> Groups:
     return state
 
 
-def _keep_commit(state: Groups, commit: Commit) -> None:
+def _keep_commit(state: Groups, commit: OffsetCommit) -> None:
     key = TopicPartition(commit.topic, commit.partition)
     if commit.offset is not None:
         state.commits.setdefault(commit.group, {})[key] = commit
@@ -230,7 +232,7 @@ FOLDS = {
 }
 
 
-def reset_lines(commits: Iterable[Commit]) -> Iterator[str]:
+def reset_lines(commits: Iterable[OffsetCommit]) -> Iterator[str]:
     """Lines that `kafka-consumer-groups --reset-offsets --from-file` takes for one group: topic,partition,offset."""
     for commit in sorted(commits, key=lambda c: (c.topic, c.partition)):
         yield f"{commit.topic},{commit.partition},{commit.offset}"

@@ -36,7 +36,7 @@ from kctl.rows.internal_topics import (
 )
 
 if TYPE_CHECKING:
-    from kctl.internal_topics.groups import Commit, Groups, Member
+    from kctl.internal_topics.groups import Groups, Member, OffsetCommit
 
 Row = dict[str, object]
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -123,7 +123,7 @@ def member_row(group: str, member: Member) -> Row:
     return GROUP_MEMBER(group=group, **values)
 
 
-def commit_row(commit: Commit) -> Row:
+def commit_row(commit: OffsetCommit) -> Row:
     """The row of a commit."""
     return COMMITTED_OFFSET(**commit._asdict())
 

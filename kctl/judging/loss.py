@@ -37,7 +37,7 @@ CLEAN = frozenset(
 )
 
 
-class Leadership(Struct, frozen=True):
+class KnownLeadership(Struct, frozen=True):
     """One leader epoch as far as it is known; `leader` None where nothing tells it, −1 where nobody led."""
 
     leader_epoch: int
@@ -53,7 +53,7 @@ class LossFacts(Struct, frozen=True):
     copies: frozenset[int]  # brokers with a copy, of any moment
     assigned: frozenset[int]  # replicas at any time in question; empty where nothing tells them
     evidence_brokers: frozenset[int]
-    leaderships: Sequence[Leadership] = ()
+    leaderships: Sequence[KnownLeadership] = ()
     has_broker_logs: bool = False
     is_deleted: bool = False  # the cluster's newest metadata has no such topic
     was_there: bool = False  # earlier metadata of the cluster has it

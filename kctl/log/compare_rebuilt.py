@@ -28,7 +28,7 @@ from kctl.log.rebuild import RebuiltFiles
 WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE}
 
 
-class Verdict(enum.StrEnum):
+class FileVerdict(enum.StrEnum):
     """How an existing file compares with the rebuilt one."""
 
     EQUAL = "equal"
@@ -40,7 +40,7 @@ class Verdict(enum.StrEnum):
 class Compared(Struct, frozen=True):
     """One file's verdict, how many entries differ, and the first that does."""
 
-    verdict: Verdict
+    verdict: FileVerdict
     differences: int = 0
     first_difference: str | None = None
 
@@ -62,14 +62,14 @@ def compare(name: str, rebuilt: bytes, existing: Existing) -> Compared:
     """The verdict on one file."""
     existing_data = existing.files.get(name)
     if existing_data is None:
-        return Compared(Verdict.MISSING)
+        return Compared(FileVerdict.MISSING)
     if _is_equal(name, rebuilt, existing_data):
-        return Compared(Verdict.EQUAL)
+        return Compared(FileVerdict.EQUAL)
     ours, theirs = _entries(name, rebuilt), _entries(name, existing_data)
     differing = [(a, b) for a, b in zip(ours, theirs, strict=False) if a != b]
     count = len(differing) + abs(len(ours) - len(theirs))
     a, b = differing[0] if differing else (_beyond(ours, theirs), _beyond(theirs, ours))
-    verdict = Verdict.DIFFERENT if name in existing.wrong else Verdict.EQUIVALENT
+    verdict = FileVerdict.DIFFERENT if name in existing.wrong else FileVerdict.EQUIVALENT
     return Compared(verdict, count, f"made {a or 'nothing'}, there {b or 'nothing'}" if count else None)
 
 
@@ -116,4 +116,6 @@ def _entries(name: str, data: bytes) -> list[str]:
 
 def score(rebuilt: RebuiltFiles, existing: Existing) -> int:
     """How many of the rebuilt files equal the existing ones."""
-    return sum(compare(name, data, existing).verdict is Verdict.EQUAL for name, data in rebuilt.files.items())
+    return sum(
+        compare(name, data, existing).verdict is FileVerdict.EQUAL for name, data in rebuilt.files.items()
+    )

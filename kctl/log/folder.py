@@ -44,7 +44,7 @@ class FolderFile(Struct, frozen=True):
         return self.path.name
 
 
-class Segment(Struct, frozen=True):
+class LogSegment(Struct, frozen=True):
     """The files of one base offset in one state; a file that is not there is None."""
 
     base_offset: int
@@ -76,8 +76,8 @@ class Folder(Struct):
     """A partition folder as it was listed."""
 
     path: Path
-    segments: list[Segment] = field(default_factory=list)  # live ones, ascending
-    leftovers: list[Segment] = field(default_factory=list)  # deleted, cleaned, swap; ascending
+    segments: list[LogSegment] = field(default_factory=list)  # live ones, ascending
+    leftovers: list[LogSegment] = field(default_factory=list)  # deleted, cleaned, swap; ascending
     snapshots: list[FolderFile] = field(default_factory=list)  # producer snapshots, ascending, live ones
     kraft_snapshots: list[FolderFile] = field(default_factory=list)
     other_files: dict[str, FolderFile] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Folder(Struct):
     left_out: int = 0  # of other files, odd ones and links
 
     @property
-    def logs(self) -> list[Segment]:
+    def logs(self) -> list[LogSegment]:
         """Live segments that have a `.log` file."""
         return [segment for segment in self.segments if segment.log]
 
@@ -134,7 +134,7 @@ def read_folder(path: Path) -> Folder:
             by_base.setdefault((named.base_offset, named.state), {})[named.suffix] = file
     for (base_offset, state), files in sorted(by_base.items()):
         target = folder.segments if state is FileState.LIVE else folder.leftovers
-        target.append(Segment(base_offset, state, files))
+        target.append(LogSegment(base_offset, state, files))
     folder.snapshots.sort(key=lambda file: file.named.base_offset if file.named else 0)
     return folder
 

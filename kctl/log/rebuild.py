@@ -24,7 +24,7 @@ from kctl.checks.epochs import EpochRuns
 from kctl.checks.outliers import MarkedChunk, without_outliers
 from kctl.errors import KctlError
 from kctl.files import read_padded
-from kctl.log.folder import Folder, FolderFile, Segment
+from kctl.log.folder import Folder, FolderFile, LogSegment
 from kctl.log.index_rules import (
     DEFAULT_INTERVAL,
     NEWEST,
@@ -78,7 +78,7 @@ class _Maker(Struct):
     replay: ProducerReplay = field(default_factory=ProducerReplay)
     has_batches: bool = False  # of magic 2, which alone have epochs and producers
 
-    def segment(self, segment: Segment, log: FolderFile) -> int:
+    def segment(self, segment: LogSegment, log: FolderFile) -> int:
         """Make the indexes of a segment; the offset behind its last batch, or its base offset."""
         builder = IndexBuilder(
             segment.base_offset, self.method.rules, self.method.interval, self.method.by_leader

@@ -15,7 +15,7 @@ from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
-from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
+from kctl.log.compare_rebuilt import Compared, Existing, FileVerdict, compare, score
 from kctl.log.folder import Folder, read_folder
 from kctl.log.index_rules import NEWEST, IndexRules
 from kctl.log.rebuild import Method, RebuiltFiles, make, methods
@@ -65,7 +65,7 @@ def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
     if options.is_check:
         for name in sorted(existing.files.keys() - rebuilt_files.files.keys()):
             is_wrong = name in existing.wrong
-            verdict = Verdict.DIFFERENT if is_wrong else Verdict.EQUIVALENT
+            verdict = FileVerdict.DIFFERENT if is_wrong else FileVerdict.EQUIVALENT
             text = "not made from this log" if is_wrong else None
             yield Rebuilt(name, _type_of(name), 0, 0, method.rules, Compared(verdict, 0, text))
 
@@ -74,8 +74,8 @@ def is_different(rebuilt: Rebuilt) -> bool:
     """Whether a comparison found what no broker would have written from this log."""
     if rebuilt.compared is None:
         return False
-    missing = rebuilt.compared.verdict is Verdict.MISSING and rebuilt.name.endswith(ALWAYS)
-    return missing or rebuilt.compared.verdict is Verdict.DIFFERENT
+    missing = rebuilt.compared.verdict is FileVerdict.MISSING and rebuilt.name.endswith(ALWAYS)
+    return missing or rebuilt.compared.verdict is FileVerdict.DIFFERENT
 
 
 def _type_of(name: str) -> str:

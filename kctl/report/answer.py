@@ -44,7 +44,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-class MissingEvidence(Struct, frozen=True):
+class UnansweredSubjects(Struct, frozen=True):
     """What kept a question from an answer about some subjects."""
 
     question: str
@@ -66,7 +66,7 @@ class AuditAnswer(Struct, frozen=True):
     severity: str  # error, warning, good; "" where nothing is known to be wrong and not all was judged
     commands: tuple[tuple[str, str], ...]  # what to run, and what it gives
     losses: tuple[Row, ...]
-    missing: tuple[MissingEvidence, ...]
+    missing: tuple[UnansweredSubjects, ...]
     coverages: tuple[str, ...]
     unasked: tuple[str, ...]  # questions that no judgement answers
 
@@ -169,7 +169,7 @@ def _gaps(tables: Tables) -> list[str]:
     return [f"{count(total, 'offset')} of tiered partitions are served by nothing: {named}{more}."]
 
 
-def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[MissingEvidence], dict[str, set[Key]]]:
+def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[UnansweredSubjects], dict[str, set[Key]]]:
     """From the table of judgements: a coverage row a question; what was missing, the most subjects first; and the
     partitions of each question of which something is wrong."""
     counts: dict[str, Counter[str]] = {}
@@ -189,7 +189,8 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[MissingEvidence]
                     for_all(lack["get"], row["topic"], row["partition"]),
                 ].append(_subject(row))
     missing = [
-        MissingEvidence(question, tuple(subjects), *rest) for (question, *rest), subjects in grouped.items()
+        UnansweredSubjects(question, tuple(subjects), *rest)
+        for (question, *rest), subjects in grouped.items()
     ]
     coverages = [
         {
@@ -210,7 +211,7 @@ def _subject(row: Row) -> str:
 
 
 def _commands(
-    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[MissingEvidence]
+    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[UnansweredSubjects]
 ) -> Iterator[tuple[str, str]]:
     """Two or three commands on this evidence, complete."""
     if any(part["name"] == "join" for part in tables.summary["parts"] or ()):

@@ -15,7 +15,7 @@ from kctl.model import TopicPartition
 JSON_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 
 
-class Field(NamedTuple):
+class RowField(NamedTuple):
     """One key of a row: JSON types allowed, and what it holds."""
 
     types: tuple[str, ...]
@@ -37,7 +37,7 @@ PYTHON: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def _fields(line: str) -> Iterator[tuple[str, Field]]:
+def _fields(line: str) -> Iterator[tuple[str, RowField]]:
     names, kind, doc, *_ = [*re.split(r" {2,}", line, maxsplit=2), "", ""]
     is_optional, kind = kind.endswith(" or absent"), kind.removesuffix(" or absent")
     null = ("null",) if kind.endswith("?") else ()
@@ -50,15 +50,15 @@ def _fields(line: str) -> Iterator[tuple[str, Field]]:
                 raise ValueError(f"{shared} is not in SHARED: give its type, two spaces behind the name")
             yield shared, field._replace(types=(*field.types, "null")) if mark else field
         elif kind == "any":
-            yield name, Field((), doc, (), is_optional)
+            yield name, RowField((), doc, (), is_optional)
         elif "|" in kind or kind not in JSON_TYPES:
-            yield name, Field(("string", *null), doc, tuple(kind.split("|")), is_optional)
+            yield name, RowField(("string", *null), doc, tuple(kind.split("|")), is_optional)
         else:
-            yield name, Field((kind, *null), doc, (), is_optional)
+            yield name, RowField((kind, *null), doc, (), is_optional)
 
 
 # Fields that are the same in many kinds of rows.
-SHARED: dict[str, Field] = {}
+SHARED: dict[str, RowField] = {}
 for _line in """
 topic, topic_id, group, member_id, remote_log_segment_id, kafka_version, host, rack  string
 partition, broker_id, leader_epoch, controller_epoch, producer_id, producer_epoch  integer

@@ -42,7 +42,7 @@ class Arena:
         return self._memory[: self.size + PADDING]
 
 
-class Block:
+class SourceBlock:
     """Bytes [start, end) of a source; `data[i]` is byte start + i."""
 
     def __init__(self, source: Source, size: int = BLOCK_SIZE) -> None:

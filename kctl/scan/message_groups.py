@@ -18,7 +18,7 @@ from formats.log.columns.records import Fields
 from formats.log.message_set import read_message, read_messages
 from formats.log.record_batch import LOG_OVERHEAD
 from formats.values import Struct
-from kctl.scan.block import Block
+from kctl.scan.block import SourceBlock
 from kctl.scan.record_groups import GROUP_BYTES, RecordGroup, Trouble
 
 Octets = NDArray[np.uint8]
@@ -33,7 +33,7 @@ class _Set(Struct, frozen=True):
     positions: Ints
 
 
-def message_groups(headers: Headers, block: Block, *, limit: int) -> Iterator[RecordGroup]:
+def message_groups(headers: Headers, block: SourceBlock, *, limit: int) -> Iterator[RecordGroup]:
     """The messages of entries of magic 0 and 1 whose bytes are all in the block."""
     first = size = 0
     sets: list[_Set] = []

@@ -15,7 +15,7 @@ from formats.log.columns.headers import Headers
 from formats.log.columns.records import Fields, decode
 from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_header, read_records
 from formats.values import Struct, field
-from kctl.scan.block import Arena, Block
+from kctl.scan.block import Arena, SourceBlock
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -64,7 +64,7 @@ class RecordGroup(Struct):
 
 
 def batch_groups(
-    headers: Headers, block: Block, *, limit: int = DEFAULT_LIMIT, whole: int = WHOLE
+    headers: Headers, block: SourceBlock, *, limit: int = DEFAULT_LIMIT, whole: int = WHOLE
 ) -> Iterator[RecordGroup]:
     """The records of batches of magic 2 whose bytes are all in the block.
 
@@ -82,7 +82,9 @@ def batch_groups(
     yield from _decompressed(headers, block, rows, starts, ends, min(limit, whole))
 
 
-def _in_place(headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints) -> Iterator[RecordGroup]:
+def _in_place(
+    headers: Headers, block: SourceBlock, rows: Ints, starts: Ints, ends: Ints
+) -> Iterator[RecordGroup]:
     """Groups whose bodies are looked at in the block."""
     counts = headers.records_count[rows].astype(np.int64)
     sizes = (ends - starts)[rows]
@@ -108,7 +110,7 @@ def _cuts(sizes: Ints, counts: Ints) -> list[int]:
 
 
 def _decompressed(
-    headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int
+    headers: Headers, block: SourceBlock, rows: Ints, starts: Ints, ends: Ints, limit: int
 ) -> Iterator[RecordGroup]:
     """Groups whose bodies are decompressed, those that are not compressed copied."""
     bodies, first = _Bodies(block.arena), 0
@@ -203,7 +205,7 @@ class _Bodies(Struct):
         self.ends.append(ends)
 
 
-def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> RecordGroup:
+def _joined(headers: Headers, block: SourceBlock, bodies: _Bodies, first: int, after: int) -> RecordGroup:
     none = np.empty(0, np.int64)
     parts = (bodies.rows, bodies.starts, bodies.ends)
     rows, starts, ends = (np.concatenate([none, *columns]) for columns in parts)
@@ -226,7 +228,7 @@ def _decoded(
 
 
 def _explain(
-    group: RecordGroup, headers: Headers, block: Block, spans: tuple[Ints, Ints] | None = None
+    group: RecordGroup, headers: Headers, block: SourceBlock, spans: tuple[Ints, Ints] | None = None
 ) -> None:
     """Ask the decoder of single batches about the bodies that do not decode; spans of those that were compressed."""
     for number in np.flatnonzero(group.bad).tolist():

@@ -15,7 +15,7 @@ from formats.log.columns.headers import PADDING, Headers, check_crc, concatenate
 from formats.log.record_batch import HEADER_SIZE
 from formats.log.records import LARGEST_IN_MEMORY, Damage, LogEntry
 from formats.values import Struct
-from kctl.scan.block import BLOCK_SIZE, Block
+from kctl.scan.block import BLOCK_SIZE, SourceBlock
 from kctl.scan.source import Source
 
 Positions = NDArray[np.int64]
@@ -49,7 +49,7 @@ class BatchRuns:
         last_offset: int = -1,
         hints: Positions | None = None,
     ) -> None:
-        self.block = Block(source, BLOCK_SIZE)
+        self.block = SourceBlock(source, BLOCK_SIZE)
         self.end = end
         self._start = start
         self._crc = crc

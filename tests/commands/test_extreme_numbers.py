@@ -17,7 +17,7 @@ from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, read_header
 from formats.messages.cluster_metadata import RECORDS, MetadataRecord, write_metadata_record
 from formats.messages.consumer_offsets import TYPES, write_versioned
 from formats.messages.remote_log_metadata import MESSAGES, ApiKey, RecordLayout
-from formats.messages.schema import Field, Message, Struct
+from formats.messages.schema import Message, MessageField, Struct
 from formats.messages.schema import write_message as write_schema
 from formats.messages.transaction_state import KEY, VALUE
 from tests.conftest import kctl, rows
@@ -154,7 +154,7 @@ OTHERS: dict[str, list[Any]] = {
 }
 
 
-def value_of(field: Field, rng: Random) -> Any:
+def value_of(field: MessageField, rng: Random) -> Any:
     def one() -> Any:
         if isinstance(field.type, tuple):
             return values_of(field.type, rng)

@@ -13,7 +13,7 @@ from formats.messages.schema import (
     NEVER,
     NEWEST,
     UNKNOWN_TAGGED_FIELDS,
-    Field,
+    MessageField,
     Versions,
     default_of,
     parse,
@@ -65,14 +65,14 @@ Other 5
 Later 0+
 """)
     always = Versions(0, NEWEST)
-    part = Field("a", "string", False, False, always, None, "")
+    part = MessageField("a", "string", False, False, always, None, "")
     assert list(found) == ["Whole", "Other", "Later"]
     assert found["Whole"] == (
         "Whole", (1, 2), (2, NEWEST), 7,
         (
-            Field("parts", (part,), True, True, Versions(2, NEWEST), 3, []),
-            Field("on", "bool", False, False, always, None, True),
-            Field("number", "int32", False, False, Versions(1, 1), None, -2),
+            MessageField("parts", (part,), True, True, Versions(2, NEWEST), 3, []),
+            MessageField("on", "bool", False, False, always, None, True),
+            MessageField("number", "int32", False, False, Versions(1, 1), None, -2),
         ),
     )  # fmt: skip
     (of_other,) = found["Other"].fields

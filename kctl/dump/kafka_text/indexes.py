@@ -79,7 +79,7 @@ def _last_offset_at(log: LogBytes, entry: OffsetIndexEntry, number: int, verdict
     return entry_there.last_offset
 
 
-class Batches:
+class BatchLookup:
     """Positions and last offsets of a log's entries, to be looked up many times."""
 
     def __init__(self, log: LogBytes) -> None:
@@ -119,7 +119,7 @@ def time_index_lines(
 ) -> Iterator[str]:
     """Lines of a time index; zeros after the first entry end it."""
     offsets = np.frombuffer(index, ">i4", len(index) // OFFSET_ENTRY_SIZE * 2).reshape(-1, 2)
-    batches = Batches(log) if log is not None else None
+    batches = BatchLookup(log) if log is not None else None
     previous = -1
     for number, entry in enumerate(entries_of(TimeIndexEntry, _without_padding(data, TIME_ENTRY_SIZE))):
         if entry.relative_offset == 0 and number:

@@ -23,7 +23,7 @@ from kctl.errors import reason_of
 from kctl.evidence.model import Arriving
 from kctl.files import read_padded
 from kctl.inside import Inside
-from kctl.log.folder import Folder, Segment, read_folder
+from kctl.log.folder import Folder, LogSegment, read_folder
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.pool import Jobs, default_jobs, ordered
 from kctl.scan.segment import scan_segment
@@ -149,7 +149,7 @@ class ScanNotes:
             self.runs[str(path)] = list(runs)
             self.size += size
 
-    def of(self, segment: Segment) -> list[NotedRun] | None:
+    def of(self, segment: LogSegment) -> list[NotedRun] | None:
         """The runs of a segment that has the same size as it had; None where it is to be read."""
         assert segment.log is not None
         runs = self.runs.get(str(segment.log.path))
@@ -161,7 +161,7 @@ NOTED: Inside[ScanNotes] = Inside()
 """Segments that these hold are not read."""
 
 
-def _known(segment: Segment) -> list[NotedRun] | None:
+def _known(segment: LogSegment) -> list[NotedRun] | None:
     return next((runs for notes in NOTED if (runs := notes.of(segment))), None)
 
 
@@ -195,7 +195,7 @@ def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = N
             yield from _scan_segment(segment, behind[0] if behind else None)
 
 
-def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[ScannedRun]:
+def _scan_segment(segment: LogSegment, following: LogSegment | None) -> Iterator[ScannedRun]:
     assert segment.log is not None
     size = segment.log.size_in_bytes
     next_base = following.base_offset if following is not None else None
@@ -213,7 +213,7 @@ def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[Scann
     )
 
 
-def _segments(folder: Folder, skip_below: int) -> list[Segment]:
+def _segments(folder: Folder, skip_below: int) -> list[LogSegment]:
     return [segment for segment in folder.logs if segment.base_offset >= skip_below]
 
 
@@ -289,7 +289,7 @@ def _pieces(owner: int, folder: Path) -> Iterator[SegmentPiece]:
             )
 
 
-def _splits(segment: Segment) -> list[tuple[int, int]]:
+def _splits(segment: LogSegment) -> list[tuple[int, int]]:
     """Where to cut a segment; whole where its index gives no boundary that proves itself."""
     assert segment.log is not None
     size = segment.log.size_in_bytes

@@ -14,7 +14,7 @@ from kctl.evidence.order import is_order_known
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.judging.judgement import Judgement
-from kctl.judging.loss import Leadership, LossFacts, judge_loss
+from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.copies.copy import ByMoment, Moment, copies_of, partitions_in
 from kctl.replica.copies.leaders import leaders_of, of_present_topic
@@ -189,7 +189,7 @@ class LossSearch:
             ),
             evidence_brokers=self.evidence.replica_brokers(),
             leaderships=[
-                Leadership(term.leader_epoch, term.leader, term.isr or (), term.how) for term in known
+                KnownLeadership(term.leader_epoch, term.leader, term.isr or (), term.how) for term in known
             ],
             has_broker_logs=self.log_notes.history is not None,
             is_deleted=is_deleted(partition, self.order, self.znodes),

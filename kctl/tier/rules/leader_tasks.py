@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from formats.values import Struct
-from kctl.log.folder import Segment
+from kctl.log.folder import LogSegment
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
 from kctl.scan.options import Level
 from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limits
@@ -76,7 +76,7 @@ def local_deletions(
         yield LocalDeletion(segment.base_offset, end, size, reason)
 
 
-def newest_timestamp(segment: Segment) -> int:
+def newest_timestamp(segment: LogSegment) -> int:
     """The newest timestamp in a local segment; -1 where there is none."""
     totals = totals_of(segment, Level.HEADER)
     return -1 if totals is None else totals.max_timestamp

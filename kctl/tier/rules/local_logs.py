@@ -15,7 +15,7 @@ from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.values import Struct, field
 from kctl.evidence.model import FoundEvidence
 from kctl.files import read_whole
-from kctl.log.folder import Segment, read_folder
+from kctl.log.folder import LogSegment, read_folder
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Copy, copies_of
 from kctl.replica.copies.moments import Znodes, clusters_of
@@ -27,7 +27,7 @@ from kctl.tier.metadata.log import METADATA_TOPIC
 from kctl.tier.rules.follower import ReplicaView
 
 
-def totals_of(segment: Segment, level: Level) -> ScanTotals | None:
+def totals_of(segment: LogSegment, level: Level) -> ScanTotals | None:
     """What a scan of a local segment adds up; None where it cannot be read."""
     assert segment.log is not None
     options = ScanOptions(level=level, base_offset=segment.base_offset, max_findings=0)
@@ -52,7 +52,7 @@ class LocalLog(Struct, dict=True):
         return self.copy.broker_id
 
     @cached_property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[LogSegment]:
         """Its segments by base offset."""
         try:
             return read_folder(self.copy.folder).logs

@@ -12,13 +12,13 @@ from formats.log_dir.file_names import FileState, FolderKind
 from kctl.checks.report import ReplicaTask, Report
 from kctl.checks.segments import ScannedLog, check_order, check_start_up, check_tails
 from kctl.findings import Finding, Place
-from kctl.log.folder import Segment
+from kctl.log.folder import LogSegment
 from tests.conftest import rows
 
 
-def logs(*segments: tuple[int, int | None], **last: Any) -> list[tuple[Segment, ScannedLog]]:
+def logs(*segments: tuple[int, int | None], **last: Any) -> list[tuple[LogSegment, ScannedLog]]:
     """Segments [base offset, next offset), sound but for what is said of the last."""
-    found = [(Segment(base, FileState.LIVE, {}), ScannedLog(next_offset=end)) for base, end in segments]
+    found = [(LogSegment(base, FileState.LIVE, {}), ScannedLog(next_offset=end)) for base, end in segments]
     for name, value in last.items():
         setattr(found[-1][1], name, value)
     return found

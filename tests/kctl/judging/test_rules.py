@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.broker_logs.history.leaderships import Leadership as LoggedLeadership
+from kctl.broker_logs.history.leaderships import KnownLeadership as LoggedLeadership
 from kctl.findings import Place
 from kctl.findings import evidence as said_of_evidence
 from kctl.findings import remote as said_of_tier
@@ -17,7 +17,7 @@ from kctl.judging.fetching import replica_of
 from kctl.judging.integrity import Integrity
 from kctl.judging.judgement import Coverage, Judgement, JudgementSubject, Question, Verdict, judgement_rows
 from kctl.judging.leadership import judge_leadership
-from kctl.judging.loss import Leadership, LossFacts, judge_loss
+from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
 from kctl.judging.sentences import coverage_sentence
 from kctl.judging.tier import TierJudge
 from kctl.judging.transactions import judge_transactions
@@ -67,7 +67,7 @@ def facts(**changed: Any) -> LossFacts:
     return LossFacts(**{**values, **changed})
 
 
-CLEAN_HISTORY = [Leadership(0, 1, (1, 2, 3), "creation"), Leadership(1, 2, (2, 3), "failure")]
+CLEAN_HISTORY = [KnownLeadership(0, 1, (1, 2, 3), "creation"), KnownLeadership(1, 2, (2, 3), "failure")]
 ONE_COPY = {"copies": frozenset({1}), "evidence_brokers": frozenset({1})}
 UNKNOWN = {"assigned": frozenset[int](), "is_metadata_there": False}
 
@@ -86,7 +86,7 @@ UNKNOWN = {"assigned": frozenset[int](), "is_metadata_there": False}
         ({"copies": frozenset({1, 2}), "leaderships": CLEAN_HISTORY[1:], "has_broker_logs": True}, [], OPEN),
         (
             {"copies": frozenset({1, 2}), "has_broker_logs": True,
-             "leaderships": [CLEAN_HISTORY[0], Leadership(1, 2, (2,), "unclean")]},
+             "leaderships": [CLEAN_HISTORY[0], KnownLeadership(1, 2, (2,), "unclean")]},
             [], OPEN,
         ),
         (UNKNOWN, [], SOUND),
@@ -266,7 +266,7 @@ def test_brokers_of_the_isr_are_needed_where_no_assignment_is_known() -> None:
     known = facts(
         assigned=frozenset[int](),
         copies=frozenset({1, 2}),
-        leaderships=[Leadership(0, 1, (1, 2), "creation")],
+        leaderships=[KnownLeadership(0, 1, (1, 2), "creation")],
     )
     assert judge_loss(known, []).reason == "the copies of all 2 replicas were compared"
     open_ = judge_loss(

@@ -27,7 +27,7 @@ from formats.messages.remote_log_metadata import (
 )
 from formats.values import replace
 from kctl.judging.judgement import Verdict
-from kctl.judging.loss import Leadership, LossFacts, judge_loss
+from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
 from kctl.model import TopicPartition
 from kctl.replica.copies import replica_log
 from kctl.replica.copies.copy import Copy
@@ -1163,7 +1163,7 @@ def test_logs_that_end_before_the_epoch_of_a_copy_do_not_show_every_election(tmp
         copies=frozenset({1}),
         assigned=frozenset({1, 2}),
         evidence_brokers=frozenset({1}),
-        leaderships=[Leadership(0, 1, (1, 2), "creation")],
+        leaderships=[KnownLeadership(0, 1, (1, 2), "creation")],
         has_broker_logs=True,
     )
     assert judge_loss(facts, ()).verdict is Verdict.SOUND

@@ -7,7 +7,7 @@ from benchmarks.in_memory import InMemory
 from formats.compression import Codec
 from formats.log.columns.headers import PADDING, gather, walk
 from formats.log.record_batch import Record, write_batch
-from kctl.scan.block import Block
+from kctl.scan.block import SourceBlock
 from kctl.scan.record_groups import GROUP_BYTES, ROOM, batch_groups
 
 
@@ -17,7 +17,7 @@ def test_what_grows_a_thousandfold_comes_in_small_groups(codec: Codec, size: int
     batch = write_batch([Record(0, 0, None, b"a" * size, ())] * 2, codec=codec)
     count = 3 * GROUP_BYTES // size
     data = np.frombuffer(batch * count + bytes(PADDING), np.uint8)
-    block = Block(InMemory(data), len(data))
+    block = SourceBlock(InMemory(data), len(data))
     block.load(0, len(data) - PADDING)
     headers = gather(data, walk(data, 0, len(data) - PADDING).positions)
     groups = []
