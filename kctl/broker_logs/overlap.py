@@ -32,10 +32,7 @@ class Seen:
         """Which records of a block no earlier copy has once more than it was asked for."""
         is_new = np.ones(len(block.starts), np.bool_)
         count, recent = self._count, self._recent
-        _, _, times, keys = block.places
-        for index, key in enumerate(keys):
-            if times[index] == BEFORE_ALL:
-                continue
+        for index, key in enumerate(block.places[3]):
             while self._next is not None and self._next[0] <= key + SLACK:
                 if self._next[0] >= key - SLACK:
                     recent.append(self._next)

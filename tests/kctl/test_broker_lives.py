@@ -214,6 +214,18 @@ def test_a_second_process_that_fails_without_its_id_ends_no_life(tmp_path: Path)
     ]  # fmt: skip
 
 
+def test_what_fails_as_a_broker_stops_was_not_held_by_the_process_before_it(tmp_path: Path) -> None:
+    """Only a process that never became the broker fails for want of what another one, which still runs, holds."""
+    failed = f"[KafkaServer id=1] Fatal error during KafkaServer shutdown. ({SERVER})"
+    trace = "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists"
+    text = log(
+        (0, FIRST), (1, STARTING), (2, STARTED), (9, WORK), (30, FIRST), (31, STARTING), (32, STARTED), (50, failed), trace
+    )  # fmt: skip
+    states = told(lives(tmp_path, text))
+    assert ("killed", "no_shutdown") in [state[1:] for state in states]
+    assert states[-1][1:] == ("halted", "broker_id_taken")
+
+
 def test_what_runs_the_server_says_again_that_it_failed_and_ends_no_other_life(tmp_path: Path) -> None:
     again = "Fatal error during KafkaServerStartable startup. Prepare to shutdown (kafka.server.KafkaServerStartable)"
     taken = (

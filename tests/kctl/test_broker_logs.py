@@ -249,6 +249,46 @@ def test_a_copy_that_overlaps_is_read_once(tmp_path: Path) -> None:
     assert sorted(event.record.decode() for event in merge.events()) == sorted(lines)
     assert merge.reading.duplicates == 45
     assert {finding.code for finding in merge.reading.findings} == {"log-overlap"}
+    counts = [(f.place.file or "", f.message.split()[0]) for f in merge.reading.findings]
+    assert [(file.rpartition("log")[2], count) for file, count in counts] == [
+        ("", "25"),
+        (".2026-11-21-13", "20"),
+    ]
+
+
+def test_a_copy_may_begin_with_the_last_line_of_the_one_before(tmp_path: Path) -> None:
+    write(tmp_path, b1=line(2) + line(3))
+    (tmp_path / "broker-1" / "state-change.log.1").write_text(line(1) + line(2))
+    merge = prepare(find_sources([str(tmp_path)]))
+    assert [event.logged_ms % 1000 for event in merge.events() if event.logged_ms] == [1, 2, 3]
+
+
+def test_a_line_behind_one_of_a_later_time_is_found_in_its_copy(tmp_path: Path) -> None:
+    """The clock stepped back between the two lines, and the copy begins behind the first."""
+    write(tmp_path, b1=line(30_500) + line(1_000) + line(31_000))
+    (tmp_path / "broker-1" / "kafkaServer.out").write_text(line(1_000) + line(31_000))
+    merge = prepare(find_sources([str(tmp_path)]))
+    assert [event.logged_ms % 3_600_000 for event in merge.events() if event.logged_ms] == [
+        30_500,
+        1_000,
+        31_000,
+    ]
+
+
+def test_standard_input_is_not_compared_with_since_it_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(
+        f"[2026-11-21 13:00:0{n},000] INFO [KafkaServer id=1] x (kafka.server.KafkaServer)\n"
+        for n in range(4)
+    )
+    (tmp_path / "kafkaServer.out").write_text(text)
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    monkeypatch.setattr("sys.stdin", os.fdopen(reading))
+    merge = prepare(find_sources([STDIN, str(tmp_path / "kafkaServer.out")]))
+    assert sorted(event.file == STDIN for event in merge.events()) == [False] * 4 + [True] * 4
 
 
 def test_captured_output_repeats_nothing(tmp_path: Path) -> None:

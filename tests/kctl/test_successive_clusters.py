@@ -94,6 +94,22 @@ def test_a_topic_made_again_begins_with_epoch_0_again(tmp_path: Path) -> None:
     assert [len(one.isr_changes) for one in found.of(TP)] == [0, 0, 1]
 
 
+@pytest.mark.parametrize(("ids", "count"), [("ab", 2), ("aab", 2), ("aa", 1)])
+def test_a_topic_made_again_has_another_id_where_it_begins_as_the_first_did(
+    tmp_path: Path, ids: str, count: int
+) -> None:
+    texts = [
+        f"[QuorumController id=1] Replayed PartitionRecord for new partition t-0 with topic ID {letter * 22} and "
+        "PartitionRegistration(replicas=[1, 0], directories=[], isr=[1, 0], removingReplicas=[], addingReplicas=[], "
+        "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0). "
+        "(org.apache.kafka.controller.ReplicationControlManager)"
+        for letter in ids
+    ]
+    found = history(tmp_path, *texts)
+    assert [one[:3] for one in told(found)] == [(1, 0, 1)] * count
+    assert [one.topic_id for one in found.of(TP)] == [letter * 22 for letter in sorted(set(ids))]
+
+
 def test_epochs_that_a_controller_lowers_are_those_of_a_topic_made_again(tmp_path: Path) -> None:
     found = history(tmp_path, *OLD, changed(0, 2), changed(1, 1), changed(0, 2))
     assert [one[:3] for one in told(found)] == [(1, 0, 0), (1, 1, 1), (1, 2, 0), (1, 1, 1), (1, 2, 0)]

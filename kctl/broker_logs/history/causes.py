@@ -377,12 +377,9 @@ def _elected_uncleanly(changes: object) -> int | None:
     leader = changes.get("leader") if isinstance(changes, dict) else None
     if not isinstance(changes, dict) or not leader or not isinstance(leader[1], int) or leader[1] < 0:
         return None
-    recovery = changes.get("leader_recovery_state")
-    if recovery and recovery[1] == "RECOVERING":
-        return leader[1]
-    # Without a change of that state it may have been RECOVERING before.
+    # The recovery state alone does not tell: it may have been RECOVERING before.
     eligible = [*(changes.get("isr") or ((), ()))[0], *(changes.get("elr") or ((), ()))[0]]
-    return None if leader[1] in eligible or "isr" not in changes else leader[1]
+    return None if leader[1] in eligible else leader[1]
 
 
 def _place(mark: Mark) -> tuple[object, object]:
