@@ -84,6 +84,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: Any, nextitem: pytest.Item | None) -> None:
+    """A cluster stops after its last test: brokers with nothing to do take a tenth of a core each from other tests."""
+    if nextitem is not None and shared_by(nextitem, "brokers") == shared_by(item, "brokers"):
+        return
+    for name in set(CLUSTERS) & set(item.fixturenames):
+        for fixture in item._fixtureinfo.name2fixturedefs.get(name, ()):
+            fixture.finish(item._request)
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     skipped: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", []):
