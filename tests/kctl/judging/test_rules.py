@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from kctl.broker_logs.history.leaderships import KnownLeadership as LoggedLeadership
+from kctl.broker_logs.history.leaderships import Leadership as LoggedLeadership
 from kctl.findings import Place
 from kctl.findings import evidence as said_of_evidence
 from kctl.findings import remote as said_of_tier
