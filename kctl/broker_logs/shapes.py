@@ -94,7 +94,9 @@ def _is_what_was_thrown(sentence: bytes, record: bytes) -> bool:
     """Whether a sentence is only the message of the exception whose stack trace follows, which may have none."""
     thrown = EXCEPTION.search(record)
     said = sentence.strip()
-    return thrown is not None and (said in (b"", b"null") or record.startswith(said + b"\n", thrown.end()))
+    return thrown is not None and (
+        said in (b"", b"null") or record.startswith((said + b"\n", said + b"\r\n"), thrown.end())
+    )
 
 
 def _found(table: Table, sentence: bytes, logger: str | None) -> Found | None:

@@ -193,6 +193,7 @@ def test_every_recorded_line_of_controllers_and_state_changes_has_a_template(nam
         ("kafka.server.ControllerServer", "shutting down", "U13"),
         ("kafka.network.SocketServer", "Something else", None),
         ("kafka.network.Acceptor", "Error in acceptor", "X256"),
+        ("org.apache.kafka.server.log.remote.storage.RemoteLogManagerConfig", "RemoteLogManagerConfig values: ", "X815"),
         ("kafka.network.Processor", "Processor got uncaught exception.", "X266"),
         ("org.apache.kafka.common.network.ChannelBuilders", "Broker configuration 'ssl.client.auth' is applied only to SSL listeners. Listener-prefixed configuration can be used to enable SSL client authentication for SASL_SSL listeners. In future releases, broker-wide option without listener prefix may be applied to SASL_SSL listeners as well. All configuration options intended for specific listeners should be listener-prefixed.", "X814"),
         ("org.apache.zookeeper.server.ZooKeeperServer", "shutting down", None),

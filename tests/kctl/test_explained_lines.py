@@ -34,6 +34,7 @@ THROWN = [
     f"{HEAD} WARN Invalid argument (kafka.utils.CoreUtils$)\njava.io.IOException: Invalid argument\n\tat x.Y\n",
     f"{HEAD} FATAL  (kafka.Kafka$)\njava.io.FileNotFoundException: a.properties (No such file)\n\tat x.Y\n",
     f"{HEAD} ERROR null (kafka.network.Acceptor)\njava.lang.NullPointerException\n\tat x.Y\n",
+    f'{HEAD} ERROR Cannot invoke "x" (kafka.network.DataPlaneAcceptor)\r\njava.lang.NullPointerException: Cannot invoke "x"\r\n\tat x.Y\r\n',
     f"{HEAD} WARN Invalid argument (kafka.utils.CoreUtils$)\n",
     f"{HEAD} WARN Another text (kafka.utils.CoreUtils$)\njava.io.IOException: Invalid argument\n\tat x.Y\n",
     f"{HEAD} WARN Invalid argument (org.example.Other)\njava.io.IOException: Invalid argument\n\tat x.Y\n",
@@ -41,13 +42,13 @@ THROWN = [
 
 
 @pytest.mark.parametrize(
-    ("text", "event"), list(zip(THROWN, ("X568", "X568", "X568", None, None, None), strict=True))
+    ("text", "event"), list(zip(THROWN, ("X568", "X568", "X568", "X568", None, None, None), strict=True))
 )
 def test_a_line_that_only_repeats_the_exception_after_it_is_known(
     tmp_path: Path, text: str, event: str | None
 ) -> None:
     log = tmp_path / "server.log"
-    log.write_text(text)
+    log.write_text(text, newline="")
     merging = prepare(find_sources([str(log)]))
     assert [found.event for found in merging.events()] == [event]
 
