@@ -331,16 +331,16 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
     yield ""
     amounts = f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records"
     brokers = row["brokers"] if isinstance(row["brokers"], list | tuple) else ()
-    whose = f" of brokers {', '.join(map(str, brokers))}" if brokers else ""
-    yield f"{amounts}{whose} in {row['seconds']} s"
+    of_brokers = f" of brokers {', '.join(map(str, brokers))}" if brokers else ""
+    yield f"{amounts}{of_brokers} in {row['seconds']} s"
     yield f"report   {row['report']}"
     if out is None:
         return
     tables = Tables(out)
     answer = answer_of(tables, incidents(tables))
-    said = [sentence for sentence in answer.sentences if sentence not in answer.coverages]
-    if said:
-        yield page.style(" ".join(said), answer.severity or "bold")
+    sentences = [sentence for sentence in answer.sentences if sentence not in answer.coverages]
+    if sentences:
+        yield page.style(" ".join(sentences), answer.severity or "bold")
     if answer.severity in SEVERITIES:
         following.append(answer.commands[0][0])
 
@@ -397,18 +397,18 @@ def sql(
     if (statement is None) == (file is None):
         raise click.UsageError("give a statement or --file, not both")
     _refuse_master(engine)
-    asked, tables = str(statement) if file is None else _statement_in(file), Tables(folder)
+    query_text, tables = str(statement) if file is None else _statement_in(file), Tables(folder)
 
     def rows() -> Iterator[Row]:
         if engine == "duckdb":
             from kctl.audit.sql import query
 
-            yield from ({"kind": "row", **row} for row in query(tables, asked))
+            yield from ({"kind": "row", **row} for row in query(tables, query_text))
             return
         with _spark(master) as spark:
             from kctl.spark.sql import query as query_spark
 
-            yield from ({"kind": "row", **row} for row in query_spark(spark, tables, asked))
+            yield from ({"kind": "row", **row} for row in query_spark(spark, tables, query_text))
 
     return Outcome(rows())
 

@@ -96,10 +96,14 @@ def _effective(
             return value
         return REDACTED if is_secret_key(key) and not is_known else redact_text(value)
 
-    def values_of(one: ConfigInForce, each: str) -> Row:
-        is_known = one.type is not None or each == "broker-loggers"  # then brokers keep secrets back
-        synonyms = [{**s, "value": shown(str(s["key"]), s["value"], is_known)} for s in one.synonyms]
-        values = {**one._asdict(), "value": shown(one.key, one.value, is_known), "synonyms": synonyms}
+    def values_of(config: ConfigInForce, each: str) -> Row:
+        is_known = config.type is not None or each == "broker-loggers"  # then brokers keep secrets back
+        synonyms = [{**s, "value": shown(str(s["key"]), s["value"], is_known)} for s in config.synonyms]
+        values = {
+            **config._asdict(),
+            "value": shown(config.key, config.value, is_known),
+            "synonyms": synonyms,
+        }
         if not explain:
             del values["documentation"]
         return values
@@ -130,28 +134,28 @@ def _effective(
             else:
                 names = [path or name]
             if each == "brokers":
-                asked = [int(broker) for broker in names if broker != DEFAULT]
-                note_problems(frame, brokers_behind(cluster.wire, state.quorum, asked))
+                broker_ids = [int(broker) for broker in names if broker != DEFAULT]
+                note_problems(frame, brokers_behind(cluster.wire, state.quorum, broker_ids))
             made: dict[str, tuple[ConfigInForce, Row]] = {}  # by key, as it was told last
-            for entity, told in in_force(cluster.wire, each, names, keys, explain=explain):
-                if isinstance(told, KctlError):
-                    frame.report(told)
+            for entity, configs in in_force(cluster.wire, each, names, keys, explain=explain):
+                if isinstance(configs, KctlError):
+                    frame.report(configs)
                     continue
                 listed = []
-                for one in told:
-                    known = made.get(one.key)
-                    if known is None or known[0] is not one:
-                        known = made[one.key] = one, values_of(one, each)
+                for config in configs:
+                    known = made.get(config.key)
+                    if known is None or known[0] is not config:
+                        known = made[config.key] = config, values_of(config, each)
                     listed.append(known[1])
                 yield Effective(each, entity, listed)
 
 
-def effective_lines(found: Sequence[Effective], form: str) -> Iterator[bytes] | None:
+def effective_lines(entities: Sequence[Effective], form: str) -> Iterator[bytes] | None:
     """The rows in an output form, the lines of an entity in a part; None for a form without lines.
 
     Most keys hold the same in all topics: what follows the entity's name in such a line is encoded once.
     """
-    first = next((entity.row(values) for entity in found for values in entity.configs), None)
+    first = next((entity.row(values) for entity in entities for values in entity.configs), None)
     if form == "json" or first is None:
         return None
     encode, header = json_encoder(), b""
@@ -170,7 +174,7 @@ def effective_lines(found: Sequence[Effective], form: str) -> Iterator[bytes] | 
     def lines() -> Iterator[bytes]:
         yield header
         rests: dict[object, tuple[Row, bytes]] = {}  # by key, as it was told last
-        for entity in found:
+        for entity in entities:
             begin, parts = None, list[bytes]()
             for values in entity.configs:
                 known = rests.get(values["key"])
@@ -185,16 +189,18 @@ def effective_lines(found: Sequence[Effective], form: str) -> Iterator[bytes] | 
 
 def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterator[str]:
     """A heading for each entity and its keys in columns; other values that would hold, and documentation, below them."""
-    for (kind, name), some in groupby(rows, lambda row: (str(row["entity_type"]), str(row["entity_name"]))):
-        listed = list(some)
+    for (kind, name), entity_rows in groupby(
+        rows, lambda row: (str(row["entity_type"]), str(row["entity_name"]))
+    ):
+        listed = list(entity_rows)
         yield page.style(f"{kind.removesuffix('s')} {name}", "bold")
         width = max(len(str(row["key"])) for row in listed)
         for row in listed:
             value = "(not told)" if row["value"] is None else str(row["value"])
             source = page.style(str(row.get("source") or "").replace("_", " "), "dim")
             yield f"  {str(row['key']).ljust(width)}  {value}  {source}".rstrip()
-            for other in cast("list[Row]", row.get("synonyms") or [])[1:] if verbose else ():
-                yield page.style(f"      {other['key']}={other['value']}  {other['source']}", "dim")
+            for synonym in cast("list[Row]", row.get("synonyms") or [])[1:] if verbose else ():
+                yield page.style(f"      {synonym['key']}={synonym['value']}  {synonym['source']}", "dim")
             if row.get("documentation"):
                 plain = " ".join(re.sub(r"<[^<>]*>", "", str(row["documentation"])).split())
                 yield from folded(f"      {plain}", page.width)
@@ -238,10 +244,10 @@ def get(
     from kctl.cluster.state import DEFAULT
 
     if effective:
-        found = list(_effective(frame, at, entity_type, entity_name, key, explain, show_secrets))
+        entities = list(_effective(frame, at, entity_type, entity_name, key, explain, show_secrets))
         return Outcome(
-            (entity.row(values) for entity in found for values in entity.configs),
-            encoded=partial(effective_lines, found),
+            (entity.row(values) for entity in entities for values in entity.configs),
+            encoded=partial(effective_lines, entities),
             text=partial(effective_text, verbose=frame.verbose),
             nothing="there is no such key" if key else NOTHING_SET,
         )
@@ -270,8 +276,8 @@ def get(
                     f"broker {broker} is not alive, and only the broker itself can report its configuration",
                     "start it, or leave it out",
                 )
-                problems = [one for one in problems if one.place != place(broker)]
-        problems = [one for one in problems if name is None or one.place == place(name)]
+                problems = [problem for problem in problems if problem.place != place(broker)]
+        problems = [problem for problem in problems if name is None or problem.place == place(name)]
     note_problems(frame, problems)
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
     return Outcome(rows, nothing=NOTHING_SET)
@@ -334,12 +340,12 @@ def change_values(
     """Plan and carry out a change of configuration."""
     from kctl.cluster.configs import parse_assignments, plan_configs
 
-    given = parse_assignments(values)
+    assignments = parse_assignments(values)
     with open_for_change(frame) as cluster:
         try:
             plan = plan_configs(
                 cluster, kind, name,
-                set=given, unset=keys, kafka_version=how.version, seconds=seconds, accepted=accepted,
+                set=assignments, unset=keys, kafka_version=how.version, seconds=seconds, accepted=accepted,
             )  # fmt: skip
         except KctlError as error:
             if error.exit_code == KctlError.exit_code:  # a refusal says so itself

@@ -39,8 +39,8 @@ def list_groups(frame: Frame, at: At) -> Outcome:
         groups = cluster.read_old_groups()
         state = cluster.read_state({t for g in groups for t in topics_of(g)}, kafka_version=at.version)
     _report_problems(frame, *groups)
-    asked = {tp for group in groups for tp in group.offsets}
-    ends = log_end_offsets(asked, state, at.timeout) if at.snapshot is None else {}
+    partitions = {tp for group in groups for tp in group.offsets}
+    ends = log_end_offsets(partitions, state, at.timeout) if at.snapshot is None else {}
     rows = (
         GROUP(
             group=group.name,
@@ -119,11 +119,11 @@ def assign(frame: Frame, at: At, group: str, algorithm: str) -> Outcome:
     with at.open(frame) as cluster:
         old_group, state = _find(cluster, at, group)
     _report_problems(frame, old_group)
-    rows, given = [], set()
+    rows, assigned = [], set()
     for share in deal(old_group, state, algorithm):
         tp = share.partition
         owner = old_group.owners.get(tp) if tp else None
-        given.add(tp)
+        assigned.add(tp)
         rows.append(
             ASSIGNMENT(
                 group=old_group.name,
@@ -135,7 +135,7 @@ def assign(frame: Frame, at: At, group: str, algorithm: str) -> Outcome:
             )
         )
     for tp, owner in sorted(old_group.owners.items()):
-        if tp not in given:
+        if tp not in assigned:
             rows.append(
                 ASSIGNMENT(
                     group=old_group.name, **tp._asdict(), thread=None, owner=owner, is_as_assigned=False

@@ -45,18 +45,18 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
         state = _read(cluster, topics, how.version)
         chosen = candidates(state, topics)
         plan = plan_preferred_election(cluster, state, chosen)
-        wanted = [candidate for candidate in chosen if candidate.state == WANTED]
+        electable = [candidate for candidate in chosen if candidate.state == WANTED]
         hopeless = [candidate for candidate in chosen if candidate.state == "failed"]
         for candidate in hopeless[:5]:
             led = state.partition_states.get(candidate.partition)
             keeps = "keeps its leader" if led and led.leader != NO_LEADER else "stays without a leader"
             frame.note(f"{candidate.partition} {keeps}: {candidate.reason}")
-        if how.dry_run or not wanted:
-            return carry_out(frame, how, cluster, plan, _rows([*wanted, *hopeless], state))
+        if how.dry_run or not electable:
+            return carry_out(frame, how, cluster, plan, _rows([*electable, *hopeless], state))
         outcome = carry_out(frame, how, cluster, plan)
         after = _read(cluster, topics, how.version)
         results = {candidate.partition: candidate for candidate in candidates(after, topics)}
-        shown = [results[old.partition] for old in [*wanted, *hopeless] if old.partition in results]
+        shown = [results[old.partition] for old in [*electable, *hopeless] if old.partition in results]
         return Outcome([*_rows(shown, after), *outcome.rows], text=outcome.text)
 
 
@@ -88,23 +88,23 @@ def unclean(
         topics = topics_named(partitions)
         state = _read(cluster, frozenset(topics), how.version)
         chosen = [tp for tp in partitions_named(partitions, state) if is_leaderless(tp, state)]
-        found = read_candidates(cluster.wire, state, chosen, to)
-        rows = [CANDIDATE.of(one) for one in found]
-        plan = plan_unclean_election(cluster, state, found, rows, accepted=accept_loss)
+        candidates = read_candidates(cluster.wire, state, chosen, to)
+        rows = [CANDIDATE.of(candidate) for candidate in candidates]
+        plan = plan_unclean_election(cluster, state, candidates, rows, accepted=accept_loss)
         if how.dry_run or plan.is_empty or plan.needs:
             return carry_out(frame, how, cluster, plan, rows)
         outcome = carry_out(frame, how, cluster, plan, rows)
         after = _read(cluster, frozenset(topics), how.version)
-        lost = lost_records(cluster.wire, after, found)
-        proposed = [one for one in found if one.is_proposed]
-        results = [_elected_row(one, after, lost.get(one.partition)) for one in proposed]
+        lost = lost_records(cluster.wire, after, candidates)
+        proposed = [candidate for candidate in candidates if candidate.is_proposed]
+        results = [_elected_row(candidate, after, lost.get(candidate.partition)) for candidate in proposed]
         return Outcome([*list(outcome.rows)[:-1], *results, *list(outcome.rows)[-1:]], text=outcome.text)
 
 
-def _elected_row(one: UncleanCandidate, after: ClusterState, lost: int | None) -> Row:
-    tp = one.partition
+def _elected_row(candidate: UncleanCandidate, after: ClusterState, lost: int | None) -> Row:
+    tp = candidate.partition
     replicas, now = after.replicas(tp) or (), after.partition_states.get(tp)
-    leads = now is not None and now.leader == one.broker_id
+    leads = now is not None and now.leader == candidate.broker_id
     return ELECTION(
         **tp._asdict(),
         state="done" if leads else "failed",
@@ -112,9 +112,9 @@ def _elected_row(one: UncleanCandidate, after: ClusterState, lost: int | None) -
         isr=list(now.isr) if now else [],
         leader=now.leader if now else None,
         preferred_leader=replicas[0] if replicas else None,
-        reason=None if leads else f"broker {one.broker_id} does not lead it",
+        reason=None if leads else f"broker {candidate.broker_id} does not lead it",
         lost_at_least=lost,
-        lost_at_most=None if one.lost_at_most is None else lost,
+        lost_at_most=None if candidate.lost_at_most is None else lost,
     )
 
 

@@ -54,14 +54,14 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
             failures.append(error)
     for failure in failures:
         frame.report(failure)
-    wanted = {state.lower() for state in states}
+    wanted_states = {state.lower() for state in states}
     return Outcome(
         (
             GROUP(**{**group._asdict(), "protocol_type": group.protocol_type or None})
             for group in groups
-            if not wanted or (group.state or "").lower() in wanted
+            if not wanted_states or (group.state or "").lower() in wanted_states
         ),
-        nothing="no group is in such a state" if wanted else "the cluster has no group",
+        nothing="no group is in such a state" if wanted_states else "the cluster has no group",
     )
 
 
@@ -102,13 +102,13 @@ def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterat
             for partitions in (member.assignment, member.target_assignment)
         )
         yield MEMBER.of(member, group=name, assignment=assigned, target_assignment=target)
-    for one in lags:
+    for partition_lag in lags:
         at = (
-            one.committed._asdict()
-            if one.committed
+            partition_lag.committed._asdict()
+            if partition_lag.committed
             else dict.fromkeys(("offset", "leader_epoch", "metadata"))
         )
-        yield OFFSET.of(one, group=name, **at)
+        yield OFFSET.of(partition_lag, group=name, **at)
 
 
 @command("export", status=STATUS)
@@ -269,9 +269,9 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
     """
     from kctl.wire.group_resets import choose_reset
 
-    wanted = goal.read()
+    target = goal.read()
     with open_brokers_for_change(frame) as cluster:
-        chosen = choose_reset(cluster, cluster.wire, group, topics, wanted)
+        chosen = choose_reset(cluster, cluster.wire, group, topics, target)
         rows = reset_rows(group, chosen.resets)
         if not execute and not how.dry_run:
             frame.note("nothing was written; add --execute to write it")
@@ -301,17 +301,17 @@ def reset_plan(
     """
     from kctl.wire.group_resets import resets_to
 
-    wanted = goal.read()
+    target = goal.read()
     with wire(frame, timeout=timeout) as connected:
         committed = _known_offsets(connected, group)
         chosen = {
             tp: at.offset
             for tp, at in committed.items()
-            if (not topics or tp.topic in topics) and (wanted.listed is None or tp in wanted.listed)
+            if (not topics or tp.topic in topics) and (target.listed is None or tp in target.listed)
         }
-        planned = resets_to(connected, chosen, wanted)
+        planned = resets_to(connected, chosen, target)
     if to is not None:
-        _write(to, ((one.partition, one.new_offset) for one in planned))
+        _write(to, ((reset.partition, reset.new_offset) for reset in planned))
     return Outcome(reset_rows(group, planned), text=reset_text)
 
 

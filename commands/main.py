@@ -122,23 +122,23 @@ def first_step() -> list[str]:
 
     from kctl.evidence.glance import glance
 
-    seen = glance(Path())
-    if not seen.partitions and not seen.logs:
+    contents = glance(Path())
+    if not contents.partitions and not contents.logs:
         return []
-    more = "" if seen.is_whole else "at least "
-    found = [
-        f"{more}{_counted(seen.segments, 'segment')} in {_counted(seen.partitions, 'folder')} of partitions"
+    more = "" if contents.is_whole else "at least "
+    descriptions = [
+        f"{more}{_counted(contents.segments, 'segment')} in {_counted(contents.partitions, 'folder')} of partitions"
     ]
-    logs = [f"broker logs in {_counted(seen.logs, 'folder')}"] if seen.logs else []
-    if not seen.partitions:
-        found, command = logs, "kctl state-log timeline ."
-    elif seen.logs or seen.partitions > 1:
-        found, command = found + logs, "kctl audit run . --out ../report"
+    logs = [f"broker logs in {_counted(contents.logs, 'folder')}"] if contents.logs else []
+    if not contents.partitions:
+        descriptions, command = logs, "kctl state-log timeline ."
+    elif contents.logs or contents.partitions > 1:
+        descriptions, command = descriptions + logs, "kctl audit run . --out ../report"
     else:
         command = "kctl segment verify ."
-    is_one = seen.segments == 1 and seen.partitions
+    is_one = contents.segments == 1 and contents.partitions
     return [
-        f"kctl: here {'is' if is_one else 'are'} {', '.join(found)}",
+        f"kctl: here {'is' if is_one else 'are'} {', '.join(descriptions)}",
         f"next     {command}",
         "`kctl --help` lists all commands",
     ]
@@ -205,14 +205,14 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and (error.filename is not None or error.errno in FULL):
             return could_not(error)
-        if said := failure_of(error):
+        if failure := failure_of(error):
             if os.environ.get("KCTL_DEBUG"):
                 from traceback import format_exception
 
                 for line in "".join(format_exception(error)).splitlines():
                     say(line)
-            say_error(said)
-            return said.exit_code
+            say_error(failure)
+            return failure.exit_code
         if os.environ.get("KCTL_DEBUG"):
             raise
         complain(

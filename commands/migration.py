@@ -141,10 +141,10 @@ def metadata_logs(folder: Path) -> list[Path]:
     evidence = discover((str(folder),))
     for failure in evidence.failures:
         raise failure
-    found = metadata_folders(evidence)
-    if not found:
+    folders = metadata_folders(evidence)
+    if not folders:
         raise KctlError(f"no {CLUSTER_METADATA}-0 in {folder}", "name a controller's log directory")
-    return found
+    return folders
 
 
 def zookeeper_side(frame: Frame, cluster: object) -> ZookeeperSide:
@@ -168,10 +168,16 @@ def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
         return None
     with wire(frame, timeout=at.timeout) as connected:
         settings = read_broker_settings(connected, SETTINGS)
-    for id, found in settings.items():
-        if isinstance(found, KctlError):
-            frame.fail(f"settings of broker {id} were not examined: {found.message}", found.hint)
-    return {id: found for id, found in settings.items() if not isinstance(found, KctlError)}
+    for id, broker_settings in settings.items():
+        if isinstance(broker_settings, KctlError):
+            frame.fail(
+                f"settings of broker {id} were not examined: {broker_settings.message}", broker_settings.hint
+            )
+    return {
+        id: broker_settings
+        for id, broker_settings in settings.items()
+        if not isinstance(broker_settings, KctlError)
+    }
 
 
 def check_rows(frame: Frame, facts: MigrationFacts) -> Iterator[Row]:
@@ -213,9 +219,9 @@ def difference_row(difference: Difference) -> Row:
 
 def comparison_rows(comparison: Comparison) -> Iterator[Row]:
     """A row a type of entity."""
-    for one in comparison.compared.values():
-        errors, infos = (one.by_severity[severity] for severity in ("error", "info"))
-        yield COMPARISON.of(one, errors=errors, infos=infos)
+    for compared in comparison.compared.values():
+        errors, infos = (compared.by_severity[severity] for severity in ("error", "info"))
+        yield COMPARISON.of(compared, errors=errors, infos=infos)
 
 
 def status_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -232,7 +238,7 @@ def check_text(rows: Iterable[Row], page: Page, *, is_verbose: bool) -> Iterator
     """Errors one by one, what is meant to differ by its reason; then how much was compared."""
     listed = list(rows)
     by_kind = {kind: [row for row in listed if row["kind"] == kind] for kind in ("difference", "comparison")}
-    meant: dict[tuple[str, str], list[str]] = {}
+    expected: dict[tuple[str, str], list[str]] = {}
     yield from status_text(listed[:1], page)
     for row in listed:
         if row["kind"] == "finding":
@@ -243,20 +249,20 @@ def check_text(rows: Iterable[Row], page: Page, *, is_verbose: bool) -> Iterator
             yield f"{page.style(str(row['severity']), str(row['severity']))} {name}: {sides}: {row['reason']}"
         elif row["kind"] == "difference":
             key = str(row["entity_type"]), AT_OFFSET.sub("", str(row["reason"]))
-            meant.setdefault(key, []).append(_name(row))
-    for (kind, reason), names in meant.items():
+            expected.setdefault(key, []).append(_name(row))
+    for (kind, reason), names in expected.items():
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         yield f"{page.style('info', 'info')} {kind} {', '.join(names[:SHOWN])}{more}: {reason}"
     if by_kind["comparison"]:
         yield from table(by_kind["comparison"], page)
         errors = sum(row["severity"] == "error" for row in by_kind["difference"])
         rest = sum(int(str(row["not_compared"])) for row in by_kind["comparison"])
-        said = (
+        summary = (
             f"{errors} differences are lost or wrong"
             if errors
             else "nothing that was compared is lost or wrong"
         )
-        yield page.style(said + (f"; {rest} not compared" if rest else ""), "error" if errors else "good")
+        yield page.style(summary + (f"; {rest} not compared" if rest else ""), "error" if errors else "good")
 
 
 def _name(row: Row) -> str:

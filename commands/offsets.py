@@ -27,11 +27,11 @@ def records_of(frame: Frame, options: EvidenceOptions, trouble: list[Unreadable]
     """The records of the topic as of the time asked for, partition by partition."""
     from kctl.internal_topics.reading import topic_records, whole_copies
 
-    found = options.find(frame, reads_once=True)
-    copies = whole_copies(found, TOPIC)
+    evidence = options.find(frame, reads_once=True)
+    copies = whole_copies(evidence, TOPIC)
     if not copies:
         raise options.no_copy(TOPIC)
-    options.note_lacking(frame, found, TOPIC, "groups")
+    options.note_lacking(frame, evidence, TOPIC, "groups")
     for replica in copies:
         yield from topic_records(replica, as_of=options.bound, trouble=trouble)
 
@@ -40,11 +40,11 @@ def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]
     """The groups, and findings about what could not be read."""
     from kctl.internal_topics.rows import groups_in, unknown_rows, unreadable_rows
 
-    found = options.find(frame, reads_once=True)
-    read = groups_in(found, options.bound)
+    evidence = options.find(frame, reads_once=True)
+    read = groups_in(evidence, options.bound)
     if read is None:
         raise options.no_copy(TOPIC)
-    options.note_lacking(frame, found, TOPIC, "groups")
+    options.note_lacking(frame, evidence, TOPIC, "groups")
     groups, trouble = read
     return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *unknown_rows(groups)]
 
@@ -53,8 +53,8 @@ def check_known(groups: Groups, group: str, *, is_whole: bool) -> None:
     """Raise KctlError where nothing is known of the group."""
     if group not in groups.names():
         hint = near_names(group, groups.names(), otherwise="`kctl offsets list` lists the groups")
-        there = "" if is_whole else "what can be read of "
-        raise KctlError(f"no group {group!r} in {there}{TOPIC}", hint)
+        source = "" if is_whole else "what can be read of "
+        raise KctlError(f"no group {group!r} in {source}{TOPIC}", hint)
 
 
 @command("list", paged=True, status=STATUS)
@@ -144,8 +144,9 @@ def reset_file(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
     from kctl.internal_topics.groups import reset_lines
 
     groups, findings = groups_of(frame, options)
-    for finding in (one for one in findings if one["code"] != RECORD_TYPE_UNKNOWN.code):
-        frame.fail(f"some offsets of the group may be missing: {finding['message']}", RESET_IN_PART)
+    for finding in findings:
+        if finding["code"] != RECORD_TYPE_UNKNOWN.code:
+            frame.fail(f"some offsets of the group may be missing: {finding['message']}", RESET_IN_PART)
     check_known(groups, group, is_whole=not findings)
     text = "".join(f"{visible(line)}\n" for line in reset_lines(groups.commits.get(group, {}).values()))
     return Outcome(encoded=lambda _: [text.encode()])

@@ -296,7 +296,7 @@ def like_kafka(
         raise KctlError(
             "no state-change log found", "name a folder that holds state-change.log, or give --logs-regex"
         )
-    wanted = MergerOptions(
+    merger_options = MergerOptions(
         options.topics[0] if options.topics else None,
         parse_partitions(options.partitions) if options.partitions else frozenset(),
         start_time or FIRST,
@@ -304,7 +304,7 @@ def like_kafka(
     )
     yield from merge_like_kafka(
         paths,
-        wanted,
+        merger_options,
         lambda reason: frame.fail(reason, "the rest of the file cannot be read; look for another copy of it"),
     )
 

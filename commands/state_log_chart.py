@@ -246,4 +246,4 @@ LEVELS = {"T": "TRACE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR", "F
 
 def level_words(text: str) -> str:
     """`T; I 2.6+` as `TRACE; INFO 2.6+`."""
-    return re.sub(r"\b[TDIWEF]\b", lambda found: LEVELS[found[0]], text)
+    return re.sub(r"\b[TDIWEF]\b", lambda match: LEVELS[match[0]], text)

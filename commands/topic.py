@@ -398,7 +398,7 @@ def delete_records(
     time = None if before is None else parse_time(before, "--before")
     with open_brokers_for_change(frame) as cluster:
         chosen = choose_deletions(cluster, topic, partitions, to_offset=to_offset, before=time)
-        rows = [DELETION.of(one) for one in chosen]
+        rows = [DELETION.of(deletion) for deletion in chosen]
         return carry_out(
             frame, how, cluster, plan_deletion(cluster, topic, chosen, rows, accepted=accept_loss), rows
         )

@@ -29,11 +29,11 @@ def known(frame: Frame, options: EvidenceOptions) -> tuple[Transactions, list[Ro
     """The transactions and findings about what could not be read; an error where there is no copy of the topic."""
     from kctl.internal_topics.rows import transactions_in, unreadable_rows
 
-    found = options.find(frame, reads_once=True)
-    read = transactions_in(found, options.bound)
+    evidence = options.find(frame, reads_once=True)
+    read = transactions_in(evidence, options.bound)
     if read is None:
         raise options.no_copy(TOPIC)
-    options.note_lacking(frame, found, TOPIC, "transactional ids")
+    options.note_lacking(frame, evidence, TOPIC, "transactional ids")
     state, trouble = read
     return state, list(unreadable_rows(TOPIC, state.unreadable, trouble))
 

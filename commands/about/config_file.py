@@ -111,12 +111,12 @@ def contexts() -> Iterator[Row]:
     from kctl.settings import KEYS, SECRET_KEYS, read_file, settings_path
 
     path = settings_path()
-    default, found = read_file(path)
-    if default is not None and default not in found:
+    default, contexts = read_file(path)
+    if default is not None and default not in contexts:
         yield CONTEXT(
             name=str(default), is_default=True, settings={}, problems=["the default, and not in the file"]
         )
-    for name, values in found.items():
+    for name, values in contexts.items():
         shown = {
             key: "(set)"
             if key in SECRET_KEYS or key not in KEYS

@@ -27,10 +27,10 @@ def named(words: tuple[str, ...]) -> Verb:
 
 def next_words(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
     """The groups, or the verbs of the group that was given."""
-    given = ctx.params.get("words") or ()
-    group = COMMANDS.get(given[0]) if given else None
+    words = ctx.params.get("words") or ()
+    group = COMMANDS.get(words[0]) if words else None
     table: dict[str, Group | Verb] = (
-        dict(group.verbs) if isinstance(group, Group) else {} if given else COMMANDS
+        dict(group.verbs) if isinstance(group, Group) else {} if words else COMMANDS
     )
     return [CompletionItem(name, help=entry.help) for name, entry in table.items() if name.startswith(begun)]
 

@@ -54,7 +54,7 @@ def write_text(row: Row, page: Page) -> Iterator[str]:
     """A write and what it changes; of a request what it asks for, with the current values."""
     if row["action"] == "request":
         yield f"  {row['target']}"
-        yield from _asked(row["before"], row["after"], page)
+        yield from _request_lines(row["before"], row["after"], page)
         return
     size = f", {row['size_in_bytes']:,} bytes" if row["size_in_bytes"] else ""
     yield f"  {row['target']}   {row['action']}{size}"
@@ -66,43 +66,43 @@ NAMED = ["entity_type", "entity_name", "topic", "group", "keep_factor", "electio
 ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
 
 
-def _asked(before: object, after: object, page: Page) -> Iterator[str]:
+def _request_lines(before: object, after: object, page: Page) -> Iterator[str]:
     """The lines of a request: keys of configurations and partitions with the old value and the new one."""
-    now, wanted = bounded_json.loads(str(before or "{}")), bounded_json.loads(str(after or "{}"))
-    there = {
-        (one["topic"], one["partition"]): one
-        for rows in now.values()
+    old_values, new_values = bounded_json.loads(str(before or "{}")), bounded_json.loads(str(after or "{}"))
+    partitions_before = {
+        (row["topic"], row["partition"]): row
+        for rows in old_values.values()
         if isinstance(rows, list)
-        for one in rows
-        if isinstance(one, dict) and "partition" in one
+        for row in rows
+        if isinstance(row, dict) and "partition" in row
     }
 
     def line(label: str, old: object, new: object) -> str:
         was, becomes = (
-            one if isinstance(one, str) else json.dumps(one, separators=(",", ":")) for one in (old, new)
+            value if isinstance(value, str) else json.dumps(value, separators=(",", ":")) for value in (old, new)
         )
         return f"      {label}   " + (becomes if old is None else f"{page.style(was, 'dim')} -> {becomes}")
 
-    for key, value in wanted.items():
+    for key, value in new_values.items():
         if key == "configs" and isinstance(value, list):
-            for one in value:
+            for config in value:
                 new = {
                     "DELETE": "(not set)",
-                    "APPEND": f"+{one.get('value')}",
-                    "SUBTRACT": f"-{one.get('value')}",
+                    "APPEND": f"+{config.get('value')}",
+                    "SUBTRACT": f"-{config.get('value')}",
                 }
-                was = now.get("configs", {}).get(one["key"])
-                yield line(one["key"], was, new.get(one["operation"], one.get("value")))
+                was = old_values.get("configs", {}).get(config["key"])
+                yield line(config["key"], was, new.get(config["operation"], config.get("value")))
         elif key == "partitions":
-            for one in value:
-                old = there.get((one["topic"], one["partition"]), {})
-                for name, new in one.items():
+            for row in value:
+                old = partitions_before.get((row["topic"], row["partition"]), {})
+                for name, new in row.items():
                     shown = new if isinstance(new, list) else ENDED.get((name, new), new)
                     if name not in ("topic", "partition") and shown is not None:
-                        yield line(f"{one['topic']}-{one['partition']} {name}", old.get(name), shown)
+                        yield line(f"{row['topic']}-{row['partition']} {name}", old.get(name), shown)
         elif key == "levels":
             for name, level in value.items():
-                yield line(name, now.get(key, {}).get(name), level)
+                yield line(name, old_values.get(key, {}).get(name), level)
         elif key not in NAMED and value not in (None, {}):
             yield from (line(path, None, text) for path, text in _flat(json.dumps({key: value})).items())
 

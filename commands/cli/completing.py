@@ -34,9 +34,9 @@ PLAIN = r"[\w.:@/+=-]+"
 
 def topics(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Topics of the paths given so far, where the command has paths; else those of the cluster."""
-    if given := {"paths", "sources"} & set(ctx.params):
+    if path_options := {"paths", "sources"} & set(ctx.params):
         # Where an option lacks its value, as it does now, click has left the arguments unparsed.
-        paths = ctx.params[given.pop()] or tuple(filter(os.path.isdir, ctx.args))
+        paths = ctx.params[path_options.pop()] or tuple(filter(os.path.isdir, ctx.args))
         return _begun(begun, _of_folders(paths))
     return _begun(begun, _of_cluster(ctx, "topics", _topics))
 
@@ -49,9 +49,9 @@ def groups(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
 def brokers(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Ids of the cluster's brokers; after a comma those that are not in the list yet."""
     before, comma, last = begun.rpartition(",")
-    given = before.split(",")
+    listed = before.split(",")
     known = _of_cluster(ctx, "brokers", _brokers)
-    return [before + comma + name for name in _begun(last, known) if name not in given]
+    return [before + comma + name for name in _begun(last, known) if name not in listed]
 
 
 def entities(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -91,8 +91,8 @@ def _of_folders(paths: tuple[str, ...]) -> list[str]:
                 if any(name.endswith(".log") and name[:-4].isdigit() for name in files):
                     yield os.path.basename(os.path.abspath(folder))
 
-    found = (parse_partition_folder(name) for name in islice(folders(), MOST_FOLDERS))
-    return sorted({folder.topic for folder in found if folder})
+    partition_folders = (parse_partition_folder(name) for name in islice(folders(), MOST_FOLDERS))
+    return sorted({folder.topic for folder in partition_folders if folder})
 
 
 def _of_cluster(ctx: click.Context, kind: str, ask: Callable[[Context], list[str]]) -> list[str]:
@@ -101,26 +101,26 @@ def _of_cluster(ctx: click.Context, kind: str, ask: Callable[[Context], list[str
 
     from kctl.settings import read_context
 
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     at: click.Context | None = ctx
     while at is not None:
         for name in ("context", "zookeeper", "bootstrap_server"):
             if at.params.get(name):
-                given.setdefault(name, at.params[name])
+                settings.setdefault(name, at.params[name])
         at = at.parent
     try:
-        context = read_context(given, warn=lambda _: None)
+        context = read_context(settings, warn=lambda _: None)
     except (KctlError, RuntimeError):  # the command will say so
         return []
     # Whoever presses Tab is asked nothing: a command that prints a password may ask.
     context = context._replace(sasl_password_command=None, tls_key_password_command=None)
     cluster = f"{context.zookeeper} {context.bootstrap_server}"
-    kept = _cache() / f"{kind}-{sha256(cluster.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}.json"
-    names, age = _kept(kept)
+    file = _cache() / f"{kind}-{sha256(cluster.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}.json"
+    names, age = _read_names(file)
     if age > FRESH:
         answer = _within(LONGEST, lambda: ask(context))
         names = names if answer is None else answer
-        _keep(kept, names)
+        _write_names(file, names)
     return names
 
 
@@ -128,8 +128,8 @@ def _cache() -> Path:
     """The folder of names. XDG_CACHE_HOME is to be absolute: the working folder may be evidence."""
     from pathlib import Path
 
-    given = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return Path(os.path.expanduser(given if given.is_absolute() else "~/.cache")) / "kctl" / "names"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return Path(os.path.expanduser(folder if folder.is_absolute() else "~/.cache")) / "kctl" / "names"
 
 
 def _within(seconds: float, ask: Callable[[], list[str]]) -> list[str] | None:
@@ -150,7 +150,7 @@ def _within(seconds: float, ask: Callable[[], list[str]]) -> list[str] | None:
     return answers[0] if answers else None
 
 
-def _kept(path: Path) -> tuple[list[str], float]:
+def _read_names(path: Path) -> tuple[list[str], float]:
     """The names of a file of the cache, and how many seconds old it is."""
     import msgspec
 
@@ -163,7 +163,7 @@ def _kept(path: Path) -> tuple[list[str], float]:
         return [], float("inf")
 
 
-def _keep(path: Path, names: list[str]) -> None:
+def _write_names(path: Path, names: list[str]) -> None:
     import tempfile
     from pathlib import Path
 

@@ -30,8 +30,8 @@ ANSWER_TIMEOUT = 10.0  # seconds, where neither an option nor KCTL_ANSWER_TIMEOU
 
 def answer_timeout() -> float:
     """How long a cluster may take for a connection and for each answer, in seconds."""
-    given = os.environ.get("KCTL_ANSWER_TIMEOUT")
-    return Duration().convert(given, None, None) if given else ANSWER_TIMEOUT
+    value = os.environ.get("KCTL_ANSWER_TIMEOUT")
+    return Duration().convert(value, None, None) if value else ANSWER_TIMEOUT
 
 
 class At(NamedTuple):

@@ -66,7 +66,7 @@ class EvidenceOptions(NamedTuple):
     jobs: int | None = None
     as_of: str | None = None
 
-    def given(self) -> list[str]:
+    def command_words(self) -> list[str]:
         """The paths with `--broker` and `--moment`, as words of a command line."""
         return [*map(given_name, self.paths), *(word for option in self.named() for word in option)]
 
@@ -128,7 +128,7 @@ class EvidenceOptions(NamedTuple):
                 frame.note(f"--compacted {topic}: the evidence has no such topic{hint and f'; {hint}'}")
 
     def report_absent(
-        self, frame: Frame, evidence: FoundEvidence, told: Iterable[TopicPartition] = ()
+        self, frame: Frame, evidence: FoundEvidence, with_metadata: Iterable[TopicPartition] = ()
     ) -> None:
         """Report topics and partitions that were asked for and that nothing has; the others go on.
 
@@ -137,12 +137,12 @@ class EvidenceOptions(NamedTuple):
         """
         absent = KctlError if evidence.unopened else BadValue
         known: dict[str, set[int]] = {}
-        for partition in (*(replica.topic_partition for replica in evidence.replicas), *told):
+        for partition in (*(replica.topic_partition for replica in evidence.replicas), *with_metadata):
             known.setdefault(partition.topic, set()).add(partition.partition)
         for topic in self.topics:
             if topic not in known:
-                held = ", ".join(sorted(known)[:3]) or "no topic"
-                hint = near_names(topic, known, otherwise=f"the evidence holds copies of {held}")
+                topics = ", ".join(sorted(known)[:3]) or "no topic"
+                hint = near_names(topic, known, otherwise=f"the evidence holds copies of {topics}")
                 frame.report(absent(f"no copy of topic {topic} is in the evidence", hint))
         numbers = [known[topic] for topic in self.topics or known if topic in known]
         for number in self.partitions:
@@ -159,17 +159,17 @@ class EvidenceOptions(NamedTuple):
             f"no copy of {topic} in {given_name(' '.join(self.paths))}", "name a broker's log directory"
         )
 
-    def note_lacking(self, frame: Frame, evidence: FoundEvidence, topic: str, what: str) -> None:
+    def note_lacking(self, frame: Frame, evidence: FoundEvidence, topic: str, rows: str) -> None:
         """Note the partitions of an internal topic without a copy; `what` names the rows that are therefore missing."""
         from kctl.changes.intents import counted
         from kctl.internal_topics.rows import partitions_without_copy
 
         if lacking := partitions_without_copy(evidence, topic):
             named = ", ".join(map(str, lacking[:NAMED])) + (", …" if lacking[NAMED:] else "")
-            whose = "its" if len(lacking) == 1 else "their"
+            possessive = "its" if len(lacking) == 1 else "their"
             frame.note(
                 f"no copy of {counted(len(lacking), 'partition')} of {topic} ({named}): "
-                f"{whose} {what} are not shown"
+                f"{possessive} {rows} are not shown"
             )
 
 

@@ -69,7 +69,7 @@ def global_options() -> list[click.Parameter]:
             help="Print only rows that match; repeatable. Operators: = != > >= < <= and ~ (contains).",
         ),
         GlobalOption(
-            ["--columns", "rows_columns"], metavar="A,B", callback=lambda _, __, given: given and tuple(given.split(",")),
+            ["--columns", "rows_columns"], metavar="A,B", callback=lambda _, __, value: value and tuple(value.split(",")),
             help="Print only these keys of each row.",
         ),
         GlobalOption(["--sort", "rows_sort"], metavar="KEY", help="Sort rows by this key; -KEY sorts in descending order."),

@@ -35,10 +35,10 @@ SHORT_TEXT = 1 << 12  # bytes; numpy takes longer to begin than to look through 
 SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
-def _escape(found: re.Match[str]) -> str:
-    one = found[0][0]
-    code = ord(one)
-    return len(found[0]) * (SHORT.get(one) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"))
+def _escape(match: re.Match[str]) -> str:
+    character = match[0][0]
+    code = ord(character)
+    return len(match[0]) * (SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -92,20 +92,20 @@ def _visible_lines(text: str) -> Iterator[bytes]:
 def text_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """Lines of text as they leave; a chunk may end anywhere in a character, but not in a colour sequence."""
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
-    held = b""
+    pending = b""
     for chunk in chunks:
-        data = held + bytes(chunk)
-        held = b"\r" if data.endswith(b"\r") else b""
+        data = pending + bytes(chunk)
+        pending = b"\r" if data.endswith(b"\r") else b""
         if not decoder.getstate()[0] and _needs_no_escape(data):
             yield data
             continue
-        first, *coloured = decoder.decode(data.removesuffix(held)).split(OWN_COLOUR)
+        first, *coloured = decoder.decode(data.removesuffix(pending)).split(OWN_COLOUR)
         yield from _visible_lines(first)
         for part in coloured:
             style, _, rest = part.partition("m")
             yield f"\x1b[{style}m".encode()
             yield from _visible_lines(rest)
-    yield re.sub(IN_LINES, _escape, decoder.decode(held, final=True)).encode()
+    yield re.sub(IN_LINES, _escape, decoder.decode(pending, final=True)).encode()
 
 
 def json_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
@@ -125,7 +125,7 @@ def _visible_json(data: bytes) -> Iterator[bytes]:
             end += 1
         yield re.sub(
             IN_JSON,
-            lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")),
+            lambda match: b"\\u%04x" % ord(match[0].decode("utf-8", "surrogatepass")),
             data[start:end],
         )
         start = end

@@ -22,9 +22,9 @@ LESS = "FRX"  # end where all fits, pass colours, leave the text on the screen: 
 def pager() -> list[str]:
     """The words of the pager's command; none where it is turned off or not installed."""
     usual = "" if os.environ.get("TERM", "dumb") == "dumb" else os.environ.get("PAGER", "less")
-    said = os.environ.get("KCTL_PAGER", usual)
+    command = os.environ.get("KCTL_PAGER", usual)
     try:
-        words = [] if said in OFF else shlex.split(said)
+        words = [] if command in OFF else shlex.split(command)
     except ValueError:  # a quotation mark without its second
         return []
     program = shutil.which(words[0]) if words else None
@@ -37,26 +37,26 @@ def page_through(chunks: Iterable[Chunk], size: os.terminal_size, command: list[
     BrokenPipeError where the reader left the pager before the end.
     """
     rest = iter(chunks)
-    held: list[Chunk] = []
+    buffered: list[Chunk] = []
     used = 0
     try:
         for chunk in rest:
-            held.append(chunk)
+            buffered.append(chunk)
             used += max(bytes(chunk).count(b"\n"), len(chunk) // max(1, size.columns))
             if used >= size.lines:
                 break
     finally:
         if used < size.lines:  # all of it, or what there is before an error
-            write(held)
+            write(buffered)
     if used < size.lines:
         return
     try:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env={"LESS": LESS, **os.environ})
     except OSError:  # no program of this machine: the text matters more
-        write(chain(held, rest))
+        write(chain(buffered, rest))
         return
     with _running(process) as out:
-        for chunk in chain(held, rest):
+        for chunk in chain(buffered, rest):
             out.write(chunk)
 
 

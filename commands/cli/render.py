@@ -218,7 +218,7 @@ def _json_cell(value: object) -> str:
     return (
         text
         if text.isprintable()
-        else re.sub(IN_A_LINE, lambda found: len(found[0]) * f"\\u{ord(found[0][0]):04x}", text)
+        else re.sub(IN_A_LINE, lambda match: len(match[0]) * f"\\u{ord(match[0][0]):04x}", text)
     )
 
 
@@ -240,11 +240,11 @@ CELLS: dict[type, Callable[[Any], str]] = {  # by type, since large tables have 
 
 def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
     """A header line before the first row of each kind, and where its keys change; then a line a row."""
-    seen: dict[object, tuple[str, ...]] = {}
+    keys_by_kind: dict[object, tuple[str, ...]] = {}
     for row in rows:
         keys = tuple(row)
-        if seen.get(row["kind"]) != keys:
-            seen[row["kind"]] = keys
+        if keys_by_kind.get(row["kind"]) != keys:
+            keys_by_kind[row["kind"]] = keys
             yield "\t".join(map(text_cell, row))
         yield "\t".join([CELLS.get(type(value), _other_cell)(value) for value in row.values()])
 
@@ -314,10 +314,10 @@ def _narrow(
     least = [max(len(head[i]) for head in heads) for i in range(len(names))]
     widths = list(map(max, widest, least))
     gap = 2 if _total(widths, 2) <= room else 1
-    left = room - _total([0, *widths[1:]], gap)
-    if left < max(room // 4, least[0]):
+    remaining = room - _total([0, *widths[1:]], gap)
+    if remaining < max(room // 4, least[0]):
         return None
-    first = max((row[0] for row in lengths if row[0] <= left), default=left)
+    first = max((row[0] for row in lengths if row[0] <= remaining), default=remaining)
     return heads, [max(first, least[0]), *widths[1:]], gap
 
 

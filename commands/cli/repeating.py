@@ -36,8 +36,8 @@ class Looks:
         import select
 
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if select.select([sys.stdin], [], [], left)[0] and os.read(sys.stdin.fileno(), 1) in (
+        while (remaining := end - time.monotonic()) > 0:
+            if select.select([sys.stdin], [], [], remaining)[0] and os.read(sys.stdin.fileno(), 1) in (
                 b"q",
                 b"Q",
                 b"",

@@ -41,20 +41,20 @@ class Condition(NamedTuple):
         """Whether the row has the key, and its value is so."""
         if self.key not in row:
             return False
-        found: Any = row[self.key]
-        if found is None:
+        present: Any = row[self.key]
+        if present is None:
             return (self.value == "") == (self.operator == "=") and self.operator in ("=", "!=")
-        wanted: Any = self.value
-        if isinstance(found, bool):
-            found = str(found).lower()
-        elif isinstance(found, (int, float)) and self.operator != "~":
+        expected: Any = self.value
+        if isinstance(present, bool):
+            present = str(present).lower()
+        elif isinstance(present, (int, float)) and self.operator != "~":
             try:
-                wanted = float(wanted)
+                expected = float(expected)
             except ValueError:
                 return self.operator == "!="
-        elif not isinstance(found, str):
-            found = str(found)
-        return OPERATORS[self.operator](found, wanted)
+        elif not isinstance(present, str):
+            present = str(present)
+        return OPERATORS[self.operator](present, expected)
 
 
 class Conditions(click.ParamType[Condition]):
@@ -66,14 +66,14 @@ class Conditions(click.ParamType[Condition]):
         """The condition."""
         if isinstance(value, Condition):
             return value
-        found = re.fullmatch(CONDITION, value)
-        if not found:
+        match = re.fullmatch(CONDITION, value)
+        if not match:
             self.fail(
                 f"{value!r} is not a condition such as severity=error, position>=1000 or file~orders",
                 param,
                 ctx,
             )
-        return Condition(*found.groups())
+        return Condition(*match.groups())
 
 
 class Selection(NamedTuple):

@@ -214,15 +214,15 @@ def brokers(frame: Frame, at: At) -> Outcome:
     return Outcome(broker_rows(state), text=brokers_text)
 
 
-def log_dir_row(found: LogDir) -> Row:
+def log_dir_row(log_dir: LogDir) -> Row:
     """The row of a log directory; what nobody tells of one that failed is null."""
-    is_told = found.path is not None and found.error is None
+    is_told = log_dir.path is not None and log_dir.error is None
     return LOG_DIR.of(
-        found,
-        log_dir=found.path,
-        size_in_bytes=found.size_in_bytes if is_told else None,
-        partitions=len({one.partition for one in found.replicas}) if is_told else None,
-        future_partitions=sum(one.is_future for one in found.replicas) if is_told else None,
+        log_dir,
+        log_dir=log_dir.path,
+        size_in_bytes=log_dir.size_in_bytes if is_told else None,
+        partitions=len({replica.partition for replica in log_dir.replicas}) if is_told else None,
+        future_partitions=sum(replica.is_future for replica in log_dir.replicas) if is_told else None,
     )
 
 
@@ -267,12 +267,12 @@ def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
         known = assigned | set(state.brokers)
         if strangers := sorted(set(brokers) - known):
             raise BadValue(f"no broker {', '.join(map(str, strangers))}", f"there are {ids(sorted(known))}")
-        found = cluster.read_log_dirs(brokers or known)
-    if found is None:
+        log_dirs = cluster.read_log_dirs(brokers or known)
+    if log_dirs is None:
         raise KctlError("ZooKeeper has no data about the disks of brokers", "give --bootstrap-server HOSTS")
-    if any(one.state in ("failed", "unreachable") for one in found):
+    if any(log_dir.state in ("failed", "unreachable") for log_dir in log_dirs):
         frame.raise_status(5)
-    return Outcome(map(log_dir_row, found), text=disks_text)
+    return Outcome(map(log_dir_row, log_dirs), text=disks_text)
 
 
 @command("controller", status="0 there is a controller · 3 failed · 5 there is none, or it is not alive")
@@ -438,16 +438,16 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
         silent = {problem.silent_broker for problem in state.problems}
         answering = [broker for broker in state.live_brokers if broker not in silent]
         order = rolling_restart(state, cluster.read_log_dirs(answering) or ())
-    if strangers := sorted(set(nodes) - {one.broker_id for one in order}):
+    if strangers := sorted(set(nodes) - {restart.broker_id for restart in order}):
         raise BadValue(
             f"no broker or controller {', '.join(map(str, strangers))}",
             "`kctl cluster brokers` and `kctl quorum describe` list them",
         )
     if nodes:
-        order = [one for one in order if one.broker_id in nodes]
-    if order and not any(one.is_safe_now for one in (order[:1] if watch else order)):
+        order = [restart for restart in order if restart.broker_id in nodes]
+    if order and not any(restart.is_safe_now for restart in (order[:1] if watch else order)):
         frame.raise_status(5)
-    rows = (RESTART.of(one, place=place) for place, one in enumerate(order, 1))
+    rows = (RESTART.of(restart, place=place) for place, restart in enumerate(order, 1))
     return Outcome(rows, text=rolling_text)
 
 
@@ -486,14 +486,14 @@ def unregister(frame: Frame, how: How, broker: int) -> Outcome:
 
 def _refuse_running(state: ClusterState, broker_id: int) -> None:
     """Raise Refused where something listens at the address of a broker that is not alive: it is starting, or hangs."""
-    found = state.brokers.get(broker_id)
-    if found is None or found.host is None or not found.is_fenced:
+    broker = state.brokers.get(broker_id)
+    if broker is None or broker.host is None or not broker.is_fenced:
         return
     from kctl.cluster.state import Endpoint
     from kctl.wire.quorum import listening
 
-    if listening({Endpoint("", found.host, found.port)}, 3.0):
+    if listening({Endpoint("", broker.host, broker.port)}, 3.0):
         raise Refused(
-            f"broker {broker_id} is fenced but accepts connections at {found.host}:{found.port}; nothing was written",
+            f"broker {broker_id} is fenced but accepts connections at {broker.host}:{broker.port}; nothing was written",
             "stop its process first: it would neither register again nor shut down on request",
         )

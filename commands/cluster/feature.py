@@ -65,20 +65,20 @@ def list_features(frame: Frame, at: At) -> Outcome:
 
 
 def _levels(
-    frame: Frame, how: How, given: tuple[str, ...], *, is_downgrade: bool, needs: str = ""
+    frame: Frame, how: How, texts: tuple[str, ...], *, is_downgrade: bool, needs: str = ""
 ) -> Outcome:
     from kctl.cluster.kraft.features import plan_levels
 
-    wanted: dict[str, int] = {}
-    for text in given:
+    levels: dict[str, int] = {}
+    for text in texts:
         name, _, level = text.partition("=")
         number = whole_number(level)
         if not name or number is None or number > 32767:
             raise BadValue(f"{text!r} is not NAME=LEVEL", "write metadata.version=30")
-        wanted[name] = number
+        levels[name] = number
     with open_for_change(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=how.version)
-        plan = plan_levels(cluster, state, wanted, is_downgrade=is_downgrade)
+        plan = plan_levels(cluster, state, levels, is_downgrade=is_downgrade)
         return carry_out(frame, how, cluster, replace(plan, needs=needs))
 
 

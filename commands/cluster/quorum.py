@@ -69,13 +69,13 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         if row["kind"] == "quorum":
             voters, dead = ids(row["voters"]), ids(row["dead_voters"])
             silent = f"; no answer from {dead}" if dead else ""
-            said = f"leader {row['leader_id']}, epoch {row['leader_epoch']}, voters {voters}{silent}"
+            sentence = f"leader {row['leader_id']}, epoch {row['leader_epoch']}, voters {voters}{silent}"
             if row["leader_id"] is None:
-                said = str(row["message"] or "no active controller").partition(";")[0]
+                sentence = str(row["message"] or "no active controller").partition(";")[0]
             style = (
                 "good" if row["has_majority"] and not dead else "warning" if row["has_majority"] else "error"
             )
-            yield page.style(said, style)
+            yield page.style(sentence, style)
         else:
             members.append(row)
     yield from members_text(members, page)
@@ -151,21 +151,21 @@ def add(frame: Frame, how: How, nodes: tuple[int, ...], endpoint: str | None) ->
 
 
 def _endpoints(
-    cluster: Cluster, quorum: Quorum, nodes: tuple[int, ...], given: str | None
+    cluster: Cluster, quorum: Quorum, nodes: tuple[int, ...], address: str | None
 ) -> dict[int, Endpoint]:
     """Where the nodes that do not vote yet listen. Raises Refused where one does not take a connection."""
     from kctl.wire.quorum import listening
 
-    found = {nodes[0]: _parsed(given)} if given is not None else cluster.controllers(quorum)
-    wanted = {node: found[node] for node in nodes if node in found and node not in quorum.voters}
-    up = listening(set(wanted.values()), 3.0)
-    for node, at in wanted.items():
+    endpoints = {nodes[0]: _parsed(address)} if address is not None else cluster.controllers(quorum)
+    new_voters = {node: endpoints[node] for node in nodes if node in endpoints and node not in quorum.voters}
+    up = listening(set(new_voters.values()), 3.0)
+    for node, at in new_voters.items():
         if at not in up:
             raise Refused(
                 f"node {node} does not accept connections at {at.host}:{at.port}; nothing was written",
                 "check the address: Kafka would record it unchecked",
             )
-    return wanted
+    return new_voters
 
 
 def _parsed(text: str) -> Endpoint:

@@ -38,7 +38,7 @@ def top(frame: Frame, at: At) -> Outcome:
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
         health = health_rows(frame, cluster, state, at)
-    moves = [move_status_row(one) for one in move_statuses(moving_targets(state), state, [], None)]
+    moves = [move_status_row(status) for status in move_statuses(moving_targets(state), state, [], None)]
     groups = lagging(frame, at, state) if state.backend == "admin" and at.snapshot is None else []
     if moves:
         frame.raise_status(5)

@@ -68,7 +68,7 @@ def batch_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @option("--seed N", "With --like-kafka: seed of the random start.", type=int)
 @batch_options
 @option("--to FILE", "Write the plan to FILE.", required=True, type=GIVEN_PATH)
-def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
+def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
     """Plan replica moves, as few as possible, and write the plan to files.
 
     PLAN.json is the whole plan in the format of Kafka's tool, PLAN.rollback.json undoes it, and PLAN.001.json
@@ -87,69 +87,69 @@ def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     from kctl.cluster.reassignment.planner import plan_like_kafka
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 
-    if given["partitions"] and not given["log_dir"]:
+    if options["partitions"] and not options["log_dir"]:
         raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
-    if given["balance_disks"] is not None or given["log_dir"]:
-        return _plan_disks(frame, at, to, given)
-    goal = _goal(given)
-    disk_sizes = given["disk_sizes"]
+    if options["balance_disks"] is not None or options["log_dir"]:
+        return _plan_disks(frame, at, to, options)
+    goal = _goal(options)
+    disk_sizes = options["disk_sizes"]
     sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
     with at.open(frame, needs_controller=True) as cluster:
         state = cluster.read_state(kafka_version=at.version)
         if sizes is None and (known := cluster.replica_sizes(goal.topics)) is not None:
             sizes = partition_sizes(known)
     note_problems(frame, state.problems)
-    if given["like_kafka"]:
-        planned = plan_like_kafka(state, goal, seed=given["seed"], sizes=sizes)
+    if options["like_kafka"]:
+        planned = plan_like_kafka(state, goal, seed=options["seed"], sizes=sizes)
     else:
         planned = plan_moves(state, goal, sizes)
     for note in planned.notes:
         frame.note(note)
     batches = planned.batches(
-        most_bytes=given["max_batch_bytes"],
-        most_data=given["max_batch_data"],
-        most_moves=given["max_batch_moves"],
+        most_bytes=options["max_batch_bytes"],
+        most_data=options["max_batch_data"],
+        most_moves=options["max_batch_moves"],
     )
     names = write_plan(to, planned.targets, planned.origins, batches)
     return Outcome(plan_rows(planned, names, batches), text=plan_text)
 
 
-def _goal(given: dict[str, Any]) -> ReassignmentGoal:
+def _goal(options: dict[str, Any]) -> ReassignmentGoal:
     from kctl.cluster.reassignment.planner import ReassignmentGoal
 
-    goals = _goals(given)
-    if not goals and given["replication_factor"] is None:
+    goals = _goals(options)
+    if not goals and options["replication_factor"] is None:
         raise BadValue(
             "nothing to plan",
             "give --brokers, --add, --drain, --replace, --replication-factor, --balance-disks or --log-dir",
         )
-    if given["max_batch_data"] is not None and given["disk_sizes"] is None:
+    if options["max_batch_data"] is not None and options["disk_sizes"] is None:
         raise BadValue(
             "--max-batch-data needs --disk-sizes", "give --disk-sizes with what kafka-log-dirs prints"
         )
-    if given["like_kafka"] and not given["brokers"]:
+    if options["like_kafka"] and not options["brokers"]:
         raise BadValue("--like-kafka needs --brokers", "name the brokers with --brokers")
     return ReassignmentGoal(
-        brokers=given["brokers"] or frozenset(),
-        add=given["add"] or frozenset(),
-        drain=given["drain"] or frozenset(),
-        replace=_pairs(given["replace"]),
-        replication_factor=given["replication_factor"],
-        topics=given["topics"],
-        rack_aware=not given["disable_rack_aware"],
+        brokers=options["brokers"] or frozenset(),
+        add=options["add"] or frozenset(),
+        drain=options["drain"] or frozenset(),
+        replace=_pairs(options["replace"]),
+        replication_factor=options["replication_factor"],
+        topics=options["topics"],
+        rack_aware=not options["disable_rack_aware"],
     )
 
 
-def _goals(given: dict[str, Any]) -> list[str]:
+def _goals(options: dict[str, Any]) -> list[str]:
     """The options given of which there can be one."""
     names = ("balance_disks", "log_dir", "brokers", "add", "drain", "replace")
-    goals = [name.replace("_", "-") for name in names if given[name] not in (None, frozenset(), ())]
+    goals = [name.replace("_", "-") for name in names if options[name] not in (None, frozenset(), ())]
     if len(goals) > 1:
         raise BadValue(f"--{goals[0]} and --{goals[1]} exclude each other", "give one of them")
     return goals
 
 
-def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcome:
+def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outcome:
     """A plan of moves between the disks of one broker."""
     from commands.reassign.rows import disk_plan_rows, plan_text
     from kctl.cluster.names import unknown_topics
@@ -158,24 +158,24 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
     from kctl.cluster.reassignment.moves import cut
     from kctl.cluster.reassignment.plan_files import write_plan
 
-    _goals(given)
+    _goals(options)
     path = ""
-    if (broker := given["balance_disks"]) is None:
-        name, equals, path = given["log_dir"].partition("=")
+    if (broker := options["balance_disks"]) is None:
+        name, equals, path = options["log_dir"].partition("=")
         broker = whole_number(name)
         if not equals or broker is None or not path.startswith("/"):
             raise BadValue(
-                f"--log-dir {given['log_dir']!r} is not BROKER=DIR with an absolute path",
+                f"--log-dir {options['log_dir']!r} is not BROKER=DIR with an absolute path",
                 "write it as 3=/data/kafka-2",
             )
     with at.open(frame, needs_controller=True) as cluster:
         refuse_backend(cluster.backend)
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
-    topics = given["topics"]
+    topics = options["topics"]
     if missing := sorted(set(topics or ()) - set(state.topics)):
         raise unknown_topics(missing, state.topic_names)
     planned = (
-        plan_to_log_dir(state, broker, path, topics, given["partitions"])
+        plan_to_log_dir(state, broker, path, topics, options["partitions"])
         if path
         else plan_balance(state, broker, topics)
     )
@@ -183,9 +183,9 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
     batches = cut(
         planned.replicas,
         lambda tp: sizes[tp],
-        most_bytes=given["max_batch_bytes"],
-        most_data=given["max_batch_data"],
-        most_moves=given["max_batch_moves"],
+        most_bytes=options["max_batch_bytes"],
+        most_data=options["max_batch_data"],
+        most_moves=options["max_batch_moves"],
     )
     names = write_plan(
         to,

@@ -110,11 +110,11 @@ def load_rows(planned: Planned) -> Iterator[Row]:
     before = holdings(now.replicas, now.sizes, now.racks)
     after = holdings(planned.after, now.sizes, before)
     sized = now.sizes is not None
-    for broker, held in before.items():
-        yield _load_row(broker, now.racks.get(broker), held, after[broker], sized=sized)
+    for broker, holding in before.items():
+        yield _load_row(broker, now.racks.get(broker), holding, after[broker], sized=sized)
     racks_after = by_rack(after, now.racks)
-    for rack, held in by_rack(before, now.racks).items():
-        yield _load_row(None, rack, held, racks_after[rack], sized=sized)
+    for rack, holding in by_rack(before, now.racks).items():
+        yield _load_row(None, rack, holding, racks_after[rack], sized=sized)
 
 
 def _load_row(broker: int | None, rack: str | None, before: Holding, after: Holding, *, sized: bool) -> Row:
@@ -221,8 +221,8 @@ def move_status_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     open_ = [row for row in listed if row["state"] != "done"]
     yield from table([_shown_standing(row) for row in open_], page)
     done = len(listed) - len(open_)
-    left = [row["bytes_left"] for row in listed if isinstance(row["bytes_left"], int)]
-    more = f", {amount(sum(left))} left" if left and sum(left) else ""
+    bytes_left = [row["bytes_left"] for row in listed if isinstance(row["bytes_left"], int)]
+    more = f", {amount(sum(bytes_left))} left" if bytes_left and sum(bytes_left) else ""
     times = [row["seconds_left"] for row in open_ if row["bytes_left"]]
     if times and all(isinstance(seconds, int) for seconds in times):
         more += f", about {duration(max(cast('list[int]', times)))}"

@@ -141,12 +141,12 @@ def settle_throttle(
     from kctl.changes.plan import plan_of
     from kctl.cluster.reassignment.throttles import left_over
 
-    left = left_over(clear, state)
-    if not left:
+    remaining = left_over(clear, state)
+    if not remaining:
         return
     if not finished or at.snapshot is not None or frame.context.read_only:
         frame.raise_status(5)
-        frame.note(f"still throttled: {', '.join(left[:4])}{' and more' if len(left) > 4 else ''}")
+        frame.note(f"still throttled: {', '.join(remaining[:4])}{' and more' if len(remaining) > 4 else ''}")
         return
     refuse_other_cluster(frame, cluster)
     title = f"clear the throttle of plan {plan_id[:12]}"
@@ -206,11 +206,11 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
         with_rates,
     )
 
-    given = None
+    given_sizes = None
     if disk_sizes:
         from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
 
-        given = by_replica(read_disk_sizes(disk_sizes))
+        given_sizes = by_replica(read_disk_sizes(disk_sizes))
     file = read_plan(plan) if plan else None
     with at.open(frame, needs_controller=True) as cluster:
         names = None if file is None else {tp.topic for tp in file.targets}
@@ -226,26 +226,26 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
                 log_dirs_of=None,
             )
 
-        def standing_of(sizes: Sizes | None, look: Look | None = None) -> list[MoveStatus]:
+        def statuses_with(sizes: Sizes | None, look: Look | None = None) -> list[MoveStatus]:
             copies = running_copies(state.log_dirs)
             targets = file.targets if file else moving_targets(state) | replicas_of(copies, state)
-            found = list(move_statuses(targets, state, own, sizes))
+            statuses = list(move_statuses(targets, state, own, sizes))
             if sizes is not None:
-                found = with_rates(found, sizes, look and look.rates, state)
-            wanted = file.log_dirs if file else copies
+                statuses = with_rates(statuses, sizes, look and look.rates, state)
+            log_dirs = file.log_dirs if file else copies
             return with_disk_moves(
-                found, wanted, state, own, look and look.before, look.seconds if look else 0
+                statuses, log_dirs, state, own, look and look.before, look.seconds if look else 0
             )
 
         state = read()
-        listed = standing_of(given)
-        if given is None and state.backend == "admin" and listed:
+        listed = statuses_with(given_sizes)
+        if given_sizes is None and state.backend == "admin" and listed:
             if any(status.state == IN_PROGRESS for status in listed):
                 look = _measured(cluster, state, names, sample)
                 state = read()
             else:
                 look = Look(replica_sizes(state.log_dirs), list(state.log_dirs), 0.0, None)
-            listed = standing_of(look.sizes, look)
+            listed = statuses_with(look.sizes, look)
     if any(status.state != DONE for status in listed):
         frame.raise_status(5)
     for reason in explain(state):

@@ -86,7 +86,7 @@ def remote_format(
     from kctl.tier.metadata.selection import MetadataSelection
     from kctl.times import parse_time
 
-    wanted = MetadataSelection(
+    selection = MetadataSelection(
         **filters, since=parse_time(since) if since else None, until=parse_time(until) if until else None
     )
     arriving: dict[Path, Arriving] = {}
@@ -99,7 +99,7 @@ def remote_format(
     findings: list[Finding] = []
     chunks = _chunks(frame, sources, arriving, findings, follow, until_idle)
     if form == "rows":
-        return Outcome(_rows(chunks, wanted, findings), text=folding(_text))
+        return Outcome(_rows(chunks, selection, findings), text=folding(_text))
     text = format_kafka_line
     if form == "kip":
         text = partial(format_kip_line, properties=_kip_properties(properties))
@@ -107,10 +107,10 @@ def remote_format(
     def lines() -> Iterator[bytes]:
         """The lines; findings go to standard error."""
         for chunk in chunks:
-            if form == "kafka" and wanted.is_everything:
+            if form == "kafka" and selection.is_everything:
                 yield from lines_of_chunk(chunk, findings.append)
                 continue
-            for offset, record in _typed(chunk, wanted, findings):
+            for offset, record in _typed(chunk, selection, findings):
                 yield f"{text(chunk.metadata_partition, offset, record)}\n".encode()
         for finding in findings:
             frame.note(f"{finding.severity}: {finding.code}: {finding.message}")
@@ -143,18 +143,20 @@ def _chunks(
 
 
 def _typed(
-    chunk: ValueChunk, wanted: MetadataSelection, findings: list[Finding]
+    chunk: ValueChunk, selection: MetadataSelection, findings: list[Finding]
 ) -> Iterator[tuple[int, Any]]:
     for row, record in chunk.records(findings.append):
-        if record in wanted:
+        if record in selection:
             yield int(chunk.offsets[row]), record
 
 
-def _rows(chunks: Iterable[ValueChunk], wanted: MetadataSelection, findings: list[Finding]) -> Iterator[Row]:
+def _rows(
+    chunks: Iterable[ValueChunk], selection: MetadataSelection, findings: list[Finding]
+) -> Iterator[Row]:
     from kctl.tier.metadata.rows import record_row
 
     for chunk in chunks:
-        for offset, record in _typed(chunk, wanted, findings):
+        for offset, record in _typed(chunk, selection, findings):
             yield record_row(chunk.metadata_partition, offset, record)
         yield from (finding.row() for finding in findings)
         findings.clear()
@@ -189,10 +191,10 @@ def _text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             continue
         when = time(row["event_timestamp"])
         place = f"{row['metadata_partition']}:{row['metadata_offset']}"
-        what = f"{row['topic']}-{row['partition']}" if row["topic"] else ""
+        partition = f"{row['topic']}-{row['partition']}" if row["topic"] else ""
         offsets = segment_offsets(row) if row["end_offset"] is not None else ""
         size = f"{row['size_in_bytes']:,} bytes" if row["size_in_bytes"] is not None else ""
         yield (
-            f"{place:>10}  {when}  broker {row['broker_id']}  {what:<24} {row['remote_log_segment_id'] or '':<22}"
+            f"{place:>10}  {when}  broker {row['broker_id']}  {partition:<24} {row['remote_log_segment_id'] or '':<22}"
             f"  {row['state']:<23} {offsets} {size}".rstrip()
         )

@@ -61,13 +61,13 @@ def segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def _total(row: Row) -> Iterator[str]:
     name = row["topic"] if row["topic"] is not None else "total"
     parts = [f"{row['segments']:,} segments", size(row["size_in_bytes"])]
-    for state, one, many in (
+    for state, singular, plural in (
         ("unfinished", "unfinished copy", "unfinished copies"),
         ("deleting", "unfinished deletion", "unfinished deletions"),
     ):
         number = int(str(row[f"{state}_segments"]))
         if number:
-            parts.append(f"{number:,} {one if number == 1 else many} ({size(row[f'{state}_bytes'])})")
+            parts.append(f"{number:,} {singular if number == 1 else plural} ({size(row[f'{state}_bytes'])})")
     yield f"{name}: {', '.join(parts)}"
 
 

@@ -115,7 +115,7 @@ def loss(
         check_target(folder, evidence)
     rows = judgement_rows(_looked_through(frame, search, folder, options.jobs), [Question.LOSS])
     following: list[str] = []
-    text = partial(loss_text, evidence=options.given(), following=following, everything=everything)
+    text = partial(loss_text, evidence=options.command_words(), following=following, everything=everything)
     return Outcome(rows, text=folding(with_answer(text, following)))
 
 

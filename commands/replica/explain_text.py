@@ -66,13 +66,13 @@ def _quoted(row: Row, page: Page) -> Iterator[str]:
     yield from _wrapped(str(row["text"]), page, INDENT + 2, INDENT + 2)
 
 
-def _wrapped(text: str, page: Page, first: int, other: int) -> list[str]:
+def _wrapped(text: str, page: Page, first: int, following: int) -> list[str]:
     """The text in lines of the page; paths and names are not broken at their hyphens."""
     return textwrap.wrap(
         text,
         max(NARROWEST, page.width - 1),
         initial_indent=" " * first,
-        subsequent_indent=" " * other,
+        subsequent_indent=" " * following,
         break_on_hyphens=False,
     )
 

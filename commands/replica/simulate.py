@@ -58,8 +58,8 @@ def simulate(
         return Outcome((row for rows in explored for row in rows), text=drawn)
     if scenario is None:
         raise click.UsageError("give a SCENARIO, or --random N")
-    given = read_scenario(scenario)
-    return Outcome((row for of_version in rules for row in _played(given, of_version)), text=drawn)
+    played = read_scenario(scenario)
+    return Outcome((row for of_version in rules for row in _played(played, of_version)), text=drawn)
 
 
 def _played(scenario: Scenario, rules: ReplicationRules) -> Iterator[Row]:
@@ -143,8 +143,8 @@ def drawn(rows: Iterable[Row], page: Page) -> Iterator[str]:
         before = blocks
         for version in versions:
             if note := by_version[version][0]["note"]:
-                whose = f"{version}: " if len(versions) > 1 else ""
-                yield page.style(f"     {whose}{note}", "warning")
+                prefix = f"{version}: " if len(versions) > 1 else ""
+                yield page.style(f"     {prefix}{note}", "warning")
     for row in ends:
         yield from _ending(row, page)
 
@@ -170,8 +170,8 @@ def _ending(row: Row, page: Page) -> Iterator[str]:
     version = f"Kafka {row['kafka_version']}"
     if row["kind"] == "violation":
         names = {"committed_record_lost": "a committed record is lost at offset"}
-        what = names.get(str(row["promise"]), "logs differ below the high watermark at offset")
-        yield page.style(f"{version}: {what} {row['offset']} after", "error")
+        statement = names.get(str(row["promise"]), "logs differ below the high watermark at offset")
+        yield page.style(f"{version}: {statement} {row['offset']} after", "error")
         yield "    " + "; ".join(cast("list[str]", row["steps"]))
         return
     if row["kind"] == "exploration":

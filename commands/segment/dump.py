@@ -62,7 +62,7 @@ DECODERS = {  # options by name, in the order of Kafka's tool
 @flag("--cluster-metadata-decoder", "With --format kafka: decode __cluster_metadata.")
 @flag("--remote-log-metadata-decoder", "With --format kafka: decode __remote_log_metadata.")
 @flag("--show-secrets", "Show credentials and passwords in __cluster_metadata.")
-def dump(frame: Frame, files: tuple[str, ...], form: str, **given: Any) -> Outcome:
+def dump(frame: Frame, files: tuple[str, ...], form: str, **options: Any) -> Outcome:
     """Print batches, records and entries of partition files.
 
     FILE is a segment, an index, a producer snapshot or a checkpoint, recognized by its name or its content.
@@ -81,39 +81,39 @@ def dump(frame: Frame, files: tuple[str, ...], form: str, **given: Any) -> Outco
     """
     from kctl.dump.file_kinds import FileKind
 
-    asked = [DECODERS[name] for name in DECODERS if given.pop(name)]
-    kind = given.pop("kind")
-    given["kind"] = FileKind(kind) if kind else None
+    decoders = [DECODERS[name] for name in DECODERS if options.pop(name)]
+    kind = options.pop("kind")
+    options["kind"] = FileKind(kind) if kind else None
     paths: Iterable[str] = files
     if frame.given.get("bootstrap_server"):
         from commands.cli.live_paths import live_files
 
         paths = chain(*live_files(frame, files))
     if form == "kafka":
-        return as_kafka(frame, paths, asked[0] if asked else "text", given)
-    if asked:
+        return as_kafka(frame, paths, decoders[0] if decoders else "text", options)
+    if decoders:
         raise BadValue("decoders need --format kafka", "rows of internal topics always have `decoded`")
-    return as_rows(frame, paths, given)
+    return as_rows(frame, paths, options)
 
 
-def as_rows(frame: Frame, files: Iterable[str], given: dict[str, Any]) -> Outcome:
+def as_rows(frame: Frame, files: Iterable[str], options: dict[str, Any]) -> Outcome:
     """The rows of kctl. What is given are fields of `DumpSelection`."""
     from kctl.dump.files import dump_rows
     from kctl.dump.selection import DumpSelection
     from kctl.times import parse_time
 
     for name in ("from_time", "to_time"):
-        given[name] = parse_time(given[name]) if given[name] else None
-    if given["key"] is not None:
-        given["key"] = given["key"].encode("utf-8", "surrogateescape")
-    wanted = DumpSelection(**given)
-    is_much = wanted.limit is None or wanted.limit >= MANY
+        options[name] = parse_time(options[name]) if options[name] else None
+    if options["key"] is not None:
+        options["key"] = options["key"].encode("utf-8", "surrogateescape")
+    selection = DumpSelection(**options)
+    is_much = selection.limit is None or selection.limit >= MANY
     if frame.output in ("jsonl", "json") and is_much:
         from kctl.dump.files import dump_lines
 
-        lines = frame.json_lines(dump_lines(files, wanted, frame.report))
+        lines = frame.json_lines(dump_lines(files, selection, frame.report))
         return Outcome(encoded=lambda output: as_array(lines) if output == "json" else lines)
-    rows = dump_rows(files, wanted, frame.report)
+    rows = dump_rows(files, selection, frame.report)
     if frame.output == "text":
         from kctl.rows.dump import RECORD
 
@@ -131,7 +131,7 @@ def as_array(lines: Iterable[Chunk]) -> Iterator[bytes]:
     yield b"\n]\n" if before == b"," else b"[]\n"
 
 
-def as_kafka(frame: Frame, files: Iterable[str], decode: str, given: dict[str, Any]) -> Outcome:
+def as_kafka(frame: Frame, files: Iterable[str], decode: str, options: dict[str, Any]) -> Outcome:
     """The text of Kafka's dump tool."""
     from kctl.dump.kafka_text.decoders import decoder
     from kctl.dump.kafka_text.dump_log_segments import KafkaDump
@@ -142,11 +142,11 @@ def as_kafka(frame: Frame, files: Iterable[str], decode: str, given: dict[str, A
             "leave out --format kafka or --output",
         )
     dump = KafkaDump(
-        records=given["records"] or decode != "text",
-        kind=given["kind"],
-        decode=decoder(decode, given["show_secrets"]),
-        show_secrets=given["show_secrets"],
-        limit=given["max_decompressed_bytes"],
+        records=options["records"] or decode != "text",
+        kind=options["kind"],
+        decode=decoder(decode, options["show_secrets"]),
+        show_secrets=options["show_secrets"],
+        limit=options["max_decompressed_bytes"],
         say=say,
         report=frame.report,
     )

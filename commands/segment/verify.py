@@ -116,9 +116,13 @@ def offsets_text(row: Row) -> str:
 
 def summary_text(row: Row, page: Page, partitions: int, segments: int, infos: int) -> Iterator[str]:
     """The last two lines: totals, then counts of findings."""
-    held = [counted(partitions, "partition"), counted(segments, "segment"), counted(row["records"], "record")]
+    totals = [
+        counted(partitions, "partition"),
+        counted(segments, "segment"),
+        counted(row["records"], "record"),
+    ]
     yield ""
-    yield f"{', '.join(held)}, {size_text(row['bytes'])} in {row['seconds']:.1f} s"
+    yield f"{', '.join(totals)}, {size_text(row['bytes'])} in {row['seconds']:.1f} s"
     errors, warnings = row["errors"], row["warnings"]
     parts = [
         page.style(counted(number, name), style) if number else counted(number, name)
@@ -216,7 +220,7 @@ def _unexamined(frame: Frame, evidence: FoundEvidence) -> Iterator[Root]:
     for root in evidence.roots:
         known = [replica.log_dir.root for replica in evidence.replicas]
         known += [log_dir.root for log_dir in evidence.log_dirs] + [tier.root for tier in evidence.tiers]
-        known += [other for _, other in evidence.files]
+        known += [file_root for _, file_root in evidence.files]
         is_replica = any(replica.folder.is_relative_to(root.path) for replica in evidence.replicas)
         if root not in known and not is_replica and not evidence.findings:
             if root.is_folder:
