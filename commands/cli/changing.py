@@ -79,7 +79,8 @@ def _request_lines(before: object, after: object, page: Page) -> Iterator[str]:
 
     def line(label: str, old: object, new: object) -> str:
         was, becomes = (
-            value if isinstance(value, str) else json.dumps(value, separators=(",", ":")) for value in (old, new)
+            value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            for value in (old, new)
         )
         return f"      {label}   " + (becomes if old is None else f"{page.style(was, 'dim')} -> {becomes}")
 
