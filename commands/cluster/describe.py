@@ -22,7 +22,7 @@ from kctl.errors import BadValue, KctlError, Refused
 from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
 
 if TYPE_CHECKING:
-    from kctl.cluster.disks import LogDir
+    from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState, Quorum
 
@@ -214,7 +214,7 @@ def brokers(frame: Frame, at: At) -> Outcome:
     return Outcome(broker_rows(state), text=brokers_text)
 
 
-def log_dir_row(log_dir: LogDir) -> Row:
+def log_dir_row(log_dir: BrokerLogDir) -> Row:
     """The row of a log directory; what nobody tells of one that failed is null."""
     is_told = log_dir.path is not None and log_dir.error is None
     return LOG_DIR.of(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kctl.changes.intents import ClearThrottle
-    from kctl.cluster.disks import LogDir
+    from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.interface import Cluster
     from kctl.cluster.reassignment.verification import MoveStatus, Sizes
     from kctl.cluster.state import ClusterState
@@ -106,7 +106,7 @@ class Look(NamedTuple):
     """The sizes of replicas, and the rate at which each has grown since another look, so many seconds before."""
 
     sizes: Sizes
-    before: list[LogDir]
+    before: list[BrokerLogDir]
     seconds: float
     rates: dict[tuple[TopicPartition, int], float] | None
 

@@ -488,17 +488,17 @@ def replica_dirs_from(rows: Any) -> dict[tuple[TopicPartition, int], str]:
     }
 
 
-class Codec(NamedTuple):
+class IntentCodec(NamedTuple):
     """How a field goes to JSON and comes back."""
 
     to_json: Callable[[Any], Json]
     from_json: Callable[[Any], Any]
 
 
-PLAIN = Codec(lambda value: value, lambda value: value)
-TEXTS = Codec(lambda value: dict(sorted(value.items())), dict)
-BY_PARTITION = Codec(partition_rows, partitions_from)
-CODECS: dict[str, Codec] = {  # by field; the others go as they are
+PLAIN = IntentCodec(lambda value: value, lambda value: value)
+TEXTS = IntentCodec(lambda value: dict(sorted(value.items())), dict)
+BY_PARTITION = IntentCodec(partition_rows, partitions_from)
+CODECS: dict[str, IntentCodec] = {  # by field; the others go as they are
     "configs": TEXTS,
     "after": TEXTS,
     "before": TEXTS,
@@ -509,29 +509,29 @@ CODECS: dict[str, Codec] = {  # by field; the others go as they are
     "origins": BY_PARTITION,
     "chosen": BY_PARTITION,
     "stuck": BY_PARTITION,
-    "replicas": Codec(
+    "replicas": IntentCodec(
         lambda value: {str(partition): list(ids) for partition, ids in sorted(value.items())},
         lambda value: {int(partition): tuple(map(int, ids)) for partition, ids in value.items()},
     ),
-    "partitions": Codec(
+    "partitions": IntentCodec(
         lambda value: [{"topic": tp.topic, "partition": tp.partition} for tp in value],
         lambda value: tuple(TopicPartition(row["topic"], row["partition"]) for row in value),
     ),
-    "throttled": Codec(
+    "throttled": IntentCodec(
         lambda value: {topic: {k: list(v) for k, v in keys.items()} for topic, keys in value.items()},
         lambda value: {topic: {k: tuple(v) for k, v in keys.items()} for topic, keys in value.items()},
     ),
-    "rates": Codec(lambda value: {broker: dict(keys) for broker, keys in value.items()}, dict),
-    "to_offsets": Codec(
+    "rates": IntentCodec(lambda value: {broker: dict(keys) for broker, keys in value.items()}, dict),
+    "to_offsets": IntentCodec(
         lambda value: {str(partition): offset for partition, offset in sorted(value.items())},
         lambda value: {int(partition): int(offset) for partition, offset in value.items()},
     ),
-    "offsets": Codec(offset_rows, offsets_from),
-    "previous": Codec(offset_rows, offsets_from),
-    "log_dirs": Codec(replica_dir_rows, replica_dirs_from),
-    "previous_log_dirs": Codec(replica_dir_rows, replica_dirs_from),
-    "members": Codec(list, lambda value: convert(value, tuple[str, ...])),
-    "config_changes": Codec(
+    "offsets": IntentCodec(offset_rows, offsets_from),
+    "previous": IntentCodec(offset_rows, offsets_from),
+    "log_dirs": IntentCodec(replica_dir_rows, replica_dirs_from),
+    "previous_log_dirs": IntentCodec(replica_dir_rows, replica_dirs_from),
+    "members": IntentCodec(list, lambda value: convert(value, tuple[str, ...])),
+    "config_changes": IntentCodec(
         lambda value: [change.to_json() for change in value],
         lambda value: tuple(AlterConfig.from_json(row) for row in value),
     ),

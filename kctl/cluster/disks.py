@@ -21,7 +21,7 @@ class StoredReplica(NamedTuple):
 ReplicaDirs = Mapping[tuple[TopicPartition, int], str]  # paths by partition and broker
 
 
-class LogDir(NamedTuple):
+class BrokerLogDir(NamedTuple):
     """A log directory, or a broker that did not describe its own (`path` is None then, and `error` says why).
 
     Bytes are of the file system, so two directories of one disk both have all of it; None: unknown.
@@ -68,7 +68,7 @@ class ReplicaPlace(NamedTuple):
         return 0 if self.future_log_dir is None else max(self.size_in_bytes - self.future_size_in_bytes, 0)
 
 
-def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], ReplicaPlace]:
+def places(log_dirs: Iterable[BrokerLogDir]) -> dict[tuple[TopicPartition, int], ReplicaPlace]:
     """The place of every replica, except those on failed disks, which brokers do not report."""
     places: dict[tuple[TopicPartition, int], ReplicaPlace] = {}
     copies: dict[tuple[TopicPartition, int], tuple[str, int]] = {}
@@ -85,6 +85,6 @@ def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], Repli
     return places
 
 
-def replica_sizes(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], int]:
+def replica_sizes(log_dirs: Iterable[BrokerLogDir]) -> dict[tuple[TopicPartition, int], int]:
     """The bytes of each replica by partition and broker, copies between disks left out."""
     return {key: place.size_in_bytes for key, place in places(log_dirs).items()}

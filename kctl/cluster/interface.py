@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
-    from kctl.cluster.disks import LogDir
+    from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.old_consumers import OldGroup
     from kctl.cluster.reassignment.moves import ReplicaSize
     from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
@@ -123,7 +123,7 @@ class Cluster(Protocol):
 
     def read_log_dirs(
         self, brokers: Collection[int], topics: Collection[str] | None = None
-    ) -> list[LogDir] | None:
+    ) -> list[BrokerLogDir] | None:
         """The log directories of these brokers and the replicas of these topics (None: all) there, by broker and path.
 
         None if brokers cannot be asked.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from formats.values import Struct
 from kctl.changes.intents import counted
-from kctl.cluster.disks import LogDir
+from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.partition_health import min_isr
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState, is_majority
@@ -38,7 +38,7 @@ class Restart(Struct, frozen=True, kw_only=True):
         return next(iter(self.waits_for), None)
 
 
-def rolling_restart(state: ClusterState, disks: Sequence[LogDir]) -> list[Restart]:
+def rolling_restart(state: ClusterState, disks: Sequence[BrokerLogDir]) -> list[Restart]:
     """Every node, in order."""
     voters = frozenset(id for id in (state.quorum.voters if state.quorum else ()) if id >= 0)
     assigned = {id for tp in state.partitions() for id in state.topics[tp.topic].partitions[tp.partition]}
@@ -80,7 +80,7 @@ def _hosted(state: ClusterState) -> dict[int, list[TopicPartition]]:
 
 
 def _everybody(
-    state: ClusterState, disks: Sequence[LogDir], brokers: Collection[int]
+    state: ClusterState, disks: Sequence[BrokerLogDir], brokers: Collection[int]
 ) -> list[tuple[int | None, str]]:
     """Problems that keep all other nodes from being stopped, with the node if it is one's problem."""
     blockers: list[tuple[int | None, str]] = []

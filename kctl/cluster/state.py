@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from formats.values import Struct, field
-from kctl.cluster.disks import LogDir
+from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
@@ -100,7 +100,7 @@ class EntityConfig(NamedTuple):
     version: int | None = None
 
 
-class Request(NamedTuple):
+class ControllerRequest(NamedTuple):
     """A request that waits for the controller: a reassignment or a preferred election."""
 
     partitions: Mapping[TopicPartition, Replicas]  # targets; empty lists for an election
@@ -205,8 +205,8 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     configs: Mapping[tuple[str, str], EntityConfig] = field(default_factory=dict)
     # The settings in the brokers' own files, by broker, if they return them; read with `configs` of brokers.
     broker_files: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    reassignment: Request | None = None
-    election: Request | None = None
+    reassignment: ControllerRequest | None = None
+    election: ControllerRequest | None = None
     deleting: frozenset[str] = frozenset()
     is_migrating: bool = False
     problems: tuple[Problem, ...] = ()
@@ -217,7 +217,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     eligible_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     # For partitions without eligible leaders.
     last_known_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
-    log_dirs: tuple[LogDir, ...] = ()  # of the requested brokers, with the replicas of `topics`
+    log_dirs: tuple[BrokerLogDir, ...] = ()  # of the requested brokers, with the replicas of `topics`
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and not fenced."""

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
-    from kctl.cluster.disks import LogDir
+    from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.interface import Scope
     from kctl.cluster.reassignment.moves import ReplicaSize
     from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
     from kctl.errors import KctlError
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
-    from kctl.wire.writes.commit import Commit
+    from kctl.wire.writes.commit import WireCommit
 
 PARTITIONS_IN_A_REQUEST = 2000
 LAGGING = 2.0  # seconds that brokers may be behind a controller that keeps its state in ZooKeeper
@@ -38,7 +38,7 @@ class AdminCluster(Cluster):
         self._needs_controller = needs_controller
         self.location = wire.location
         self._moving: dict[TopicPartition, Replicas] = {}  # in the last read
-        self._commits: Commit | None = None
+        self._commits: WireCommit | None = None
         self.has_written = False  # since the last exact read
         self._exact_from: int | None = None  # the broker that has shown all earlier writes
 
@@ -74,17 +74,17 @@ class AdminCluster(Cluster):
         return writes_for(self, intent, state)
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Send the requests in order, after reading again what they expect. Raises as `Commit.carry_out` does."""
-        from kctl.wire.writes.commit import Commit
+        """Send the requests in order, after reading again what they expect. Raises as `WireCommit.carry_out` does."""
+        from kctl.wire.writes.commit import WireCommit
 
-        self._commits = self._commits or Commit(self)
+        self._commits = self._commits or WireCommit(self)
         self._commits.carry_out(writes)
 
     def is_written(self, writes: Sequence[Write]) -> bool:
         """Whether the cluster shows that earlier requests have been carried out."""
-        from kctl.wire.writes.commit import Commit
+        from kctl.wire.writes.commit import WireCommit
 
-        return Commit(self).is_written(writes)
+        return WireCommit(self).is_written(writes)
 
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
@@ -117,7 +117,9 @@ class AdminCluster(Cluster):
             if not replica.is_future
         ]
 
-    def read_log_dirs(self, brokers: Collection[int], topics: Collection[str] | None = None) -> list[LogDir]:
+    def read_log_dirs(
+        self, brokers: Collection[int], topics: Collection[str] | None = None
+    ) -> list[BrokerLogDir]:
         """See the interface."""
         return read_log_dirs(self.wire, brokers, topics)
 

@@ -19,7 +19,7 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kctl.cluster.config_keys import BROKERS_ONLY
-from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.disks import BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Scope
 from kctl.cluster.state import (
     BEHIND,
@@ -507,7 +507,7 @@ def read_log_dirs(
     brokers: Collection[int],
     topics: Collection[str] | Mapping[str, Sequence[int]] | None = None,
     live: Collection[int] | None = None,
-) -> list[LogDir]:
+) -> list[BrokerLogDir]:
     """The log directories of these brokers with the replicas of these topics (None: all), by broker and path.
 
     With their partitions in `topics`, brokers leave out the others. `live`: brokers known to be alive.
@@ -524,24 +524,24 @@ def read_log_dirs(
         requested = [kind(topic=name, partitions=list(numbers)) for name, numbers in topics.items()]
     answers = wire.send_all([(broker, DescribeLogDirsRequest(topics=requested)) for broker in asked_brokers])
     log_dirs = [
-        LogDir(broker, None, "it is not alive") for broker in sorted(set(brokers) - set(asked_brokers))
+        BrokerLogDir(broker, None, "it is not alive") for broker in sorted(set(brokers) - set(asked_brokers))
     ]
     for broker, answer in zip(asked_brokers, answers, strict=True):
         if isinstance(answer, KctlError):
-            log_dirs.append(LogDir(broker, None, answer.message))
+            log_dirs.append(BrokerLogDir(broker, None, answer.message))
         elif code := getattr(answer, "error_code", 0):
-            log_dirs.append(LogDir(broker, None, error_name(code)))
+            log_dirs.append(BrokerLogDir(broker, None, error_name(code)))
         else:
             log_dirs += (_log_dir(broker, result, topics) for result in answer.results)
     return sorted(log_dirs, key=lambda log_dir: (log_dir.broker_id, log_dir.path or ""))
 
 
-def _log_dir(broker: int, result: Any, topics: Collection[str] | None) -> LogDir:
+def _log_dir(broker: int, result: Any, topics: Collection[str] | None) -> BrokerLogDir:
     def known_or_none(name: str) -> int | None:
         value = getattr(result, name, None)
         return None if value is None or value < 0 else int(value)
 
-    return LogDir(
+    return BrokerLogDir(
         broker,
         str(result.log_dir),
         error_name(result.error_code) if result.error_code else None,

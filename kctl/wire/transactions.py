@@ -22,7 +22,7 @@ from kctl.wire.writes.requests import OwnRequest, RequestItem
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
-class OpenTransaction(NamedTuple):
+class PartitionTransaction(NamedTuple):
     """A transaction that is open in a partition; timestamps are milliseconds."""
 
     producer_id: int
@@ -44,7 +44,7 @@ def leader_of(wire: Wire, tp: TopicPartition) -> int:
     return int(leaders[tp.partition])
 
 
-def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
+def open_transactions(wire: Wire, tp: TopicPartition) -> list[PartitionTransaction]:
     """The transactions that are open in a partition, by offset. Raises KctlError."""
     topic = DescribeProducersRequest.TopicRequest(name=tp.topic, partition_indexes=[tp.partition])
     answer = wire.send(DescribeProducersRequest(topics=[topic]), leader_of(wire, tp))
@@ -54,7 +54,7 @@ def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
             f"{tp}: its producers cannot be read: {partition.error_message or error_name(partition.error_code)}"
         )
     transactions = [
-        OpenTransaction(
+        PartitionTransaction(
             int(producer.producer_id),
             int(producer.producer_epoch),
             # A producer's first transaction shows -1, which no marker may say.

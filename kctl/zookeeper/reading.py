@@ -24,12 +24,12 @@ from kctl.cluster.state import (
     Broker,
     ClusterState,
     Controller,
+    ControllerRequest,
     Endpoint,
     EntityConfig,
     PartitionState,
     Problem,
     Replicas,
-    Request,
     Topic,
 )
 from kctl.cluster.versions import (
@@ -262,7 +262,7 @@ def _request(
     path: str,
     singles: Mapping[str, Znode | None],
     parser: Callable[[bytes | None], RequestZnode],
-) -> Request | None:
+) -> ControllerRequest | None:
     node = singles[path]
     if node is None:
         return None
@@ -271,7 +271,7 @@ def _request(
         parsed = parser(node.data)
     except FormatError as error:
         read.problems.append(Problem(path, error.what))
-        return Request(partitions={}, unreadable=error.what, **common)
+        return ControllerRequest(partitions={}, unreadable=error.what, **common)
     targets: dict[TopicPartition, Replicas] = {
         TopicPartition(partition.topic, partition.partition): partition.replicas
         for partition in parsed.partitions
@@ -280,7 +280,7 @@ def _request(
     if parsed.unknown_keys:
         unreadable = f"it has the keys {', '.join(parsed.unknown_keys)}, which controllers since 2.0 refuse"
         read.problems.append(Problem(path, unreadable))
-    return Request(partitions=targets, unreadable=unreadable, **common)
+    return ControllerRequest(partitions=targets, unreadable=unreadable, **common)
 
 
 # --- quick parsing ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from commands.cluster.describe import describe_text as whole_text
 from commands.cluster.feature import list_text
 from commands.cluster.quorum import describe_text, member_rows, quorum_row
 from commands.group import reset_text
-from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.disks import BrokerLogDir, StoredReplica
 from kctl.cluster.kraft.features import features_of
 from kctl.cluster.rolling import rolling_restart
 from kctl.model import TopicPartition
@@ -35,10 +35,10 @@ def test_disks() -> None:
         StoredReplica(TopicPartition("a", 1), 500, True, 3),
     )
     found = [
-        LogDir(1, "/a", None, 10_000, 4_000, replicas=stored),
-        LogDir(1, "/b", "KAFKA_STORAGE_ERROR"),
-        LogDir(1, "/c", is_cordoned=True),
-        LogDir(2, None, "it is not alive"),
+        BrokerLogDir(1, "/a", None, 10_000, 4_000, replicas=stored),
+        BrokerLogDir(1, "/b", "KAFKA_STORAGE_ERROR"),
+        BrokerLogDir(1, "/c", is_cordoned=True),
+        BrokerLogDir(2, None, "it is not alive"),
     ]
     assert list(disks_text(map(log_dir_row, found), PAGE)) == [
         "broker  log directory  state        replicas  future  size     usable   of",

@@ -34,7 +34,7 @@ from kctl.wire.cluster import AdminCluster
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
 from kctl.wire.shortcuts.schemas import read_schema
-from kctl.wire.writes.commit import Commit, can_tell, is_done
+from kctl.wire.writes.commit import WireCommit, can_tell, is_done
 from kctl.wire.writes.planning import operations, request
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +147,7 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
             assert can_tell(written, state) is is_known
             if is_hidden:
                 asked = SimpleNamespace(read_state=lambda *_, at=state, **__: at)
-                assert Commit(cast(AdminCluster, asked)).is_written([written]) is is_known
+                assert WireCommit(cast(AdminCluster, asked)).is_written([written]) is is_known
     back = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: UNTOLD}, before={RATE: "1000"})
     assert operations(back) == [{"key": RATE, "operation": "DELETE"}]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterReplicaLogDirs, Intent
 from kctl.changes.waiting import Waited
-from kctl.cluster.disks import LogDir, ReplicaDirs, ReplicaPlace, places
+from kctl.cluster.disks import BrokerLogDir, ReplicaDirs, ReplicaPlace, places
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.reassignment.throttles import DISK_RATE
 from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, NOT_STARTED, MoveStatus
@@ -67,7 +67,7 @@ def refuse_backend(backend: str) -> None:
         )
 
 
-def check_broker(broker: int, state: ClusterState) -> list[LogDir]:
+def check_broker(broker: int, state: ClusterState) -> list[BrokerLogDir]:
     """The log directories of a broker. Raises Refused where it does not tell them, or one has failed."""
     known = [log_dir for log_dir in state.log_dirs if log_dir.broker_id == broker]
     silent = next(
@@ -138,7 +138,7 @@ def _check_broker(
             )
 
 
-def _is(log_dir: LogDir) -> str:
+def _is(log_dir: BrokerLogDir) -> str:
     return "is cordoned" if log_dir.is_cordoned else f"has failed ({log_dir.error})"
 
 
@@ -183,7 +183,7 @@ def _rate_of(broker: int, state: ClusterState) -> int:
 # --- status of a plan ---------------------------------------------------------------------------------
 
 
-def running_copies(log_dirs: Iterable[LogDir]) -> dict[Key, str]:
+def running_copies(log_dirs: Iterable[BrokerLogDir]) -> dict[Key, str]:
     """The directory that each replica is being copied to."""
     return {key: place.future_log_dir for key, place in places(log_dirs).items() if place.future_log_dir}
 
@@ -198,7 +198,7 @@ def with_disk_moves(
     log_dirs: ReplicaDirs,
     state: ClusterState,
     entries: Iterable[Entry] = (),
-    before: Sequence[LogDir] | None = None,
+    before: Sequence[BrokerLogDir] | None = None,
     seconds: float = 0.0,
 ) -> list[MoveStatus]:
     """The statuses; partitions with a replica in the wrong directory are not done.

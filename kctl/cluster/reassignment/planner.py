@@ -204,7 +204,7 @@ class _Planning:
                 repeated = [b for b in staying if sum(rack[o] == rack[b] for o in staying) > 1]
                 sets.move(partition, max(repeated, key=lambda b: (sets.load[b], -b)), rebalance.NOWHERE)
 
-    def _bounds(self) -> rebalance.Bounds:
+    def _bounds(self) -> rebalance.ReplicaBounds:
         sets = self.sets
         if self.goal.brokers:
             return rebalance.even_bounds(sets, self.targets)
@@ -213,7 +213,7 @@ class _Planning:
             even = rebalance.even_bounds(sets, self.targets)
             new = {self.index[b] for b in self.goal.add}
             most = [max(sets.load[b], m) if b not in new else m for b, m in enumerate(even.most)]
-            return rebalance.Bounds(
+            return rebalance.ReplicaBounds(
                 [min(sets.load[b], n) if b not in new else n for b, n in enumerate(even.least)], most
             )
         self._count_what_is_not_covered()

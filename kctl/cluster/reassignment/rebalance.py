@@ -149,7 +149,7 @@ class ReplicaSets:
             best[target] = cost, partition
 
 
-class Bounds(NamedTuple):
+class ReplicaBounds(NamedTuple):
     """How many replicas each broker, by index, should end with.
 
     Even means floor and ceiling of the mean, except where racks forbid it: a rack of few brokers can hold each
@@ -160,7 +160,7 @@ class Bounds(NamedTuple):
     most: list[int]
 
 
-def even_bounds(sets: ReplicaSets, targets: Sequence[int]) -> Bounds:
+def even_bounds(sets: ReplicaSets, targets: Sequence[int]) -> ReplicaBounds:
     """Floor and ceiling of each target's fair share of all replicas; nothing for the others."""
     brokers = len(sets.load)
     least, most = [0] * brokers, [0] * brokers
@@ -171,7 +171,7 @@ def even_bounds(sets: ReplicaSets, targets: Sequence[int]) -> Bounds:
         shares = _shares_by_rack(sets, targets, total)
     for broker, (replicas, among) in shares.items():
         least[broker], most[broker] = replicas // among, -(-replicas // among)
-    return Bounds(least, most)
+    return ReplicaBounds(least, most)
 
 
 def _shares_by_rack(sets: ReplicaSets, targets: Sequence[int], total: int) -> dict[int, tuple[int, int]]:
@@ -217,7 +217,7 @@ def _rack_bounds(sets: ReplicaSets, brokers: int, racks: int) -> tuple[int, int]
     return lowest, highest
 
 
-def level_bounds(sets: ReplicaSets, targets: Sequence[int]) -> Bounds:
+def level_bounds(sets: ReplicaSets, targets: Sequence[int]) -> ReplicaBounds:
     """No broker must give anything; what must move fills the emptiest brokers to one level."""
     brokers = len(sets.load)
     waiting = sum(
@@ -234,7 +234,7 @@ def level_bounds(sets: ReplicaSets, targets: Sequence[int]) -> Bounds:
     most = [0] * brokers
     for broker in targets:
         most[broker] = max(level, sets.load[broker])
-    return Bounds([0] * brokers, most)
+    return ReplicaBounds([0] * brokers, most)
 
 
 SEARCHED_STEPS = 2_000_000  # after so many a bound gives way without a search: keeps time near n log n
@@ -250,7 +250,7 @@ class Rebalance:
     def __init__(
         self,
         sets: ReplicaSets,
-        bounds: Bounds,
+        bounds: ReplicaBounds,
         topic_of: Sequence[int],
         targets: Sequence[int],
         loads: Sequence[int],

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from formats.values import replace
 from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterConfig, ClearThrottle
-from kctl.cluster.disks import LogDir
+from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import Move
 from kctl.cluster.state import ClusterState
@@ -299,7 +299,7 @@ def with_slowed_disks(cluster: Cluster, state: ClusterState) -> ClusterState:
 
 def _without_copies(state: ClusterState) -> set[str]:
     """Brokers that describe all their directories and copy nothing between them."""
-    dirs: dict[int, list[LogDir]] = {}
+    dirs: dict[int, list[BrokerLogDir]] = {}
     for log_dir in state.log_dirs:
         dirs.setdefault(log_dir.broker_id, []).append(log_dir)
     return {

@@ -25,7 +25,7 @@ FIRST_VERSION, BY_ID = 12, 13  # of Fetch: with epochs (2.7); with ids of topics
 BEYOND = 1 << 62  # an offset above any log's end
 
 
-class EpochEnd(NamedTuple):
+class ReplicaEpochEnd(NamedTuple):
     """Where an epoch ends in a replica's log."""
 
     epoch: int
@@ -33,7 +33,7 @@ class EpochEnd(NamedTuple):
 
 
 Replica = tuple[int, TopicPartition]
-Answer = EpochEnd | KctlError | None  # None: the epoch is above that of the last record
+Answer = ReplicaEpochEnd | KctlError | None  # None: the epoch is above that of the last record
 Questions = Generator[tuple[int, int], Answer, Any]  # asks (broker, epoch)
 
 
@@ -75,7 +75,7 @@ def _answer(partition: Any, node: int) -> Answer:
     diverging = partition.diverging_epoch
     if diverging is None or (diverging.epoch < 0 and diverging.end_offset < 0):
         return BrokerError(f"broker {node} does not report where its epochs end")
-    return EpochEnd(int(diverging.epoch), int(diverging.end_offset))
+    return ReplicaEpochEnd(int(diverging.epoch), int(diverging.end_offset))
 
 
 def _request(
@@ -146,7 +146,7 @@ def common_end(broker: int, best: int, ends: Mapping[int, ReplicaEnd]) -> Questi
         return end
     while epoch >= 0:
         answer = yield target, epoch
-        if not isinstance(answer, EpochEnd):
+        if not isinstance(answer, ReplicaEpochEnd):
             return answer or BrokerError(f"broker {target} has no epoch {epoch}")
         if answer.epoch == epoch:
             return min(end, answer.end_offset)
@@ -237,7 +237,7 @@ def lost_records(
     epochs = {(leading[tp].broker_id, tp): best[tp].leader_epoch for tp in lost if best[tp].leader_epoch >= 0}
     for (_, tp), answer in epoch_ends(wire, state, epochs).items():
         shared_end = leading[tp].common_end_offset
-        if isinstance(answer, EpochEnd) and shared_end is not None:
+        if isinstance(answer, ReplicaEpochEnd) and shared_end is not None:
             if answer.epoch == best[tp].leader_epoch:
                 shared_end = best[tp].log_end_offset
             lost[tp] = max(0, best[tp].log_end_offset - min(shared_end, answer.end_offset))

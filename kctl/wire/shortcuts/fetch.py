@@ -36,7 +36,7 @@ class TopicBytes(NamedTuple):
     partitions: list[PartitionBytes]
 
 
-class FetchAnswer(NamedTuple):
+class BytesAnswer(NamedTuple):
     """A whole answer."""
 
     error_code: int
@@ -44,7 +44,7 @@ class FetchAnswer(NamedTuple):
     throttle_time_ms: int
 
 
-def decoded(data: memoryview, version: int) -> FetchAnswer:
+def decoded(data: memoryview, version: int) -> BytesAnswer:
     """The answer of one of `QUICK_VERSIONS`. Raises ValueError for anything else."""
     try:
         return _answer(data, version)
@@ -52,7 +52,7 @@ def decoded(data: memoryview, version: int) -> FetchAnswer:
         raise ValueError(f"no answer of version {version}: {error}") from None
 
 
-def _answer(view: memoryview, version: int) -> FetchAnswer:
+def _answer(view: memoryview, version: int) -> BytesAnswer:
     throttled, error_code, _ = _unpacked(TOP, view, 0)
     count, at = read_unsigned(view, TOP.size)
     topics = []
@@ -68,7 +68,7 @@ def _answer(view: memoryview, version: int) -> FetchAnswer:
         topics.append(TopicBytes(name, id, partitions))
     if after_tags(view, at) > len(view):
         raise ValueError("the answer is cut off")
-    return FetchAnswer(error_code, topics, throttled)
+    return BytesAnswer(error_code, topics, throttled)
 
 
 def _partitions(view: memoryview, at: int) -> tuple[list[PartitionBytes], int]:

@@ -258,7 +258,7 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
     return writes
 
 
-class Commit:
+class WireCommit:
     """Carries out lists of writes on a cluster."""
 
     def __init__(self, cluster: WireCluster) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kctl.changes.intents import AlterReplicaLogDirs, intent_from_json, intent_to_json
-from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.disks import BrokerLogDir, StoredReplica
 from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
 from kctl.cluster.reassignment.disk_moves import check_log_dirs, disk_moves, moved, with_disk_moves
 from kctl.cluster.reassignment.verification import MoveStatus
@@ -23,13 +23,13 @@ def tp(number: int) -> TopicPartition:
 
 def log_dir(
     path: str | None, sizes: dict[int, int], *, copies: dict[int, int] | None = None, **more: Any
-) -> LogDir:
+) -> BrokerLogDir:
     replicas = [StoredReplica(tp(n), size) for n, size in sizes.items()]
     replicas += [StoredReplica(tp(n), size, True, 0) for n, size in (copies or {}).items()]
-    return LogDir(1, path, replicas=tuple(replicas), **more)
+    return BrokerLogDir(1, path, replicas=tuple(replicas), **more)
 
 
-def state(*log_dirs: LogDir, partitions: int = 20, backend: str = "admin") -> ClusterState:
+def state(*log_dirs: BrokerLogDir, partitions: int = 20, backend: str = "admin") -> ClusterState:
     return ClusterState(
         cluster_id="c",
         kafka_version=KafkaVersion(4, 1),

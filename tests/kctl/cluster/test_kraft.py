@@ -15,7 +15,7 @@ from kctl.changes.entry import new_entry
 from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.changes.journal import Journal
 from kctl.changes.plan import Write
-from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.disks import BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Conflict
 from kctl.cluster.kraft import features, unregistering, voters
 from kctl.cluster.kraft.features import LEVELS, features_of, one_way, plan_levels
@@ -321,10 +321,10 @@ def test_a_broker_is_unregistered_by_a_resume_although_nobody_lists_it(
 
 # --- rolling restart --------------------------------------------------------------------------------------
 
-NO_DISKS: list[LogDir] = []
+NO_DISKS: list[BrokerLogDir] = []
 
 
-def restart(state: ClusterState, node: int, disks: list[LogDir] = NO_DISKS) -> Restart:
+def restart(state: ClusterState, node: int, disks: list[BrokerLogDir] = NO_DISKS) -> Restart:
     (found,) = [one for one in rolling_restart(state, disks) if one.broker_id == node]
     return found
 
@@ -377,10 +377,10 @@ def test_a_dead_voter_does_not_keep_brokers_or_itself() -> None:
 
 
 def test_disks_and_moves_are_waited_for() -> None:
-    failed = [LogDir(2, "/d", "KAFKA_STORAGE_ERROR")]
+    failed = [BrokerLogDir(2, "/d", "KAFKA_STORAGE_ERROR")]
     assert restart(cluster(), 1, failed).reason == "log directory /d of broker 2 has failed"
     assert restart(cluster(), 2, failed).is_safe_now, "it may be what mends it"
-    moving = [LogDir(1, "/d", replicas=(StoredReplica(A0, 1, is_future=True),))]
+    moving = [BrokerLogDir(1, "/d", replicas=(StoredReplica(A0, 1, is_future=True),))]
     assert restart(cluster(), 3, moving).reason == "broker 1 is moving 1 replica between its disks"
     topic = Topic(name="a", partitions={0: (1, 2, 3), 1: (2, 3, 1)}, adding_replicas={1: (1,)})
     assert restart(cluster(topics={"a": topic}), 1).reason == "1 partition being moved: a-1"

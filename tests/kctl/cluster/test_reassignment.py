@@ -14,7 +14,7 @@ from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json, inte
 from kctl.changes.journal import Journal
 from kctl.changes.plan import Plan
 from kctl.changes.undo import plan_undo
-from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.disks import BrokerLogDir, StoredReplica
 from kctl.cluster.reassignment.cancellation import plan_cancellation
 from kctl.cluster.reassignment.execution import Execution, plan_execution, reassigned
 from kctl.cluster.reassignment.moves import ReplicaSize, by_replica, moving_targets
@@ -307,14 +307,17 @@ def test_throttles_that_nothing_needs(store: FakeStore, cluster: ZookeeperCluste
     ("dirs", "is_used"),
     [
         ((), True),  # nobody tells
-        ((LogDir(2, None, "no answer"),), True),
-        ((LogDir(2, "/a"), LogDir(2, "/b", replicas=(StoredReplica(A0, 5),))), False),
-        ((LogDir(2, "/a"), LogDir(2, "/b", replicas=(StoredReplica(A0, 5, is_future=True),))), True),
-        ((LogDir(3, "/a"),), True),
+        ((BrokerLogDir(2, None, "no answer"),), True),
+        ((BrokerLogDir(2, "/a"), BrokerLogDir(2, "/b", replicas=(StoredReplica(A0, 5),))), False),
+        (
+            (BrokerLogDir(2, "/a"), BrokerLogDir(2, "/b", replicas=(StoredReplica(A0, 5, is_future=True),))),
+            True,
+        ),
+        ((BrokerLogDir(3, "/a"),), True),
     ],
 )
 def test_the_rate_of_copies_between_disks_is_needed_while_any_runs(
-    store: FakeStore, cluster: ZookeeperCluster, dirs: tuple[LogDir, ...], is_used: bool
+    store: FakeStore, cluster: ZookeeperCluster, dirs: tuple[BrokerLogDir, ...], is_used: bool
 ) -> None:
     store.put("/config/brokers/2", {"version": 1, "config": {DISK_RATE: "50"}})
     state = replace(look(cluster), log_dirs=dirs)

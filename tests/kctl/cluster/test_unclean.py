@@ -12,7 +12,7 @@ from kctl.cluster.unclean import ReplicaEnd, best_of, candidates_of
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire.replicas.epochs import Answer, EpochEnd, Questions, ask_all, common_end, last_record
+from kctl.wire.replicas.epochs import Answer, Questions, ReplicaEpochEnd, ask_all, common_end, last_record
 
 TP = TopicPartition("orders", 0)
 Log = list[tuple[int, int]]  # epochs with the offset behind the last record of each
@@ -30,7 +30,7 @@ def asked(logs: Mapping[int, Log], seen: list[int] | None = None) -> Any:
         if not log or epoch > log[-1][0]:
             return None
         below = [one for one in log if one[0] <= epoch]
-        return EpochEnd(*below[-1]) if below else EpochEnd(epoch, 0)
+        return ReplicaEpochEnd(*below[-1]) if below else ReplicaEpochEnd(epoch, 0)
 
     return ask
 

@@ -17,7 +17,7 @@ from kctl.errors import Refused
 from kctl.model import TopicPartition
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
-from kctl.wire.writes.commit import DISKS, MOVES, Commit
+from kctl.wire.writes.commit import DISKS, MOVES, WireCommit
 from kctl.wire.writes.planning import reassign, request
 
 RATE = "leader.replication.throttled.rate"
@@ -65,9 +65,9 @@ def events(
         return state(rate, quorum)
 
     monkeypatch.setattr(committing, "send", send)
-    monkeypatch.setattr(Commit, "_settle", lambda self, writes: None)
+    monkeypatch.setattr(WireCommit, "_settle", lambda self, writes: None)
     asked = SimpleNamespace(wire=None, read_state=read_state, has_written=False)
-    Commit(cast(AdminCluster, asked)).carry_out([THROTTLE, order])
+    WireCommit(cast(AdminCluster, asked)).carry_out([THROTTLE, order])
     return seen
 
 

@@ -19,7 +19,7 @@ from kctl.model import TopicPartition
 from kctl.wire.replicas import fetching
 from kctl.wire.replicas.fetching import LATEST, Fetched, Fetcher, FetchPosition, first_positions, list_offsets
 from kctl.wire.replicas.fronts import begin_alike, padded, place
-from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, FetchAnswer, PartitionBytes, TopicBytes, decoded
+from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, BytesAnswer, PartitionBytes, TopicBytes, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
 PARTITION = TOPIC.PartitionData
@@ -92,7 +92,7 @@ def test_an_answer_that_is_cut_off_is_an_error(version: int) -> None:
 @given(st.binary(max_size=300), st.sampled_from(VERSIONS))
 def test_no_bytes_are_more_than_an_error(data: bytes, version: int) -> None:
     with contextlib.suppress(ValueError):
-        assert isinstance(decoded(memoryview(data), version), FetchAnswer)
+        assert isinstance(decoded(memoryview(data), version), BytesAnswer)
 
 
 @given(st.binary(max_size=300), st.integers(0, 100), st.integers(0, 100), st.booleans())
@@ -124,16 +124,16 @@ class ThrottlingWire:
     def version_of(self, request: object) -> int:
         return 12
 
-    def send_all(self, requests: list[tuple[int, object]]) -> list[FetchAnswer]:
+    def send_all(self, requests: list[tuple[int, object]]) -> list[BytesAnswer]:
         self.asked.append([node for node, _ in requests])
         return [self._answer(node) for node, _ in requests]
 
-    def _answer(self, node: int) -> FetchAnswer:
+    def _answer(self, node: int) -> BytesAnswer:
         if node == 2 and self.times:
             self.times -= 1
-            return FetchAnswer(0, [], 5)
+            return BytesAnswer(0, [], 5)
         part = PartitionBytes(0, 0, 7, 0, memoryview(b"bytes of %d" % node))
-        return FetchAnswer(0, [TopicBytes("t", None, [part])], 0)
+        return BytesAnswer(0, [TopicBytes("t", None, [part])], 0)
 
 
 def test_a_broker_that_asks_to_wait_is_asked_again() -> None:
@@ -164,7 +164,7 @@ class CountingWire(ThrottlingWire):
 
     most = 0
 
-    def send_all(self, requests: list[tuple[int, Any]]) -> list[FetchAnswer]:
+    def send_all(self, requests: list[tuple[int, Any]]) -> list[BytesAnswer]:
         self.most = max(self.most, sum(request.max_bytes for _, request in requests))
         return super().send_all(requests)
 
