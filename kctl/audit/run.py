@@ -21,7 +21,7 @@ from kctl.audit import batch_rows
 from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.parts import MOST_NOTED, PARTS, Audit, AuditPart
 from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
-from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_file, write_summary
+from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, write_file, write_summary
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.evidence.model import FoundEvidence
 from kctl.judging.judgement import Coverage, Judgement, Question
@@ -270,7 +270,7 @@ def _run_parts(
     try:
         with disk_errors_in_one_line(place), ExitStack() as stack:
             for name in TABLES:
-                writers[name] = stack.enter_context(table_writer(place, name))
+                writers[name] = stack.enter_context(TableWriter(place, name))
             batches = writers["batches"]
             noted = MOST_NOTED if is_local else 0  # what comes from other machines shall stay small
             least = batch_rows.OWN_PART if is_local else batch_rows.OWN_PART_ELSEWHERE

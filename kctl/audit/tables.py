@@ -84,8 +84,8 @@ class TableWriter:
     `put_in_place` gives it its name.
     """
 
-    def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
-        self.folder, self.name, self.schema = folder, name, schema
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name, self.schema = folder, name, _schema_of(name)
         self.aside = folder / f".{name}.writing"
         self.workers = self.aside / "workers"  # where worker processes write parts
         self._rows: list[Mapping[str, object]] = []
@@ -174,11 +174,6 @@ class TableWriter:
             place.rename(old)
         self.aside.rename(place)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def table_writer(folder: Path, name: str) -> TableWriter:
-    """The writer of a table."""
-    return TableWriter(folder, name, _schema_of(name))
 
 
 def write_file(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from formats.log_dir.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
+from formats.log_dir.checkpoints import MalformedCheckpoint, parse_offset_checkpoint
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
 from formats.values import Struct, field, replace
 from kctl.checks.kraft import check_kraft_snapshot
@@ -100,18 +100,15 @@ def offsets_in(path: Path, report: FileReport) -> dict[TopicPartition, int]:
     except MalformedCheckpoint as error:
         say_malformed(report, error)
         return {}
-    for (topic, partition), count in Counter((e.topic, e.partition) for e in entries).items():
+    offsets = [(TopicPartition(topic, partition), offset) for topic, partition, offset in entries]
+    for partition, count in Counter(partition for partition, _ in offsets).items():
         if count > 1:
-            report.say(say_file.CHECKPOINT_DUPLICATE, partition=f"{topic}-{partition}", count=count)
-    for entry in entries:
-        if entry.offset < 0 or entry.partition < 0:
-            place = _about(report.place, TopicPartition(entry.topic, entry.partition))
-            report.say(say_file.CHECKPOINT_NEGATIVE, place, partition=_name_of(entry), offset=entry.offset)
-    return {TopicPartition(e.topic, e.partition): e.offset for e in entries}
-
-
-def _name_of(entry: OffsetEntry) -> str:
-    return f"{entry.topic}-{entry.partition}"
+            report.say(say_file.CHECKPOINT_DUPLICATE, partition=str(partition), count=count)
+    for partition, offset in offsets:
+        if offset < 0 or partition.partition < 0:
+            place = _about(report.place, partition)
+            report.say(say_file.CHECKPOINT_NEGATIVE, place, partition=str(partition), offset=offset)
+    return dict(offsets)
 
 
 def _about(place: Place, partition: TopicPartition) -> Place:

@@ -475,12 +475,16 @@ def _say_stale(report: FileReport, stale: int, used: Used, width: int) -> None:
         report.say(say.INDEX_STALE_TAIL, place, count=count, entry=stale)
 
 
+def _say_fragment(report: FileReport, fragment: int, width: int) -> None:
+    """Report the bytes at the end of a file that are no whole entry."""
+    if fragment:
+        place = report.at(report.size_in_bytes - fragment, fragment)
+        report.say(say.INDEX_FRAGMENT, place, count=fragment, width=width)
+        report.damaged_bytes += fragment
+
+
 def _say_padding(report: FileReport, used: Used, width: int) -> None:
-    if used.fragment:
-        start = report.size_in_bytes - used.fragment
-        place = report.at(start, used.fragment)
-        report.say(say.INDEX_FRAGMENT, place, count=used.fragment, width=width)
-        report.damaged_bytes += used.fragment
+    _say_fragment(report, used.fragment, width)
     if used.dirty_entry is not None:
         place = report.at(used.dirty_entry * width, width)
         report.say(say.INDEX_PADDING_DIRTY, place, entry=used.dirty_entry)
@@ -541,11 +545,7 @@ def check_transaction_index(
     if data is None:
         return
     report.base_offset = file.named.base_offset
-    if len(data) % ABORTED_SIZE:
-        fragment = len(data) % ABORTED_SIZE
-        place = report.at(len(data) - fragment, fragment)
-        report.say(say.INDEX_FRAGMENT, place, count=fragment, width=ABORTED_SIZE)
-        report.damaged_bytes += fragment
+    _say_fragment(report, len(data) % ABORTED_SIZE, ABORTED_SIZE)
     by_marker = {transaction.entry.last_offset: transaction for transaction in aborted}
     right_markers: set[int] = set()
     highest = -1
@@ -650,15 +650,7 @@ def check_index_cache(folder: Path, place: Place, options: CheckOptions) -> Repo
 
 def _check_cached(report: FileReport, data: bytes, suffix: str, base_offset: int) -> None:
     width = WIDTHS[suffix]
-    fragment = len(data) % width
-    if fragment:
-        place = report.at(len(data) - fragment, fragment)
-        report.say(say.INDEX_FRAGMENT, place, count=fragment, width=width)
-        report.damaged_bytes += fragment
-    dirty = used_entries(data, width).dirty_entry
-    if dirty is not None:
-        report.say(say.INDEX_PADDING_DIRTY, report.at(dirty * width, width), entry=dirty)
-        report.damaged_bytes += width
+    _say_padding(report, used_entries(data, width), width)
     if suffix == ".index":
         offsets = OffsetIndexCheck(data, base_offset)
         for entry in np.flatnonzero(offsets.unordered()).tolist():

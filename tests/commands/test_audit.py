@@ -20,7 +20,7 @@ import pytest
 from kctl.audit import batch_rows
 from kctl.audit.parts import PARTS, Audit, files_and_findings, has_tier
 from kctl.audit.run import _covered
-from kctl.audit.tables import TABLES, Tables, table_writer, write_summary
+from kctl.audit.tables import TABLES, Tables, TableWriter, write_summary
 from kctl.evidence.discover import discover
 from kctl.rows import RowType, row_type
 from kctl.rows.audit import AUDIT
@@ -266,7 +266,7 @@ def test_sql(out: Path) -> None:
 
 
 def test_a_table_survives_what_evidence_holds(tmp_path: Path) -> None:
-    with table_writer(tmp_path, "findings") as writer:
+    with TableWriter(tmp_path, "findings") as writer:
         writer.row(
             {"code": "x", "severity": "info", "message": "\ud800 \x00", "file": None, "position": 2**40}
         )

@@ -156,16 +156,8 @@ class KafkaDump:
         if len(data) < 8:
             yield f"{given_name(java_path(path))} is empty.\n"
             return
-        verdicts = Verdicts()
-        log_path = sibling(path, ".log")
-        if log_path:
-            with opened(log_path) as source:
-                lines = offset_index_lines(data, base_offset_of(path) or 0, LogBytes(source), verdicts)
-                yield from in_pieces(lines)
-        else:
-            self.alone(path, ".log")
-            yield from in_pieces(offset_index_lines(data, base_offset_of(path) or 0, None, verdicts))
-        self.take(path, verdicts)
+        base, verdicts = base_offset_of(path) or 0, Verdicts()
+        yield from self._compared(path, verdicts, lambda log: offset_index_lines(data, base, log, verdicts))
 
     def timeindex(self, path: str) -> Iterator[str]:
         """A time index, compared with the log and the index beside it."""
@@ -173,19 +165,27 @@ class KafkaDump:
             data = whole(source, MOST_OF_AN_INDEX)
         verdicts, index = Verdicts(), b""
         base = base_offset_of(path) or 0
-        log_path, index_path = sibling(path, ".log"), sibling(path, ".index")
+        index_path = sibling(path, ".index")
         if index_path:
             with opened(index_path) as source:
                 index = whole(source, MOST_OF_AN_INDEX)
         else:
             self.alone(path, ".index")
+        yield from self._compared(
+            path, verdicts, lambda log: time_index_lines(data, base, index, log, verdicts, self.limit)
+        )
+
+    def _compared(
+        self, path: str, verdicts: Verdicts, lines_of: Callable[[LogBytes | None], Iterator[str]]
+    ) -> Iterator[str]:
+        """The lines of an index, made with the log beside it or, where that is missing, None; then its verdicts."""
+        log_path = sibling(path, ".log")
         if log_path:
             with opened(log_path) as source:
-                lines = time_index_lines(data, base, index, LogBytes(source), verdicts, self.limit)
-                yield from in_pieces(lines)
+                yield from in_pieces(lines_of(LogBytes(source)))
         else:
             self.alone(path, ".log")
-            yield from in_pieces(time_index_lines(data, base, index, None, verdicts, self.limit))
+            yield from in_pieces(lines_of(None))
         self.take(path, verdicts)
 
     def alone(self, path: str, suffix: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from commands.cli.answer import with_answer
 from commands.cli.render import Page, folding
 from commands.replica.loss_text import loss_text
-from kctl.audit.tables import Tables, table_writer, write_summary
+from kctl.audit.tables import Tables, TableWriter, write_summary
 from kctl.findings import all_findings
 from kctl.replica.loss.words import amount_of
 from kctl.report.answer import AuditAnswer, answer_of, markdown
@@ -55,7 +55,7 @@ def finding(code: str, severity: str = "error", **values: Any) -> dict[str, Any]
 
 def tables(folder: Path, *, evidence: str = "evidence", parts: tuple[Any, ...] = (), **rows: Any) -> Tables:
     for name, held in rows.items():
-        with table_writer(folder, name) as writer:
+        with TableWriter(folder, name) as writer:
             for row in held:
                 writer.row(whole_row(name, row))
         writer.put_in_place()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.audit.tables import table_writer, write_summary
+from kctl.audit.tables import TableWriter, write_summary
 from kctl.findings import all_findings
 from kctl.rows.audit import AUDIT
 from tests.audit_rows import whole_row
@@ -38,10 +38,10 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     codes = [one for one in all_findings() if one.severity.value != "info"] + list(all_findings())
     moments = "2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z"
     with (
-        table_writer(out, "findings") as findings, table_writer(out, "lineages") as lineages,
-        table_writer(out, "segments") as segments, table_writer(out, "verdicts") as verdicts,
-        table_writer(out, "losses") as losses, table_writer(out, "files") as files,
-        table_writer(out, "leaders") as leaders,
+        TableWriter(out, "findings") as findings, TableWriter(out, "lineages") as lineages,
+        TableWriter(out, "segments") as segments, TableWriter(out, "verdicts") as verdicts,
+        TableWriter(out, "losses") as losses, TableWriter(out, "files") as files,
+        TableWriter(out, "leaders") as leaders,
     ):  # fmt: skip
         writers = {
             "findings": findings, "lineages": lineages, "segments": segments, "verdicts": verdicts, "losses": losses,
