@@ -81,9 +81,8 @@ def elected(intent: Intent, state: ClusterState) -> Waited:
     assert isinstance(intent, ElectPreferred)
     missing = []
     for tp in intent.partitions:
-        replicas, partition_state = state.replicas(tp), state.partition_states.get(tp)
-        if replicas and (partition_state is None or partition_state.leader != replicas[0]):
-            leader = partition_state.leader if partition_state else None
+        replicas, leader = state.replicas(tp), state.leader(tp)
+        if replicas and leader != replicas[0]:
             missing.append(f"{tp} is led by {leader}, not by {replicas[0]}")
     done = len(intent.partitions) - len(missing)
     if state.election is not None:

@@ -76,7 +76,7 @@ def predict(
     for tp in state.partitions():
         replicas = state.topics[tp.topic].partitions[tp.partition]
         partition_state = state.partition_states.get(tp)
-        least = min_isr(tp.topic, partition_state.leader if partition_state else None, state)
+        least = min_isr(tp.topic, state.leader(tp), state)
         if partition_state is None:
             yield Prediction(
                 partition=tp,

@@ -113,20 +113,13 @@ def _waits_for(
     yield from _quorum(node, state)
     offline, small, behind, moving = [], [], [], []
     for tp in hosted:
-        replicas, partition_state = (
-            state.topics[tp.topic].partitions[tp.partition],
-            state.partition_states.get(tp),
-        )
-        rest = [
-            b
-            for b in (partition_state.isr if partition_state else ())
-            if b != node and state.is_replica_alive(tp, b)
-        ]
+        replicas = state.topics[tp.topic].partitions[tp.partition]
+        rest = [b for b in state.isr(tp) if b != node and state.is_replica_alive(tp, b)]
         if state.is_reassigning(tp):
             moving.append(tp)
         if not rest:
             offline.append(tp)
-        elif len(rest) < min_isr(tp.topic, partition_state.leader if partition_state else None, state):
+        elif len(rest) < min_isr(tp.topic, state.leader(tp), state):
             small.append(tp)
         elif set(replicas) - {node} > set(rest):
             behind.append(tp)

@@ -254,6 +254,16 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         topic = self.topics.get(of.topic)
         return None if topic is None else topic.partitions.get(of.partition)
 
+    def isr(self, of: TopicPartition) -> Replicas:
+        """The ISR; empty for a partition that never had a leader."""
+        partition_state = self.partition_states.get(of)
+        return partition_state.isr if partition_state is not None else ()
+
+    def leader(self, of: TopicPartition) -> int | None:
+        """The id of the leader or NO_LEADER; None for a partition that never had one."""
+        partition_state = self.partition_states.get(of)
+        return partition_state.leader if partition_state is not None else None
+
     def is_reassigning(self, of: TopicPartition) -> bool:
         """Whether the partition is being moved: by its topic (2.4+) or by the waiting request."""
         topic = self.topics.get(of.topic)

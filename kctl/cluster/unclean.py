@@ -74,13 +74,8 @@ def candidates_of(
     is proposed instead of the best one. Raises Refused if it cannot lead.
     """
     replicas = state.replicas(tp) or ()
-    partition_state = state.partition_states.get(tp)
     eligible = state.eligible_leaders.get(tp, ())
-    complete = {
-        *(partition_state.isr if partition_state else ()),
-        *eligible,
-        *state.last_known_leaders.get(tp, ()),
-    }
+    complete = {*state.isr(tp), *eligible, *state.last_known_leaders.get(tp, ())}
     is_all_known = (complete or set(replicas)) <= set(ends)
     ordered = {b: ends[b] for b in sorted(ends, key=lambda b: (b not in eligible, replicas.index(b)))}
     best = best_of(ordered)

@@ -6,12 +6,12 @@ rollback. Timestamps show which: znodes and records have them.
 Source: KIP-866; metadata/src/main/java/org/apache/kafka/metadata/migration/KRaftMigrationDriver.java @ 3.9.0-rc3
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
 
 from formats.values import Struct
 from kctl.cluster.migration.kraft_side import KraftSide
 from kctl.cluster.migration.zookeeper_side import ZookeeperSide
+from kctl.cluster.names import brokers_named
 
 
 class Phase(StrEnum):
@@ -123,9 +123,9 @@ def _message(phase: Phase, znodes: ZookeeperSide | None, kraft: KraftSide | None
     }[phase]
     if phase is Phase.PREPARING and znodes and kraft:
         waiting = [id for id in in_zookeeper if id not in kraft.image.brokers]
-        message += f"; {brokers(waiting)} not registered" if waiting else ""
+        message += f"; {brokers_named(waiting)} not registered" if waiting else ""
     elif phase is Phase.HYBRID and znodes and not is_older:
-        message += f"; {brokers(in_zookeeper)} still in ZooKeeper mode"
+        message += f"; {brokers_named(in_zookeeper)} still in ZooKeeper mode"
     elif phase is Phase.DUAL_WRITE and kraft is None:
         message = (
             "no broker runs in ZooKeeper mode; znodes alone do not tell whether the migration is final: "
@@ -134,9 +134,3 @@ def _message(phase: Phase, znodes: ZookeeperSide | None, kraft: KraftSide | None
     if is_older:
         message += "; the znodes were exported before the copy"
     return message
-
-
-def brokers(ids: Iterable[int]) -> str:
-    """`broker 1`, `brokers 1, 2`."""
-    listed = list(map(str, ids))
-    return f"broker{'s' if len(listed) > 1 else ''} {', '.join(listed)}"

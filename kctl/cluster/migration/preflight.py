@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from kctl.cluster.migration.kraft_side import KraftSide
-from kctl.cluster.migration.phase import MigrationStatus, Phase, brokers
+from kctl.cluster.migration.phase import MigrationStatus, Phase
 from kctl.cluster.migration.zookeeper_side import CONFIGS, ZookeeperSide
+from kctl.cluster.names import brokers_named
 from kctl.cluster.versions import V3_4
 from kctl.findings import Finding, Place
 from kctl.findings import migration as m
@@ -143,7 +144,7 @@ def brokers_beside_kraft(facts: MigrationFacts) -> Iterator[Finding]:
     if kraft is None or kraft.state != "POST_MIGRATION" or facts.status.is_export_older:
         return
     if facts.status.phase is Phase.ROLLED_BACK and znodes.state.brokers:
-        listed = brokers(sorted(znodes.state.brokers))
+        listed = brokers_named(sorted(znodes.state.brokers))
         yield m.BESIDE_KRAFT.at(
             brokers=f"{listed} {'runs' if len(znodes.state.brokers) == 1 else 'run'}".capitalize()
         )
@@ -212,13 +213,13 @@ def broker_settings(facts: MigrationFacts) -> Iterator[Finding]:
             yield m.PROTOCOL_TOO_OLD.at(Place(broker_id=id), broker=id, version=version)
         elif _version(version) < newest:
             yield m.SETTINGS_DIFFER.at(
-                Place(broker_id=id), key=PROTOCOL, brokers=brokers([id]), how=f"is {version}"
+                Place(broker_id=id), key=PROTOCOL, brokers=brokers_named([id]), how=f"is {version}"
             )
     for key in (AUTHORIZER, *SECRETS):
         values = {id: broker_settings.get(key, "") for id, broker_settings in settings.items()}
         if len(set(values.values())) > 1:
             lacking = sorted(id for id, value in values.items() if value == "")
-            differs = brokers(lacking or sorted(values))
+            differs = brokers_named(lacking or sorted(values))
             how = "is not set" if lacking else "differs"
             yield m.SETTINGS_DIFFER.at(key=key, brokers=differs, how=how)
 
@@ -235,6 +236,6 @@ def not_examined(facts: MigrationFacts) -> Iterator[Finding]:
         return
     missing = sorted(facts.znodes.state.brokers.keys() - (facts.settings or {}).keys())
     if missing:
-        yield m.NOT_EXAMINED.at(whose=brokers(missing), settings=", ".join(SETTINGS))
+        yield m.NOT_EXAMINED.at(whose=brokers_named(missing), settings=", ".join(SETTINGS))
     else:
         yield m.SECRETS_NOT_COMPARED.at(settings=", ".join(SECRETS))

@@ -157,8 +157,7 @@ def refuse_without_leader(tp: TopicPartition, target: Replicas, state: ClusterSt
 
     Replicas on dead brokers and failed disks may be among the others: a move back copies nothing.
     """
-    partition_state = state.partition_states.get(tp)
-    isr = partition_state.isr if partition_state else ()
+    isr = state.isr(tp)
     if not any(b in isr and state.is_replica_alive(tp, b) for b in target):
         raise Refused(
             f"{tp} cannot go back to {list(target)}: none of these is alive and in the ISR, {list(isr)}; "

@@ -272,8 +272,7 @@ def _is_over(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
 
     A cancellation brings no dead replica back. With ZooKeeper the request may end before the move.
     """
-    partition_state = state.partition_states.get(tp)
-    behind = [b for b in target if b not in (partition_state.isr if partition_state else ())]
+    behind = [b for b in target if b not in state.isr(tp)]
     return not behind or (
         state.backend == "admin" and len(behind) < len(target)
         and not any(state.is_replica_alive(tp, b) for b in behind)

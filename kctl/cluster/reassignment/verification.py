@@ -84,15 +84,14 @@ def move_statuses(
             yield MoveStatus(partition=tp, state=FAILED, target=target, reason="no such partition")
             continue
         verdict, reason = _verdict(tp, target, replicas, state, was_requested=tp in requested)
-        partition_state = state.partition_states.get(tp)
         done, missing = _bytes(tp, target, verdict, state, sizes)
         yield MoveStatus(
             partition=tp,
             state=verdict,
             target=target,
             replicas=replicas,
-            isr=partition_state.isr if partition_state else (),
-            leader=partition_state.leader if partition_state else None,
+            isr=state.isr(tp),
+            leader=state.leader(tp),
             reason=reason,
             bytes_done=done,
             bytes_left=missing,
@@ -101,8 +100,7 @@ def move_statuses(
 
 def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) -> str:
     """What a move waits for, as a noun."""
-    partition_state = state.partition_states.get(tp)
-    behind = [b for b in target if b not in (partition_state.isr if partition_state else ())]
+    behind, leader = _behind(tp, target, state), state.leader(tp)
     dead = [b for b in behind if not state.is_alive(b)]
     if not state.has_controller:
         return "a controller"
@@ -111,17 +109,14 @@ def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) ->
     failed = [b for b in behind if not state.is_replica_alive(tp, b)]
     if failed:
         return f"broker {ids(failed)}, whose disk with it has failed"
-    if partition_state is None or not state.is_alive(partition_state.leader):
+    if leader is None or not state.is_alive(leader):
         return "a leader to copy from"
     if behind:
         rates = [
             _rate_of(b, FOLLOWER_RATE, state) for b in behind if _is_named(tp, b, FOLLOWER_REPLICAS, state)
         ]
-        rates += (
-            [_rate_of(partition_state.leader, LEADER_RATE, state)]
-            if _is_named(tp, partition_state.leader, LEADER_REPLICAS, state)
-            else []
-        )
+        if _is_named(tp, leader, LEADER_REPLICAS, state):
+            rates.append(_rate_of(leader, LEADER_RATE, state))
         throttled = min(filter(None, rates), default=0)
         more = f", throttled to {throttled:,} bytes a second" if throttled else ""
         return f"broker {ids(behind)} to join the ISR{more}"
@@ -312,9 +307,9 @@ def _dead(targets: Targets, state: ClusterState) -> Iterator[str]:
         )
 
 
-def _behind(tp: TopicPartition, target: Replicas, state: ClusterState) -> list[int]:
-    partition_state = state.partition_states.get(tp)
-    return [b for b in target if b not in (partition_state.isr if partition_state else ())]
+def _behind(tp: TopicPartition, target: Sequence[int], state: ClusterState) -> list[int]:
+    isr = state.isr(tp)
+    return [b for b in target if b not in isr]
 
 
 def _is_untouched(targets: Targets, state: ClusterState) -> bool:

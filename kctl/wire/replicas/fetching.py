@@ -290,7 +290,8 @@ def ask_leaders(
 
     Followers refuse OffsetsForLeaderEpoch (error 6), so that each partition's leader is asked.
     """
-    leaders = {tp: _leader(tp, state) for tp in sorted(set(partitions))}
+    known = ((tp, state.leader(tp)) for tp in sorted(set(partitions)))
+    leaders = {tp: NO_LEADER if leader is None else leader for tp, leader in known}
     by_leader: dict[int, dict[str, list[int]]] = {}
     for tp, leader in leaders.items():
         if leader != NO_LEADER:
@@ -316,11 +317,6 @@ def ask_leaders(
         answers.get(tp) or LeaderAnswer(tp, leader, -1, -1, missing[leader == NO_LEADER])
         for tp, leader in leaders.items()
     ]
-
-
-def _leader(tp: TopicPartition, state: ClusterState) -> int:
-    partition_state = state.partition_states.get(tp)
-    return partition_state.leader if partition_state is not None else NO_LEADER
 
 
 def _request(topics: dict[str, list[int]], epoch: int) -> OffsetForLeaderEpochRequest:

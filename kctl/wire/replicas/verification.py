@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from formats import bounded_json
 from formats.values import Struct, field, replace
-from kctl.cluster.state import ClusterState
+from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.findings import Finding, Place
@@ -140,8 +140,8 @@ def with_bounds(
 
 def _with_replicas(state: ClusterState, tp: TopicPartition) -> Verified:
     """Compares the leader first, and live brokers only."""
-    known = state.partition_states.get(tp)
-    leader = known.leader if known else -1
+    leader = state.leader(tp)
+    leader = NO_LEADER if leader is None else leader
     replicas = state.topics[tp.topic].origin_replicas(tp.partition)
     policy = state.config("topics", tp.topic).get("cleanup.policy", "")
     verified = Verified(
