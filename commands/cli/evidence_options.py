@@ -190,7 +190,7 @@ def refuse_nothing(evidence: FoundEvidence) -> None:
                 raise KctlError(f"{finding.place.file}: {finding.message}", "nothing was examined")
     if evidence.roots and not any((*known, evidence.findings)):
         raise KctlError(
-            f"{', '.join(root.given for root in evidence.roots)}: no log directory, broker log, znode export or tier "
+            f"{', '.join(root.given_path for root in evidence.roots)}: no log directory, broker log, znode export or tier "
             "found here",
             "nothing was examined; name a folder that holds one",
         )

@@ -224,9 +224,9 @@ def _unexamined(frame: Frame, evidence: FoundEvidence) -> Iterator[Root]:
         is_replica = any(replica.folder.is_relative_to(root.path) for replica in evidence.replicas)
         if root not in known and not is_replica and not evidence.findings:
             if root.is_folder:
-                frame.fail(f"{root.given}: no {WANTED} found here", "name a folder that holds one")
+                frame.fail(f"{root.given_path}: no {WANTED} found here", "name a folder that holds one")
             else:
-                frame.fail(f"{root.given}: {NO_FILE_OF_KAFKAS}", NAME_ANOTHER)
+                frame.fail(f"{root.given_path}: {NO_FILE_OF_KAFKAS}", NAME_ANOTHER)
             yield root
 
 
@@ -247,7 +247,7 @@ def _verified(
     for failure in evidence.failures:
         integrity.path(*failure.message.split(": ", 1))
     for root in nothing_in:
-        (integrity.nothing_in if root.is_folder else integrity.no_file_of_kafkas)(root.given)
+        (integrity.nothing_in if root.is_folder else integrity.no_file_of_kafkas)(root.given_path)
     for item in verify(evidence, options, jobs=jobs, progress=frame.progress()):
         counts.count(item)
         integrity.item(item)

@@ -156,7 +156,7 @@ def _path_of(audit: Audit, row: Row) -> Path:
     """The path of a file from its row: below the evidence named, or the file that was given."""
     name = str(row["file"])
     for root in audit.evidence.roots:
-        if row["evidence"] in (None, root.given):
+        if row["evidence"] in (None, root.given_path):
             return root.path / name if root.is_folder else root.path
     return Path(name)
 
@@ -174,7 +174,7 @@ def checkpoints(audit: Audit) -> Iterator[Row]:
         for row in checkpoint_rows([str(log_dir.path)], pass_over):
             file = Path(str(row["file"]))
             yield CHECKPOINT(
-                evidence=log_dir.root.given if len(audit.evidence.roots) > 1 else None,
+                evidence=log_dir.root.given_path if len(audit.evidence.roots) > 1 else None,
                 moment=log_dir.moment,
                 broker_id=log_dir.broker_id,
                 file=str(file),

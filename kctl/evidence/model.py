@@ -38,7 +38,7 @@ class BrokerLogKind(StrEnum):
 class Root(Struct, frozen=True):
     """A path of the command line: as it was given, and where it is."""
 
-    given: str
+    given_path: str
     path: Path
     is_folder: bool
 
@@ -193,7 +193,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
             )
             root = next(below, root)
         return Place(
-            file=shown(relative(path, root)), evidence=shown(root.given) if len(self.roots) > 1 else None
+            file=encodable(relative(path, root)),
+            evidence=encodable(root.given_path) if len(self.roots) > 1 else None,
         )
 
     def with_arriving(self, arriving: Mapping[Path, Arriving]) -> FoundEvidence:
@@ -214,9 +215,9 @@ class FoundEvidence(Struct, frozen=True, dict=True):
 
 def relative(path: Path, root: Root) -> str:
     """The path below the folder given; the path as given where a file was named."""
-    return str(path.relative_to(root.path)) if root.is_folder else root.given
+    return str(path.relative_to(root.path)) if root.is_folder else root.given_path
 
 
-def shown(text: str) -> str:
+def encodable(text: str) -> str:
     r"""A name as text that can be encoded: bytes that are no UTF-8 as \xNN."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -15,7 +15,7 @@ from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
 from formats.values import Struct, field
 from kctl.errors import KctlError, UnreadableFile, file_error, reason_of
-from kctl.evidence.model import BrokerLogKind, Root, relative, shown
+from kctl.evidence.model import BrokerLogKind, Root, encodable, relative
 from kctl.evidence.names import (
     LOG_DIR_FILES,
     MAYBE_BROKER_LOG,
@@ -74,8 +74,8 @@ class Walked(Struct):
         self, type_: FindingType, path: Path, root: Root, broker_id: int | None = None, **details: str | int
     ) -> None:
         """Add a finding about a path."""
-        name = shown(root.given) if len(self.roots) > 1 else None
-        place = Place(file=shown(relative(path, root)), evidence=name, broker_id=broker_id)
+        name = encodable(root.given_path) if len(self.roots) > 1 else None
+        place = Place(file=encodable(relative(path, root)), evidence=name, broker_id=broker_id)
         self.findings.append(type_.at(place, severity=None, **details))
 
     def log_dir(self, path: Path, root: Root, *, is_whole: bool = True) -> FoundLogDir:
@@ -240,12 +240,12 @@ def _is_file_inside(path: Path, root: Root, walked: Walked) -> bool:
     try:
         target = Path(os.path.realpath(path, strict=True))
     except OSError as error:
-        target_name = shown(os.readlink(path))
+        target_name = encodable(os.readlink(path))
         walked.say(say.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
         return False
     if not any(target.is_relative_to(r.path) for r in walked.roots):
         reason = "it is outside the folders given"
-        walked.say(say.LINK_NOT_FOLLOWED, path, root, target=shown(str(target)), reason=reason)
+        walked.say(say.LINK_NOT_FOLLOWED, path, root, target=encodable(str(target)), reason=reason)
         return False
     return target.is_file()
 
@@ -256,4 +256,4 @@ def _judge_foreign(walked: Walked) -> None:
     holders += [*walked.tiers, *walked.log_dirs]
     for path, root in walked.foreign:
         if not any(evidence_path.is_relative_to(path) for evidence_path in holders):
-            walked.say(say.FOREIGN_FOLDER, path, root, name=shown(path.name))
+            walked.say(say.FOREIGN_FOLDER, path, root, name=encodable(path.name))

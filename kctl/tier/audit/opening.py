@@ -52,7 +52,9 @@ class OpenedAudit(Struct):
     def _write_plan(self, path: Path) -> None:
         """One JSON line an object that nothing refers to; never into the evidence."""
         target = path.resolve()
-        inside = [root.given for root in self.evidence.roots if target.is_relative_to(root.path.resolve())]
+        inside = [
+            root.given_path for root in self.evidence.roots if target.is_relative_to(root.path.resolve())
+        ]
         if inside:
             raise KctlError(f"{path}: is inside the evidence {inside[0]}", "evidence is never written to")
         try:
