@@ -106,9 +106,9 @@ def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outco
     options.note_lacking(frame, evidence, TOPIC, "transactional ids")
     findings = list(unreadable_rows(TOPIC, unreadable, trouble))
     if not rows:
-        there = "what can be read of " if findings else ""
+        source = "what can be read of " if findings else ""
         raise KctlError(
-            f"no transactional id {transactional_id!r} in {there}{TOPIC}", "see `kctl transactions list`"
+            f"no transactional id {transactional_id!r} in {source}{TOPIC}", "see `kctl transactions list`"
         )
     return Outcome([*rows, *findings], text=folding(known_text))
 

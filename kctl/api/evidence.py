@@ -134,8 +134,8 @@ class Evidence:
         return self._known[name]
 
     def __repr__(self) -> str:
-        found = self._audit.evidence
-        return f"<evidence of {len(found.broker_ids)} brokers, {len(found.replicas)} replicas: {' '.join(self.paths)}>"
+        evidence = self._audit.evidence
+        return f"<evidence of {len(evidence.broker_ids)} brokers, {len(evidence.replicas)} replicas: {' '.join(self.paths)}>"
 
     def _repr_html_(self) -> str:
         return self.judgements()._repr_html_()

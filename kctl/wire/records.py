@@ -248,10 +248,10 @@ def _delete(wire: Wire, topic: str, offsets_by_partition: Mapping[int, int]) -> 
 def _is_done(wire: Wire, after: Mapping[str, Any]) -> bool:
     topic = str(after["topic"])
     leaders = _leaders(wire, topic)
-    wanted = {TopicPartition(topic, row["partition"]): row["to_offset"] for row in after["partitions"]}
-    asked = [(leaders[tp.partition], tp) for tp in wanted if tp.partition in leaders]
-    starts = {tp: at for (_, tp), at in list_offsets(wire, asked, EARLIEST).items() if isinstance(at, int)}
-    return all(starts.get(tp, -1) >= offset for tp, offset in wanted.items())
+    offsets = {TopicPartition(topic, row["partition"]): row["to_offset"] for row in after["partitions"]}
+    replicas = [(leaders[tp.partition], tp) for tp in offsets if tp.partition in leaders]
+    starts = {tp: at for (_, tp), at in list_offsets(wire, replicas, EARLIEST).items() if isinstance(at, int)}
+    return all(starts.get(tp, -1) >= offset for tp, offset in offsets.items())
 
 
 def _nothing_more(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -157,7 +157,7 @@ class _Planning:
 
     def _replace(self, old: int, new: int) -> None:
         """Replace one broker by another unless it has the partition already; the rest is placed as in a drain."""
-        for partition in list(self.sets.held[old]):
+        for partition in list(self.sets.partitions_on[old]):
             if new not in self.sets.members[partition]:
                 self.sets.move(partition, old, new)
 

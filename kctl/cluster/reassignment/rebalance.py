@@ -44,20 +44,20 @@ class ReplicaSets:
         self.changed: set[int] = set()
         self.checks = 0  # steps examined, a measure of the work of searches
         # Ordered sets: what a plan does must not depend on hashes.
-        self.held: list[dict[int, None]] = [{} for _ in may_stay]
+        self.partitions_on: list[dict[int, None]] = [{} for _ in may_stay]
         for partition, replicas in enumerate(current):
             for broker in replicas:
                 self._add(partition, broker)
         self.racks_needed: list[int] = []
 
     def _add(self, partition: int, broker: int) -> None:
-        self.held[broker][partition] = None
+        self.partitions_on[broker][partition] = None
         self.load[broker] += 1
         if self.sizes is not None:
             self.bytes[broker] += self.sizes[partition]
 
     def _take(self, partition: int, broker: int) -> None:
-        del self.held[broker][partition]
+        del self.partitions_on[broker][partition]
         self.load[broker] -= 1
         if self.sizes is not None:
             self.bytes[broker] -= self.sizes[partition]
@@ -125,7 +125,7 @@ class ReplicaSets:
                 dearer_than[cost] = [t for t in dearer_than[cost] if t not in best or best[t][0] > cost]
         if may_uproot:
             missing = [t for t in dearer_than[1] if t not in best]
-            for partition in self.held[source]:
+            for partition in self.partitions_on[source]:
                 if not missing:
                     break
                 if partition not in self.changed:
@@ -135,10 +135,10 @@ class ReplicaSets:
         return best
 
     def _changed_at(self, broker: int) -> Iterator[int]:
-        held_partitions = self.held[broker]
-        if len(held_partitions) < len(self.changed):
-            return (p for p in held_partitions if p in self.changed)
-        return (p for p in sorted(self.changed) if p in held_partitions)
+        partitions = self.partitions_on[broker]
+        if len(partitions) < len(self.changed):
+            return (p for p in partitions if p in self.changed)
+        return (p for p in sorted(self.changed) if p in partitions)
 
     def _note(
         self, best: dict[int, tuple[int, int]], partition: int, source: int, target: int, cost: int
@@ -366,9 +366,9 @@ class Rebalance:
         With sizes, those come first that remove the surplus bytes in `excess` moves.
         """
         sets = self.sets
-        held_partitions = sorted(sets.held[broker])
+        partitions = sorted(sets.partitions_on[broker])
         count: dict[int, int] = {}
-        for partition in held_partitions:
+        for partition in partitions:
             count[self.topic_of[partition]] = count.get(self.topic_of[partition], 0) + 1
         count_so_far: dict[int, int] = {}
         order = []
@@ -376,7 +376,7 @@ class Rebalance:
         if sets.sizes is not None:
             mean = sum(sets.bytes[b] for b in self.targets) // max(1, len(self.targets))
             wanted_size = max(0, sets.bytes[broker] - mean) // max(1, excess)
-        for partition in held_partitions:
+        for partition in partitions:
             topic = self.topic_of[partition]
             count_so_far[topic] = count_so_far.get(topic, 0) + 1
             distance = abs(sets.sizes[partition] - wanted_size) if sets.sizes is not None else 0
@@ -468,7 +468,7 @@ class Rebalance:
         """Make the moves from the far end; if one of them is no longer legal, undo all."""
         done: Path = []
         for partition, source, target in path:
-            if source != NOWHERE and partition not in self.sets.held[source]:
+            if source != NOWHERE and partition not in self.sets.partitions_on[source]:
                 break
             if not self.sets.may_move(partition, source, target):
                 break
