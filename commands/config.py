@@ -25,6 +25,7 @@ from kctl.rows.cluster import CONFIG
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
 
 TYPES = ("topics", "brokers", "clients", "users", "ips", "broker-loggers", "client-metrics", "groups")
@@ -59,6 +60,19 @@ def rows_of(
             if not keys or key in keys:
                 shown = value if show_secrets else REDACTED if is_secret_key(key) else redact_text(value)
                 yield CONFIG(entity_type=kind, entity_name=entity, key=key, value=shown)
+
+
+def _expected_brokers(cluster: Cluster, state: ClusterState) -> list[int]:
+    """Ids of all brokers; below 4.0 the cluster tells of dead ones only as replicas of partitions."""
+    from kctl.cluster.versions import V4_0
+
+    known = set(state.brokers)
+    if state.kafka_version < V4_0:
+        placed = cluster.read_state(partition_states=False, recent=True)
+        known.update(
+            *(replicas for topic in placed.topics.values() for replicas in topic.partitions.values())
+        )
+    return sorted(known)
 
 
 class Effective(NamedTuple):
@@ -128,7 +142,7 @@ def _effective(
                     )
                 continue
             if each in ("brokers", "broker-loggers") and name is None:
-                names = list(map(str, sorted(state.brokers)))
+                names = list(map(str, _expected_brokers(cluster, state)))
             elif name is None:
                 names = list(state.topic_names) if each == "topics" else names_of(cluster.wire, each)
             else:
@@ -264,13 +278,15 @@ def get(
         state = cluster.read_state(
             topics, partition_states=False, configs=[entity_type], kafka_version=at.version
         )
+        asks_all = entity_name is None and entity_type in ("brokers", "broker-loggers")
+        expected = _expected_brokers(cluster, state) if asks_all and cluster.backend == "admin" else []
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise unknown_topics([entity_name], state.topic_names)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
     problems = list(state.problems)
     if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
         place = f"configuration of {entity_type.removesuffix('s')} {{}}".format
-        for broker in map(str, sorted(state.brokers)) if name is None else (name,):
+        for broker in map(str, expected) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):
                 frame.fail(
                     f"broker {broker} is not alive, and only the broker itself can report its configuration",

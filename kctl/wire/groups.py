@@ -26,6 +26,7 @@ CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "st
 BY_GROUP, BY_NAME = 8, 9  # versions of OffsetFetch: the first of many groups, the last with topics by name
 GROUP_ID_NOT_FOUND = 69
 OFFSETS = "__consumer_offsets"
+COORDINATOR_NOT_AVAILABLE = 15
 EMPTY = frozenset({"Empty", "Dead"})  # states without members
 
 
@@ -106,17 +107,28 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
     return sorted(groups), failures
 
 
-def require_coordinators(wire: Wire) -> None:
-    """Raises KctlError if a partition of __consumer_offsets has no leader: its groups are not listed."""
+def _leaderless(wire: Wire) -> dict[int, bool]:
+    """Whether each partition of __consumer_offsets lacks a live leader; empty if there is no such topic."""
     topic = PlacesRequest.MetadataRequestTopic(name=OFFSETS)
     metadata = places(wire.read(PlacesRequest(topics=[topic], allow_auto_topic_creation=False)))
     alive = {node.node_id for node in metadata.brokers}
-    silent = sum(led.leader not in alive for topic in metadata.topics for led in topic.states.values())
-    if silent:
+    return {
+        number: state.leader not in alive
+        for topic in metadata.topics
+        for number, state in topic.states.items()
+    }
+
+
+START_COORDINATORS = f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`"
+
+
+def require_coordinators(wire: Wire) -> None:
+    """Raises KctlError if a partition of __consumer_offsets has no leader: its groups are not listed."""
+    if silent := sum(_leaderless(wire).values()):
         raise KctlError(
             f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so that not "
             "every group is known",
-            f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`",
+            START_COORDINATORS,
         )
 
 
@@ -128,6 +140,14 @@ def coordinator_of(wire: Wire, group: str) -> int:
     else:
         coordinator = wire.read(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
     if coordinator.error_code:
+        from kctl.internal_topics.transactions import partition_for  # groups and transactional ids alike
+
+        leaderless = _leaderless(wire) if coordinator.error_code == COORDINATOR_NOT_AVAILABLE else {}
+        partition = partition_for(group, len(leaderless) or 1)
+        if leaderless.get(partition):
+            raise KctlError(
+                f"group {group} has no coordinator: {OFFSETS}-{partition} has no leader", START_COORDINATORS
+            )
         raise BrokerError(f"group {group} has no coordinator now: {error_name(coordinator.error_code)}")
     return int(coordinator.node_id)
 

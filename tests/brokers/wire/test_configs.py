@@ -52,6 +52,20 @@ def test_a_broker_that_says_nothing_is_named(w: Cluster, k: WireKctl) -> None:
     assert k("config", "get", *BROKER_1, KCTL_ANSWER_TIMEOUT="2").status == 0
 
 
+def test_a_dead_broker_is_named(w: Cluster, k: WireKctl, topic: str) -> None:
+    """Below 4.0 the cluster tells of a dead broker only where replicas are assigned to it."""
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3")
+    dead = 3 if k("cluster", "controller").of("controller")[0]["broker_id"] == 2 else 2
+    w.kill(dead)
+    w.wait_until_gone(dead)
+    for _ in eventually(f"broker {dead} is known to be dead"):
+        if not {row["broker_id"]: row["is_alive"] for row in k("cluster", "brokers").of("broker")}[dead]:
+            break
+    for how in ((), ("--effective",)):
+        ran = k("config", "get", "--entity-type", "brokers", *how)
+        assert ran.status == 3 and len(ran.errors) == 1 and f"broker {dead} is not" in ran.err, ran.err
+
+
 def test_what_brokers_do_not_know_is_refused(k: WireKctl, topic: str) -> None:
     typo = k.change("config", "set", *BROKER_1, "num.io.thread=4", status=2)
     assert "num.io.thread is not a configuration of brokers" in typo.err and "num.io.threads" in typo.err

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kctl.changes.intents import GroupOffset
+from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import group_changes, groups
 from kctl.wire.adapter import TooOld
@@ -54,3 +55,27 @@ def test_offsets_of_share_groups_are_not_sent_to_brokers_that_ignore_them(versio
     wire: Any = SimpleNamespace(version_of=lambda request: version)
     with pytest.raises(TooOld, match=r"needs Kafka 4\.2"):
         group_changes.REQUESTS["AlterShareGroupOffsets"].refuse_changed(wire, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("leader", "says"),
+    [
+        (-1, "group billing has no coordinator: __consumer_offsets-1 has no leader"),
+        (1, "group billing has no coordinator now: COORDINATOR_NOT_AVAILABLE"),
+        (None, "group billing has no coordinator now: COORDINATOR_NOT_AVAILABLE"),
+    ],
+)
+def test_why_a_group_has_no_coordinator(
+    monkeypatch: pytest.MonkeyPatch, leader: int | None, says: str
+) -> None:
+    """`abs("billing".hashCode()) % 4` is 1."""
+    states = {number: SimpleNamespace(leader=leader if number == 1 else 1) for number in range(4)}
+    topic = SimpleNamespace(states=states if leader is not None else {})
+    monkeypatch.setattr(
+        groups, "places", lambda _: SimpleNamespace(brokers=[SimpleNamespace(node_id=1)], topics=[topic])
+    )
+    found = SimpleNamespace(coordinators=[SimpleNamespace(error_code=15, node_id=-1)])
+    wire: Any = SimpleNamespace(version_of=lambda _: 4, read=lambda _: found)
+    with pytest.raises(KctlError) as raised:
+        groups.coordinator_of(wire, "billing")
+    assert raised.value.message == says
