@@ -117,6 +117,8 @@ def _waits_for(
         rest = [b for b in state.isr(tp) if b != node and state.is_replica_alive(tp, b)]
         if state.is_reassigning(tp):
             moving.append(tp)
+        if not state.is_replica_alive(tp, node):
+            continue  # on a failed disk it serves nothing that a stop could take
         if not rest:
             offline.append(tp)
         elif len(rest) < min_isr(tp.topic, state.leader(tp), state):

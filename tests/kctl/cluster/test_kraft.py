@@ -446,3 +446,16 @@ def test_what_stands_in_the_brokers_files_counts() -> None:
         broker_files={1: {"unclean.leader.election.enable": "true"}},
     )
     assert outcomes(unclean, 1)["a-0"] == ("unclean", 2)
+
+
+def test_what_is_offline_on_a_failed_disk_does_not_keep_its_broker_from_a_restart() -> None:
+    """Stopping it takes nothing away, and to start it again is what brings the disk back."""
+    state = cluster(replicas=((2,), (2, 1)), isr=((), (1,)), least=1)
+    states = dict(state.partition_states)
+    for partition, found in states.items():
+        states[partition] = found._replace(offline_replicas=(2,))
+    state = replace(state, partition_states=states)
+    assert [one.waits_for for one in rolling_restart(state, []) if one.broker_id == 2] == [()]
+    assert "1 partition would go offline: a-1" in next(
+        one.waits_for for one in rolling_restart(state, []) if one.broker_id == 1
+    )
