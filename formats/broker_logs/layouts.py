@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from formats import bounded_json
-from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, Records, find_records, split_head
+from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, RecordPlaces, find_records, split_head
 from formats.errors import FormatError
 
 TIME = (
@@ -73,14 +73,14 @@ PATTERNS = (
 THREAD = re.compile(rb"\[[^\]\n]*\] [A-Z]+ \[[\w.:/-]+\] ")
 
 
-class Layout(Protocol):
+class LineLayout(Protocol):
     """What every layout can do."""
 
     name: str
     has_date: bool
     """Whether its times have a date; those without count from midnight."""
 
-    def find(self, data: bytes) -> Records:
+    def find(self, data: bytes) -> RecordPlaces:
         """Where records start in whole lines, and their local times."""
         ...
 
@@ -103,7 +103,7 @@ class KafkaLayout:
     name = "[%d] %p %m (%c)%n"
     has_date = True
 
-    def find(self, data: bytes) -> Records:
+    def find(self, data: bytes) -> RecordPlaces:
         """See `line.find_records`."""
         return find_records(data)
 
@@ -132,14 +132,14 @@ class ExpressionLayout:
         # A stack trace may follow the message, so that the head is matched on the first line alone.
         self._line = re.compile(f"^{expression}$".encode(), re.MULTILINE)
 
-    def find(self, data: bytes) -> Records:
+    def find(self, data: bytes) -> RecordPlaces:
         starts, millis = [], []
         for match in self._line.finditer(data):
             when = millis_of(match["time"] if self.has_date else b"1970-01-01 " + match["time"])
             if when is not None:
                 starts.append(match.start())
                 millis.append(when)
-        return Records(np.array(starts, np.int64), np.array(millis, np.int64))
+        return RecordPlaces(np.array(starts, np.int64), np.array(millis, np.int64))
 
     def split(self, record: bytes) -> Head | None:
         match = self._line.match(record)
@@ -190,7 +190,7 @@ class JsonLayout:
     has_date = True
     _begins = re.compile(rb"^\{", re.MULTILINE)
 
-    def find(self, data: bytes) -> Records:
+    def find(self, data: bytes) -> RecordPlaces:
         starts, millis = [], []
         begins = [match.start() for match in self._begins.finditer(data)]
         for start, end in pairwise((*begins, len(data))):
@@ -198,7 +198,7 @@ class JsonLayout:
             if when is not None:
                 starts.append(start)
                 millis.append(when)
-        return Records(np.array(starts, np.int64), np.array(millis, np.int64))
+        return RecordPlaces(np.array(starts, np.int64), np.array(millis, np.int64))
 
     @staticmethod
     def _fields(record: bytes) -> dict[str, object]:
@@ -289,8 +289,8 @@ class Carrier(NamedTuple):
                 return int(digits) // 1000
             text = digits.encode()
         else:
-            found = self.mark.match(line)
-            text = found["time"] if found and "time" in self.mark.groupindex else b""
+            marked = self.mark.match(line)
+            text = marked["time"] if marked and "time" in self.mark.groupindex else b""
         stamp = TIME_VALUE.fullmatch(text or b"")
         return millis_of(text) if stamp and stamp["zone"] else None
 
@@ -335,7 +335,7 @@ QUARTER, COARSE = 900_000, 2_000
 class CarriedLayout:
     """A layout below a carrier."""
 
-    def __init__(self, carrier: Carrier, inner: Layout) -> None:
+    def __init__(self, carrier: Carrier, inner: LineLayout) -> None:
         self.name = f"{carrier.name}: {inner.name}"
         self.has_date = inner.has_date
         self._carrier = carrier
@@ -350,7 +350,7 @@ class CarriedLayout:
             return self._carrier.mark.sub(b"", data)
         return b"\n".join(self._carrier.bare(line).replace(b"\n", b"\v") for line in data.split(b"\n"))
 
-    def find(self, data: bytes) -> Records:
+    def find(self, data: bytes) -> RecordPlaces:
         """Records by the inner layout; its times in UTC where both tell a time and the carrier's has an offset.
 
         A line is carried after it is written, by less than a quarter of an hour.
@@ -368,7 +368,7 @@ class CarriedLayout:
                 [self._in_utc(data, s, m) for s, m in zip(starts.tolist(), millis.tolist(), strict=True)],
                 np.int64,
             )
-        return Records(starts, millis, outer_ends)
+        return RecordPlaces(starts, millis, outer_ends)
 
     @property
     def origin(self) -> Callable[[bytes], bytes | None] | None:
@@ -448,7 +448,7 @@ SYSTEMS = (
 
 def other_system(head: bytes) -> System | None:
     """The system whose log starts like this, where it is not Kafka itself."""
-    return next((one for one in SYSTEMS if one.word in head and one.mark.search(head)), None)
+    return next((system for system in SYSTEMS if system.word in head and system.mark.search(head)), None)
 
 
 def nearest(head: bytes) -> str:
@@ -490,7 +490,7 @@ def nearest(head: bytes) -> str:
     return max(examples, key=alike)[0]
 
 
-def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, int | None]:
+def detect(head: bytes, given: Sequence[LineLayout] = ()) -> tuple[LineLayout | None, int | None]:
     """The layout that reads most lines at the start of a file, and its first time; None where none reads any."""
     if b"\n" in head:
         head = head[: head.rfind(b"\n") + 1]
@@ -501,8 +501,8 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
         carried = _carried(head)
         if carried is not None:
             return carried
-    known: Iterable[Layout] = (*given, KAFKA) if given else chain((KAFKA, JSON, INDENTED_JSON), _common())
-    best: tuple[int, Layout, int] | None = None
+    known: Iterable[LineLayout] = (*given, KAFKA) if given else chain((KAFKA, JSON, INDENTED_JSON), _common())
+    best: tuple[int, LineLayout, int] | None = None
     for layout in known:
         records = layout.find(head)
         count = len(records.starts)
@@ -537,7 +537,7 @@ def _first_of_kafka(head: bytes) -> int | None:
     return int(records.millis[0])
 
 
-def _is_like_kafkas(head: bytes, records: Records) -> bool:
+def _is_like_kafkas(head: bytes, records: RecordPlaces) -> bool:
     """Whether lines begin as those of Kafka's layout and may be of another: each goes on with a thread's name, which looks
     like the speaker's identity, or most do not end with the logger."""
     starts = records.starts[:COMPARED].tolist()
@@ -552,12 +552,12 @@ def _is_like_kafkas(head: bytes, records: Records) -> bool:
     return True
 
 
-def _common() -> Iterator[Layout]:
+def _common() -> Iterator[LineLayout]:
     """The layouts of the patterns, each compiled where the ones before it did not do."""
     return map(_of_log4j, PATTERNS)
 
 
-def layout_of_pattern(pattern: str) -> Layout:
+def layout_of_pattern(pattern: str) -> LineLayout:
     """The layout of a log4j pattern; `FormatError` where it has no date or no message."""
     json = {layout.name.lower(): layout for layout in (JSON, INDENTED_JSON)}
     if layout := json.get(pattern.strip().lower()):
@@ -567,13 +567,13 @@ def layout_of_pattern(pattern: str) -> Layout:
     return _of_log4j(pattern)
 
 
-def _of_log4j(pattern: str) -> Layout:
+def _of_log4j(pattern: str) -> LineLayout:
     return ExpressionLayout(pattern, _expression(pattern))
 
 
-def layout_of_name(text: str) -> Layout:
+def layout_of_name(text: str) -> LineLayout:
     """The layout of a name, or of a regular expression with groups `time` and `message`; else `FormatError`."""
-    named: dict[str, Layout] = {
+    named: dict[str, LineLayout] = {
         KAFKA.name: KAFKA,
         "kafka": KAFKA,
         "json": JSON,
@@ -595,7 +595,7 @@ def layout_of_name(text: str) -> Layout:
 
 
 def _expression(pattern: str) -> str:
-    out, place, seen = [], 0, set()
+    out, place, groups = [], 0, set()
     for match in DIRECTIVE.finditer(pattern):
         out.append(re.escape(pattern[place : match.start()]))
         place = match.end()
@@ -605,7 +605,7 @@ def _expression(pattern: str) -> str:
             continue
         if name in ("d", "date") and match["options"].startswith(("{HH", "{H:")):
             out.append(CLOCK)
-            seen.add("time")
+            groups.add("time")
             continue
         # `%mX` is `%m` and an X: the longest conversion word counts.
         word = next((name[:n] for n in range(len(name), 0, -1) if name[:n] in CONVERSIONS), None)
@@ -613,14 +613,14 @@ def _expression(pattern: str) -> str:
             raise FormatError(f"unknown conversion %{name} in the pattern", match.start())
         printed = CONVERSIONS[word]
         group = re.search(r"\?P<(\w+)>", printed)
-        if group and group[1] in seen:
+        if group and group[1] in groups:
             printed = r".*?"
         elif group:
-            seen.add(group[1])
+            groups.add(group[1])
         out.append(f" *{printed} *" if match["pad"] else printed)
         out.append(re.escape(name[len(word) :]))
     out.append(re.escape(pattern[place:]))
-    if not {"time", "message"} <= seen:
+    if not {"time", "message"} <= groups:
         raise FormatError("the pattern has no %d or no %m", 0)
     return "".join(out)
 
@@ -651,16 +651,16 @@ def millis_of(text: bytes) -> int | None:
 
 def _object(line: bytes) -> dict[str, object]:
     try:
-        found = bounded_json.loads(line)
+        fields = bounded_json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         return {}
     for outer in ("log", "error"):
-        inner = found.get(outer)
+        inner = fields.get(outer)
         if isinstance(inner, dict):
-            found.update({f"{outer}.{key}": value for key, value in inner.items()})
-    return found
+            fields.update({f"{outer}.{key}": value for key, value in inner.items()})
+    return fields
 
 
 def _first(fields: dict[str, object], names: tuple[str, ...]) -> object:

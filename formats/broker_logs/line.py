@@ -116,7 +116,7 @@ _SIX = np.uint64(0x0606060606060606)
 _WEIGHTS = np.array([0, 10_000, 1_000, 0, 100, 10, 1, 0], np.int32)
 
 
-class Records(NamedTuple):
+class RecordPlaces(NamedTuple):
     """Where the records of a run of bytes start, and when each says it was written."""
 
     starts: Int64s
@@ -126,7 +126,7 @@ class Records(NamedTuple):
     """Where all line ends are, in case they were looked for."""
 
 
-def find_records(data: bytes | memoryview) -> Records:
+def find_records(data: bytes | memoryview) -> RecordPlaces:
     """The records of Kafka's own layout in whole lines, all heads of a block at once.
 
     A head needs `[yyyy-MM-dd HH:mm:ss,SSS]` with a date and time that exist; anything else continues the
@@ -136,7 +136,7 @@ def find_records(data: bytes | memoryview) -> Records:
     octets = np.frombuffer(data, np.uint8)
     line_ends: Int64s = (octets == ord("\n")).nonzero()[0]
     if size < HEAD_SIZE:
-        return Records(np.empty(0, np.int64), np.empty(0, np.int64), line_ends)
+        return RecordPlaces(np.empty(0, np.int64), np.empty(0, np.int64), line_ends)
     starts = np.empty(len(line_ends) + 1, np.int64)
     starts[0] = 0
     np.add(line_ends, 1, out=starts[1:])
@@ -151,12 +151,12 @@ def find_records(data: bytes | memoryview) -> Records:
         valid = ~wrong.any(axis=1)
         starts, words = starts[valid], words[valid]
     if not len(starts):
-        return Records(starts, starts, line_ends)
+        return RecordPlaces(starts, starts, line_ends)
     millis = _times(words)
     exists = millis >= 0
     if not exists.all():
         starts, millis = starts[exists], millis[exists]
-    return Records(starts, millis, line_ends)
+    return RecordPlaces(starts, millis, line_ends)
 
 
 def _times(words: npt.NDArray[np.uint64]) -> Int64s:

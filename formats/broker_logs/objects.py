@@ -84,25 +84,25 @@ def partition_state(text: str) -> Fields | None:
     for pattern in (LEADER_ISR_EPOCH, LEADER_AND_ISR_JSON, LEADER_AND_ISR):
         match = pattern.search(text)
         if match:
-            found = {k: value_of(k, v) for k, v in match.groupdict().items() if v is not None}
+            fields = {k: value_of(k, v) for k, v in match.groupdict().items() if v is not None}
             if pattern is LEADER_AND_ISR and "brokerId=" in match["isr"]:
-                found["isr"] = [int(number) for number in ISR_WITH_EPOCHS.findall(match["isr"])]
+                fields["isr"] = [int(number) for number in ISR_WITH_EPOCHS.findall(match["isr"])]
             replicas = ALL_REPLICAS.search(text)
             if replicas:
-                found["replicas"] = numbers(replicas["replicas"])
-            return found
+                fields["replicas"] = numbers(replicas["replicas"])
+            return fields
     if "=" not in text:
         return None
-    found = {}
+    fields = {}
     for key, value in KEY_VALUE.findall(text):
         name = snake(key)
-        found[name] = value_of(name, value)
+        fields[name] = value_of(name, value)
     bare = BARE_LISTS.search(text)
     if bare:
         # 0.11 to 2.3 print lists without brackets, which the general form cuts at their first comma.
-        found["isr"] = numbers(bare["isr"])
-        found["replicas"] = numbers(bare["replicas"])
-    return found or None
+        fields["isr"] = numbers(bare["isr"])
+        fields["replicas"] = numbers(bare["replicas"])
+    return fields or None
 
 
 def assignment(text: str) -> Fields | None:
@@ -113,21 +113,23 @@ def assignment(text: str) -> Fields | None:
 
 def changes(text: str) -> dict[str, tuple[Value, Value]]:
     """What a KRaft partition change changed: name to value before and after (2.8 and 3.0 on print differently)."""
-    found = {snake(k): (value_of(snake(k), a), value_of(snake(k), b)) for k, a, b in CHANGE.findall(text)}
-    if not found:
-        found = {
+    values_by_name = {
+        snake(k): (value_of(snake(k), a), value_of(snake(k), b)) for k, a, b in CHANGE.findall(text)
+    }
+    if not values_by_name:
+        values_by_name = {
             snake(k): (value_of(snake(k), a), value_of(snake(k), b)) for k, a, b in OLD_CHANGE.findall(text)
         }
-    return found
+    return values_by_name
 
 
 def topic_partition(text: str) -> tuple[str, int] | None:
     """`[t,0]` or `t-0` as topic and partition; the name may hold dashes."""
     text = text.strip("[]")
     cut = "," if "," in text else "-"
-    topic, found, number = text.rpartition(cut)
+    topic, separator, number = text.rpartition(cut)
     partition = whole_number(number.strip())
-    return (topic, partition) if found and topic and partition is not None else None
+    return (topic, partition) if separator and topic and partition is not None else None
 
 
 OBJECTS = frozenset(("state", "partition_state", "leader_and_isr", "registration", "current_state"))
@@ -137,11 +139,11 @@ DIFFS = frozenset(("changes",))
 
 def object_of(name: str, text: str) -> object:
     """What a field holds where it is an object; the text itself where it is none that is known."""
-    found: object = None
+    value: object = None
     if name in OBJECTS:
-        found = partition_state(text)
+        value = partition_state(text)
     elif name in ASSIGNMENTS:
-        found = assignment(text)
+        value = assignment(text)
     elif name in DIFFS:
-        found = {key: list(pair) for key, pair in changes(text).items()}
-    return found or text
+        value = {key: list(pair) for key, pair in changes(text).items()}
+    return value or text

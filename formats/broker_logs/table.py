@@ -45,7 +45,7 @@ LOGS = ("state-change.log", "server.log", "controller.log")
 MOST_CHOICES = 4096
 
 
-class Found(NamedTuple):
+class TemplateMatch(NamedTuple):
     """A template that a sentence is, and where its fields stand in it."""
 
     template: Template
@@ -63,12 +63,12 @@ class Table:
 
     @cached_property
     def _by_words(self) -> dict[str, list[Template]]:
-        found: dict[str, list[Template]] = {}
+        by_words: dict[str, list[Template]] = {}
         for template in self.templates:
             if template.pattern.startswith(("{", "«")) and not template.words:
                 continue  # any text: what it is shows in the lines that follow it
-            found.setdefault(first_words(template.pattern), []).append(template)
-        return found
+            by_words.setdefault(first_words(template.pattern), []).append(template)
+        return by_words
 
     def candidates(
         self, sentence: bytes, class_name: str = "", *, is_other: bool = False
@@ -91,7 +91,7 @@ class Table:
             ]
         return tuple(sorted(templates, key=lambda t: (class_name not in printers(t.classes), _rank(t))))
 
-    def find(self, sentence: bytes, logger: str | None = None) -> Found | None:
+    def find(self, sentence: bytes, logger: str | None = None) -> TemplateMatch | None:
         """The first template that is the whole sentence; None when there is none."""
         # Layouts may leave out the package; Scala's objects and nested classes have a dollar sign.
         class_name = logger.rpartition(".")[2].partition("$")[0] if logger else ""
@@ -106,7 +106,7 @@ class Table:
                     for name, kind in template.fields
                     if match.start(name) >= 0
                 )
-                return Found(template, spans)
+                return TemplateMatch(template, spans)
         return None
 
 
@@ -145,13 +145,13 @@ def _texts() -> Iterator[str]:
 @cache
 def _full_names() -> dict[str, tuple[str, ...]]:
     """The classes of each bare name, with their packages."""
-    found: dict[str, set[str]] = {"logger": {STATE_CHANGES}}
+    names_by_class: dict[str, set[str]] = {"logger": {STATE_CHANGES}}
     for text in _texts():
         for classes in re.findall(r"^\[(.*) in ", text, re.MULTILINE):
             for name in re.findall(r"[A-Za-z][\w$]*(?:\.[\w$]+)+", classes):
                 if name.startswith(OWN_PACKAGES):
-                    found.setdefault(name.rpartition(".")[2], set()).add(name)
-    return {bare: tuple(sorted(names)) for bare, names in found.items()}
+                    names_by_class.setdefault(name.rpartition(".")[2], set()).add(name)
+    return {bare: tuple(sorted(names)) for bare, names in names_by_class.items()}
 
 
 @lru_cache(4096)

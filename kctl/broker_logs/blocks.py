@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from formats.broker_logs.layouts import KAFKA, CarriedLayout
-from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
+from formats.broker_logs.line import DAY, Bools, Int64s, RecordPlaces, find_records
 from formats.broker_logs.template import Template
 from formats.values import Struct, field
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
@@ -274,7 +274,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     state.days = state.clock = 0
     damage: list[str] = []
     rest: list[bytes] = []
-    held = 0
+    waiting_bytes = 0
     # A piece that is shorter is the last one of most files: it is no block of its own but for its last record.
     # Standard input may stay open for long.
     least = wait_for = 0 if file.path == STDIN else chunk
@@ -285,9 +285,9 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
         pieces = only(pieces, origin, file.container, state.numbers, is_first=file.is_first)
     for piece in pieces:
         rest.append(piece)
-        held += len(piece)
-        is_longest = held >= min(LONGEST, max(chunk, ROOM - state.reading.held))
-        if held < wait_for and not is_longest:
+        waiting_bytes += len(piece)
+        is_longest = waiting_bytes >= min(LONGEST, max(chunk, ROOM - state.reading.held))
+        if waiting_bytes < wait_for and not is_longest:
             continue
         data = b"".join(rest)
         rest.clear()  # before the block is given out, which may be held for long
@@ -298,15 +298,15 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
             yield _block(file, state, data, end, records)
             data = data[end:]
             wait_for = least
-        elif is_longest and held > chunk:
+        elif is_longest and waiting_bytes > chunk:
             none = np.empty(0, np.int64)
-            state.reading.held += held
-            yield _block(file, state, data, len(data), records or Records(none, none, none))
-            state.reading.held -= held
+            state.reading.held += waiting_bytes
+            yield _block(file, state, data, len(data), records or RecordPlaces(none, none, none))
+            state.reading.held -= waiting_bytes
             data, wait_for = b"", least
         else:
-            wait_for = 2 * held
-        rest, held = [data] if data else [], len(data)
+            wait_for = 2 * waiting_bytes
+        rest, waiting_bytes = [data] if data else [], len(data)
     data = b"".join(rest)
     if data:
         if not data.endswith(b"\n"):
@@ -318,7 +318,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
         state.reading.findings.append(finding)
 
 
-def _found(file: LogFile, data: bytes, cut: int) -> Records | None:
+def _found(file: LogFile, data: bytes, cut: int) -> RecordPlaces | None:
     """The records in the first `cut` bytes."""
     if not cut:
         return None
@@ -327,7 +327,7 @@ def _found(file: LogFile, data: bytes, cut: int) -> Records | None:
     return file.layout.find(data[:cut])
 
 
-def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records) -> Block:
+def _block(file: LogFile, state: _State, data: bytes, end: int, records: RecordPlaces) -> Block:
     """A block of the records that start before `end`; what stands before the first of them has its own place."""
     count = int(np.searchsorted(records.starts, end))
     starts, millis = records.starts[:count], records.millis[:count]

@@ -63,14 +63,14 @@ def _lines(chunks: Iterable[bytes], origin: Origin) -> Iterator[tuple[int, bytes
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
     rest: list[bytes] = []
-    held = 0
+    size = 0
     for chunk in chunks:
         rest.append(chunk)
-        held += len(chunk)
-        if b"\n" in chunk or held >= LONGEST:
+        size += len(chunk)
+        if b"\n" in chunk or size >= LONGEST:
             lines = b"".join(rest).split(b"\n")
             last = lines.pop() if len(lines) > 1 else b""
             yield from lines
-            rest, held = [last], len(last)
-    if held:
+            rest, size = [last], len(last)
+    if size:
         yield b"".join(rest)

@@ -162,7 +162,7 @@ def all_of(filters: Sequence[Filter]) -> Filter | None:
 
 def parse_partitions(text: str) -> frozenset[int]:
     """`0,3-5` as a set."""
-    found: set[int] = set()
+    partitions: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         numbers = (first, last) if dash else (first, first)
@@ -173,5 +173,5 @@ def parse_partitions(text: str) -> frozenset[int]:
             )
         if int(numbers[1]) - int(numbers[0]) > 1_000_000:
             raise BadValue(f"--partitions {text!r} names more than a million partitions", "name fewer")
-        found.update(range(int(numbers[0]), int(numbers[1]) + 1))
-    return frozenset(found)
+        partitions.update(range(int(numbers[0]), int(numbers[1]) + 1))
+    return frozenset(partitions)

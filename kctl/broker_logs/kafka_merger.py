@@ -61,8 +61,8 @@ def merge_like_kafka(
         if first is not None:
             # The tool collects the first lines in front of a list, so that the last file is put in first.
             firsts.insert(0, Line(*first, rest))
-    for one in firsts:
-        heap.put(one)
+    for first_line in firsts:
+        heap.put(first_line)
     while heap:
         line = heap.take()
         yield line.line + b"\n"
@@ -140,10 +140,10 @@ class Heap:
         return first
 
     def _before(self, a: int, b: int) -> bool:
-        one, other = self._items[a], self._items[b]
-        assert one is not None
-        assert other is not None
-        return one.date < other.date
+        line, other_line = self._items[a], self._items[b]
+        assert line is not None
+        assert other_line is not None
+        return line.date < other_line.date
 
 
 def files_matching(pattern: str) -> list[str]:

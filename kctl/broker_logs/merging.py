@@ -26,12 +26,12 @@ from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
 
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event
-    from kctl.broker_logs.writers import Known
+    from kctl.broker_logs.writers import KnownLines
 
 Slice = tuple[Block, int, int]
 
 
-class Pieces(NamedTuple):
+class BrokerRuns(NamedTuple):
     """Runs of bytes of the blocks: the slice of each, where it starts in its block's data, where it ends, and the broker
     that wrote it, `NO_BROKER` where its block does not say that."""
 
@@ -72,10 +72,10 @@ class Released:
             place[which] = low + length
             yield self.slices[which][0], low, low + length
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> BrokerRuns:
         """The same as runs of bytes that one broker wrote."""
         if not len(self._order):
-            return Pieces([], [], [], [])
+            return BrokerRuns([], [], [], [])
         starts = np.concatenate([block.starts[low:high] for block, low, high in self.slices])[self._order]
         ends = np.concatenate([block.ends[low:high] for block, low, high in self.slices])[self._order]
         is_break = (self._owners[1:] != self._owners[:-1]) | (starts[1:] != ends[:-1])
@@ -87,7 +87,7 @@ class Released:
         begins = np.concatenate(([0], breaks + 1))
         lasts = ends[np.concatenate((breaks, [len(ends) - 1]))].tolist()
         ids = [NO_BROKER] * len(begins) if brokers is None else brokers[begins].tolist()
-        return Pieces(self._owners[begins].tolist(), starts[begins].tolist(), lasts, ids)
+        return BrokerRuns(self._owners[begins].tolist(), starts[begins].tolist(), lasts, ids)
 
 
 def _brokers(block: Block, low: int, high: int) -> Int64s:
@@ -165,10 +165,10 @@ class Merge(Struct, dict=True):
     """The shapes of the lines that were met."""
 
     @cached_property
-    def _known(self) -> Known:
-        from kctl.broker_logs.writers import Known
+    def _known(self) -> KnownLines:
+        from kctl.broker_logs.writers import KnownLines
 
-        return Known()
+        return KnownLines()
 
     def _blocks(
         self, rank: int, source: LogSource, keep: Filter | None, *, is_linked: bool
@@ -335,19 +335,19 @@ class Marks:
     def written(self, released: Iterable[Released]) -> Iterator[bytes]:
         """The bytes of the records, some hundred kilobytes at a time."""
         is_bare = self._width is None and not self._color
-        held: list[bytes | memoryview] = []
+        texts: list[bytes | memoryview] = []
         size = 0
-        for some in released:
-            self.records += len(some)
-            pieces = some.pieces()
+        for group in released:
+            self.records += len(group)
+            pieces = group.pieces()
             size += sum(pieces.lasts) - sum(pieces.firsts)
-            held += _bare(some.slices, pieces) if is_bare else self._dressed(some.slices, pieces)
+            texts += _bare(group.slices, pieces) if is_bare else self._dressed(group.slices, pieces)
             if size >= WRITTEN:
-                yield b"".join(held) if is_bare else _joined(held)
-                held, size = [], 0
-        yield b"".join(held) if is_bare else _joined(held)
+                yield b"".join(texts) if is_bare else _joined(texts)
+                texts, size = [], 0
+        yield b"".join(texts) if is_bare else _joined(texts)
 
-    def _dressed(self, slices: list[Slice], pieces: Pieces) -> Iterator[bytes]:
+    def _dressed(self, slices: list[Slice], pieces: BrokerRuns) -> Iterator[bytes]:
         """Lines with their marks and colours, each after a line end."""
         data = [block.data for block, _, _ in slices]
         marks = [self._marks_of(block.file) for block, _, _ in slices]
@@ -375,7 +375,7 @@ class Marks:
         return f"{self.records} records of {reading.lines} lines{left_out(reading)}"
 
 
-def _bare(slices: list[Slice], pieces: Pieces) -> Iterator[memoryview]:
+def _bare(slices: list[Slice], pieces: BrokerRuns) -> Iterator[memoryview]:
     views = [memoryview(block.data) for block, _, _ in slices]
     return (views[which][first:last] for which, first, last in zip(*pieces[:3], strict=True))
 

@@ -19,7 +19,7 @@ from kctl.findings import state_log as say
 SLACK = 60_000
 
 
-class Seen:
+class EarlierCopies:
     """The records of earlier copies around the time that a later one is read at."""
 
     def __init__(self, earlier: Iterator[tuple[int, bytes]]) -> None:
@@ -70,7 +70,7 @@ def without_copies(
     if source.kind == "stdout" and source.broker_id is not None:
         others = [s for s in sources if s.broker_id == source.broker_id and s.kind != "stdout"]
     last: dict[LogFile, int] = {}
-    seen: Seen | None = None
+    seen: EarlierCopies | None = None
     current: LogFile | None = None
     dropped = 0
     for block in blocks_of(source, rank, zone, reading):
@@ -97,7 +97,7 @@ def _told(file: LogFile | None, dropped: int, reading: Reading) -> int:
 
 def _seen_before(
     source: LogSource, block: Block, last: dict[LogFile, int], others: list[LogSource], zone: Zone | None
-) -> Seen | None:
+) -> EarlierCopies | None:
     """The earlier copies that a part may repeat, None where it begins after all of them have ended."""
     known = np.flatnonzero(block.times != BEFORE_ALL)
     if not len(known):
@@ -113,4 +113,4 @@ def _seen_before(
         return None
     since = int(block.keys[known[0]]) - SLACK
     iterators = [records_of(copy, zone, since) for copy in earlier]
-    return Seen(heapq.merge(*iterators) if len(iterators) > 1 else iterators[0])
+    return EarlierCopies(heapq.merge(*iterators) if len(iterators) > 1 else iterators[0])

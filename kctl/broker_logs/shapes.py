@@ -24,8 +24,8 @@ from formats.broker_logs.line import (
 from formats.broker_logs.table import (
     OWN_PACKAGES,
     STATE_CHANGES,
-    Found,
     Table,
+    TemplateMatch,
     every_table,
     full_name,
     table_of,
@@ -66,19 +66,21 @@ def shape_of(record: bytes, head: Head | None, message_at: int, only: Table | No
     while message[skip : skip + 1] in (b"\n", b"\t"):  # the cleaner's figures
         skip += 1
     sentence = message[skip:]
-    found = None
+    meaning = None
     if logger is None and identity and (speaks := SPEAKS.match(message)):
-        found = _found(table, sentence, speaks[1].replace(b" ", b"").decode())
-    found = found or _found(table, sentence, logger)
-    if found is None and skip and identity is not None and identity.re is IDENTITY:
-        found, skip = _found(table, message, logger), 0
-    if found is None and only is None and logger and logger.startswith(OWN_PACKAGES):
-        found = Found(every_table().by_id[THROWN], ()) if _is_what_was_thrown(sentence, record) else None
+        meaning = _found(table, sentence, speaks[1].replace(b" ", b"").decode())
+    meaning = meaning or _found(table, sentence, logger)
+    if meaning is None and skip and identity is not None and identity.re is IDENTITY:
+        meaning, skip = _found(table, message, logger), 0
+    if meaning is None and only is None and logger and logger.startswith(OWN_PACKAGES):
+        meaning = (
+            TemplateMatch(every_table().by_id[THROWN], ()) if _is_what_was_thrown(sentence, record) else None
+        )
     at = message_at + skip
-    spans = tuple((n, k, a + at, b + at) for n, k, a, b in found.spans) if found else ()
+    spans = tuple((n, k, a + at, b + at) for n, k, a, b in meaning.spans) if meaning else ()
     return Shape(
-        found.template if found else None,
-        found.template.id if found else None,
+        meaning.template if meaning else None,
+        meaning.template.id if meaning else None,
         head.level,
         logger,
         (message_at, message_at + len(message)),
@@ -93,28 +95,28 @@ def shape_of(record: bytes, head: Head | None, message_at: int, only: Table | No
 def _is_what_was_thrown(sentence: bytes, record: bytes) -> bool:
     """Whether a sentence is only the message of the exception whose stack trace follows, which may have none."""
     thrown = EXCEPTION.search(record)
-    said = sentence.strip()
+    words = sentence.strip()
     return thrown is not None and (
-        said in (b"", b"null") or record.startswith((said + b"\n", said + b"\r\n"), thrown.end())
+        words in (b"", b"null") or record.startswith((words + b"\n", words + b"\r\n"), thrown.end())
     )
 
 
-def _found(table: Table, sentence: bytes, logger: str | None) -> Found | None:
+def _found(table: Table, sentence: bytes, logger: str | None) -> TemplateMatch | None:
     """The template of a sentence, with or without the blanks at its end."""
     sentence = sentence.rstrip(b"\r")
-    found = table.find(sentence, logger)
+    match = table.find(sentence, logger)
     bare = sentence.rstrip()
-    return table.find(bare, logger) if found is None and bare != sentence else found
+    return table.find(bare, logger) if match is None and bare != sentence else match
 
 
 def _writer(message: bytes, speaker: tuple[Span, ...], at: int) -> tuple[int, int] | None:
     for name, _, start, end in speaker:
         if name != "controller_epoch":
             return start, end
-    found = WRITER.match(message)
-    if not found or found.lastindex is None:
+    named = WRITER.match(message)
+    if not named or named.lastindex is None:
         return None
-    start, end = found.span(found.lastindex)
+    start, end = named.span(named.lastindex)
     return start + at, end + at
 
 
@@ -147,12 +149,12 @@ class Shapes:
         keys = block.data.translate(DIGITS).split(b"\n")
         rows = (block.lines - block.first_line).tolist()
         known = self._known
-        found = list(map(known.get, map(keys.__getitem__, rows)))
-        if None not in found:
-            return cast("list[Shape]", found)
+        shapes = list(map(known.get, map(keys.__getitem__, rows)))
+        if None not in shapes:
+            return cast("list[Shape]", shapes)
         return [
             shape or known.get(keys[row]) or self._met_first(block, index, keys[row])
-            for index, (shape, row) in enumerate(zip(found, rows, strict=True))
+            for index, (shape, row) in enumerate(zip(shapes, rows, strict=True))
         ]
 
     def at(self, block: Block, index: int) -> Shape:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from formats.broker_logs.layouts import (
     KAFKA,
     CarriedLayout,
-    Layout,
+    LineLayout,
     detect,
     layout_of_name,
     layout_of_pattern,
@@ -55,7 +55,7 @@ class LogFile(Struct, frozen=True):
     """As rows name it."""
     kind: str
     broker_id: int | None
-    layout: Layout
+    layout: LineLayout
     first_millis: int | None
     """Local time of its first record."""
     is_utc: bool = False
@@ -108,7 +108,7 @@ class Sources(Struct):
         return (file for source in self.sources for file in source.files)
 
 
-class Candidate(NamedTuple):
+class LogCandidate(NamedTuple):
     """A file that may be a log, before it was looked into."""
 
     path: str
@@ -123,7 +123,7 @@ def find_sources(
     paths: Sequence[str],
     *,
     brokers: Sequence[str] = (),
-    layouts: Sequence[Layout] = (),
+    layouts: Sequence[LineLayout] = (),
     names_all: bool = False,
 ) -> Sources:
     """The logs below the paths: files, folders of logs, whole evidence folders, `-` for standard input.
@@ -137,7 +137,7 @@ def find_sources(
 
 def sources_in(
     evidence: FoundEvidence,
-    layouts: Sequence[Layout] = (),
+    layouts: Sequence[LineLayout] = (),
     *,
     reads_stdin: bool = False,
     names_all: bool = False,
@@ -158,10 +158,10 @@ def sources_in(
     return sources
 
 
-def _candidates(evidence: FoundEvidence, reads_stdin: bool) -> Iterator[Candidate]:
+def _candidates(evidence: FoundEvidence, reads_stdin: bool) -> Iterator[LogCandidate]:
     several = len(evidence.roots) > 1
     if reads_stdin:
-        yield Candidate(STDIN, STDIN, "other", None, None, True)
+        yield LogCandidate(STDIN, STDIN, "other", None, None, True)
     for log in evidence.broker_logs:
         yield _candidate(evidence, log.path, log.root, _kind(log), log.broker_id, several)
     for path, root in (*evidence.files, *evidence.unnamed_files):
@@ -176,16 +176,16 @@ def _kind(log: BrokerLog) -> str:
 
 def _candidate(
     evidence: FoundEvidence, path: Path, root: Root, kind: str, broker_id: int | None, several: bool
-) -> Candidate:
+) -> LogCandidate:
     place = evidence.place_of(path, root)
     # A file that was named is told apart by its own path; only folders need naming beside it.
     beside = place.evidence if several and root.is_folder else None
-    return Candidate(str(path), place.file or str(path), kind, broker_id, beside, not root.is_folder)
+    return LogCandidate(str(path), place.file or str(path), kind, broker_id, beside, not root.is_folder)
 
 
-def _unique(candidates: Iterable[Candidate], say_so: Say) -> Iterator[Candidate]:
+def _unique(candidates: Iterable[LogCandidate], say_so: Say) -> Iterator[LogCandidate]:
     """Each file once, whatever names lead to it."""
-    seen: dict[tuple[int, int], str] = {}
+    file_by_inode: dict[tuple[int, int], str] = {}
     for candidate in candidates:
         if candidate.path != STDIN:
             try:
@@ -194,14 +194,14 @@ def _unique(candidates: Iterable[Candidate], say_so: Say) -> Iterator[Candidate]
                 yield candidate
                 continue
             key = status.st_dev, status.st_ino
-            if key in seen:
-                say_so(say.LOG_GIVEN_TWICE.at(_place(candidate), first=seen[key]))
+            if key in file_by_inode:
+                say_so(say.LOG_GIVEN_TWICE.at(_place(candidate), first=file_by_inode[key]))
                 continue
-            seen[key] = candidate.file
+            file_by_inode[key] = candidate.file
         yield candidate
 
 
-def _place(file: Candidate | LogFile) -> Place:
+def _place(file: LogCandidate | LogFile) -> Place:
     return Place(file=file.file, broker_id=file.broker_id, evidence=file.evidence)
 
 
@@ -212,7 +212,7 @@ class _Writers:
         self._names_all = names_all
         self._of_group: dict[str, set[int]] = {}
 
-    def of(self, candidate: Candidate, layout: Layout, head: bytes) -> frozenset[int]:
+    def of(self, candidate: LogCandidate, layout: LineLayout, head: bytes) -> frozenset[int]:
         """Those of a file, by its start and its end; none where files that it was written with have several."""
         known = self._of_group.setdefault(_written_with(candidate), set())
         if len(known) > 1 and not self._names_all:
@@ -227,7 +227,7 @@ class _Writers:
 
 
 def _looked_into(
-    candidate: Candidate, layouts: Sequence[Layout], sources: Sources, writers: _Writers
+    candidate: LogCandidate, layouts: Sequence[LineLayout], sources: Sources, writers: _Writers
 ) -> list[LogFile]:
     """What the start of a file says: its layout, its broker and its first time. Nothing for what is no log."""
     head, broken = b"", list[str]()
@@ -278,27 +278,27 @@ def _looked_into(
 
 def _day_named(path: str) -> int | None:
     """Midnight of the day in a file's name, in milliseconds of its own clock."""
-    found = DATED.search(os.path.basename(path))
-    return millis_of(f"{found[0][:10]} 00:00:00".encode()) if found else None
+    day = DATED.search(os.path.basename(path))
+    return millis_of(f"{day[0][:10]} 00:00:00".encode()) if day else None
 
 
-def _strange_loggers(head: bytes, layout: Layout) -> tuple[str, ...]:
+def _strange_loggers(head: bytes, layout: LineLayout) -> tuple[str, ...]:
     """The loggers at the start of a log where none is a class that kctl knows, nor one of another system."""
     if layout is KAFKA and KAFKAS_LOGGER.search(head):
         return ()
     starts = layout.find(head).starts.tolist()
     loggers: dict[str, None] = {}
     for first, last in pairwise([*starts, len(head)]):
-        one = layout.split(head[first:last])
-        if one and one.logger and one.logger not in loggers:
-            if full_name(one.logger).startswith((*OWN_PACKAGES, *OTHER_PACKAGES)):
+        record_head = layout.split(head[first:last])
+        if record_head and record_head.logger and record_head.logger not in loggers:
+            if full_name(record_head.logger).startswith((*OWN_PACKAGES, *OTHER_PACKAGES)):
                 return ()
-            loggers[one.logger] = None
+            loggers[record_head.logger] = None
     return tuple(loggers)
 
 
 def _of_containers(
-    candidate: Candidate, heads: dict[bytes, bytes], layouts: Sequence[Layout], sources: Sources
+    candidate: LogCandidate, heads: dict[bytes, bytes], layouts: Sequence[LineLayout], sources: Sources
 ) -> list[LogFile]:
     """The log of each container of a stream; what its lines say decides whose it is."""
     candidate = candidate._replace(broker_id=None)
@@ -320,7 +320,7 @@ def _of_containers(
 
 
 def _log_file(
-    candidate: Candidate, layout: Layout, head: bytes, first: int | None, writers: frozenset[int]
+    candidate: LogCandidate, layout: LineLayout, head: bytes, first: int | None, writers: frozenset[int]
 ) -> LogFile:
     broker_id = candidate.broker_id
     if broker_id is None and len(writers) == 1:
@@ -373,7 +373,7 @@ def _of_process(file: LogFile) -> str:
     return _written_with(file) if file.container is None else _apart(file)
 
 
-def _written_with(file: Candidate | LogFile) -> str:
+def _written_with(file: LogCandidate | LogFile) -> str:
     """The same for files that the same processes write."""
     return _stem(file.path) if file.kind in ("stdout", "other") else os.path.dirname(file.path)
 
@@ -415,41 +415,41 @@ def _part_order(file: LogFile) -> tuple[object, ...]:
     return (first, suffix, file.path)
 
 
-def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[Layout, ...]:
+def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[LineLayout, ...]:
     """Layouts given by hand, as log4j patterns and as names or regular expressions; `BadValue` for what is none."""
-    asked: list[tuple[str, str, Callable[[str], Layout]]]
-    asked = [("--pattern", text, layout_of_pattern) for text in patterns]
-    asked += [("--layout", text, layout_of_name) for text in names]
-    found = []
-    for option, text, layout_of in asked:
+    descriptions: list[tuple[str, str, Callable[[str], LineLayout]]]
+    descriptions = [("--pattern", text, layout_of_pattern) for text in patterns]
+    descriptions += [("--layout", text, layout_of_name) for text in names]
+    layouts = []
+    for option, text, layout_of in descriptions:
         try:
-            found.append(layout_of(text))
+            layouts.append(layout_of(text))
         except FormatError as error:
             raise BadValue(
                 f"{option} {text!r}: {error.what}",
                 r"describe a line as --layout '(?P<time>.{23}) (?P<level>\w+) (?P<message>.*)', or give a log4j pattern "
                 "as --pattern '%d %p %c - %m%n'",
             ) from error
-    return tuple(found)
+    return tuple(layouts)
 
 
 def only_brokers(sources: Sources, ids: Sequence[str]) -> Sources:
     """The sources of some brokers; `BadValue` where a text is no id or none of them has a log here."""
-    wanted = set()
+    broker_ids = set()
     for text in ids:
         if (id := whole_number(text)) is None:
             raise BadValue(
                 f"--broker {text!r} is not a broker id", "write the number, as in broker.id or node.id"
             )
-        wanted.add(id)
-    there = {broker_id for source in sources.sources for broker_id in _brokers_of(source)}
-    if not wanted & there:
-        known = ", ".join(map(str, sorted(there)))
+        broker_ids.add(id)
+    known_ids = {broker_id for source in sources.sources for broker_id in _brokers_of(source)}
+    if not broker_ids & known_ids:
+        shown_ids = ", ".join(map(str, sorted(known_ids)))
         raise BadValue(
-            f"no log of broker {', '.join(ids)} here", f"there are logs of {known or 'no known broker'}"
+            f"no log of broker {', '.join(ids)} here", f"there are logs of {shown_ids or 'no known broker'}"
         )
-    kept = tuple(source for source in sources.sources if wanted & _brokers_of(source))
-    return replace(sources, sources=kept, brokers=frozenset(wanted))
+    chosen = tuple(source for source in sources.sources if broker_ids & _brokers_of(source))
+    return replace(sources, sources=chosen, brokers=frozenset(broker_ids))
 
 
 def _brokers_of(source: LogSource) -> frozenset[int]:

@@ -95,8 +95,8 @@ def _writer(text: bytes, *, is_whole: bool = False) -> int:
 
 
 def _writer_of_identity(text: bytes, at: int, identity: bytes) -> int:
-    if found := WRITER.match(text, at):
-        return int(found[found.lastindex or 0])
+    if writer := WRITER.match(text, at):
+        return int(writer[writer.lastindex or 0])
     return ELSE if identity.startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
 
 
@@ -106,7 +106,7 @@ def _writer_in_brackets(text: bytes) -> int:
     return _writer_of_identity(text, line.start(1), line[1]) if line else CUT
 
 
-class Known:
+class KnownLines:
     """What lines begin with, and whose they are: what was met is not looked at again, in all sources of a merge."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Known:
         return brokers
 
 
-def _named(block: Block, known: Known) -> tuple[Int64s, list[int]]:
+def _named(block: Block, known: KnownLines) -> tuple[Int64s, list[int]]:
     """The broker that the identity of each record names, and the places of records that more is looked at of."""
     data, starts = block.data, block.starts
     # Of a copy of what was read before no record is left.
@@ -261,10 +261,10 @@ class _Starts:
         self._taken = min(self._taken, max(len(self._nameless) - 1, 0))
 
 
-def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
+def attributed(blocks: Iterator[Block], known: KnownLines) -> Iterator[Block]:
     """The same blocks with the broker of each record."""
     shapes = known.shapes
-    held: list[Block] = []
+    waiting: list[Block] = []
     size = 0
     starts = _Starts()
     failing_start: int | None = None
@@ -313,13 +313,13 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
                 starts.end(broker_id)
         if last + 1 < len(brokers):
             unregistered = None
-        held.append(block)
+        waiting.append(block)
         size += len(block.data)
-        while held and (size - len(held[0].data) >= MOST_HELD or not starts.is_waiting):
-            starts.forget(held[0].brokers)
-            size -= len(held[0].data)
-            yield held.pop(0)
-    yield from held
+        while waiting and (size - len(waiting[0].data) >= MOST_HELD or not starts.is_waiting):
+            starts.forget(waiting[0].brokers)
+            size -= len(waiting[0].data)
+            yield waiting.pop(0)
+    yield from waiting
 
 
 def _named_in_text(shape: Shape, block: Block, index: int) -> tuple[int | None, bool | None]:
@@ -329,16 +329,16 @@ def _named_in_text(shape: Shape, block: Block, index: int) -> tuple[int | None, 
     start, end = shape.message
     text = message if start < 0 else message[start:end]
     if text.startswith(CONFIGURATION):
-        found, is_before = CONFIGURED_ID.search(message), TOLD_AFTER not in message
-        return (int(found[1]), is_before) if found else (None, None)
-    if found := OVERRIDDEN_ID.match(text):
-        return int(found[1]), True
+        named, is_before = CONFIGURED_ID.search(message), TOLD_AFTER not in message
+        return (int(named[1]), is_before) if named else (None, None)
+    if named := OVERRIDDEN_ID.match(text):
+        return int(named[1]), True
     # A broker registers again where its session has expired.
-    found = REGISTERED.match(text)
-    return int(found[1]) if found else None, None
+    named = REGISTERED.match(text)
+    return int(named[1]) if named else None, None
 
 
 def _unregistered(shape: Shape, block: Block, index: int) -> int | None:
     """The broker id that a stopping process logs when it unregisters; a process that never started logs no other."""
-    found = UNREGISTERED.search(message_of(block.record(index), shape, block))
-    return int(found[1]) if found else None
+    match = UNREGISTERED.search(message_of(block.record(index), shape, block))
+    return int(match[1]) if match else None

@@ -396,7 +396,7 @@ def test_how_a_line_begins_tells_its_writer_as_the_whole_line_does(
     text += "[2026-11-21 13:00:00,000] Broker 7 x\n[2026-11-21 13:00:00,000]INFO [KafkaServer id=1] no more\n"
     path = tmp_path / "server.log"
     path.write_bytes(("torn\n" + text).replace("\n", end).encode())
-    named, known = 0, writers.Known()
+    named, known = 0, writers.KnownLines()
     (source,) = find_sources([str(path)]).sources
     for block in blocks_of(source, 0, None, Reading(), chunk=50_000):
         shapes = Shapes().parse(block)

@@ -103,8 +103,8 @@ class _Said(Struct):
             return
         if event.event in RECEIVED:
             self.received.setdefault((state, broker_id), []).append(time_ms)
-        by = self.heard.setdefault((state, event.event in RECEIVED), {})
-        by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
+        time_by_broker = self.heard.setdefault((state, event.event in RECEIVED), {})
+        time_by_broker[broker_id] = min(time_ms, time_by_broker.get(broker_id, time_ms))
 
     def _state_of(self, event: Event) -> State | None:
         key = event.state_key()
@@ -121,30 +121,30 @@ class _Said(Struct):
 
     def requests(self) -> dict[Pair, list[Pair]]:
         """By two brokers, the lower id first: times of each of what the one sent and the other received."""
-        found: dict[Pair, list[Pair]] = {}
-        for (state, receiver), by in self.sent.items():
+        times_by_pair: dict[Pair, list[Pair]] = {}
+        for (state, receiver), times_by_sender in self.sent.items():
             received = self.received.get((state, receiver), [])
-            for sender, sent in by.items():
+            for sender, sent in times_by_sender.items():
                 # Sent again after a restart it is received again; where the counts differ, which is which is open.
-                if len(by) == 1 and len(sent) == len(received):
+                if len(times_by_sender) == 1 and len(sent) == len(received):
                     for of_sender, of_receiver in zip(sent, received, strict=True):
-                        _add(found, sender, receiver, of_sender, of_receiver)
-        return found
+                        _add(times_by_pair, sender, receiver, of_sender, of_receiver)
+        return times_by_pair
 
     def together(self) -> dict[Pair, list[Pair]]:
         """By two brokers: times at which both first heard of the same."""
-        found: dict[Pair, list[Pair]] = {}
-        for by in self.heard.values():
-            brokers = sorted(by)
+        times_by_pair: dict[Pair, list[Pair]] = {}
+        for time_by_broker in self.heard.values():
+            brokers = sorted(time_by_broker)
             for number, first in enumerate(brokers):
                 for second in brokers[number + 1 :]:
-                    _add(found, first, second, by[first], by[second])
-        return found
+                    _add(times_by_pair, first, second, time_by_broker[first], time_by_broker[second])
+        return times_by_pair
 
 
-def _add(found: dict[Pair, list[Pair]], a: int, b: int, of_a: int, of_b: int) -> None:
-    key, times = ((a, b), (of_a, of_b)) if a < b else ((b, a), (of_b, of_a))
-    found.setdefault(key, []).append(times)
+def _add(times_by_pair: dict[Pair, list[Pair]], a: int, b: int, time_of_a: int, time_of_b: int) -> None:
+    key, times = ((a, b), (time_of_a, time_of_b)) if a < b else ((b, a), (time_of_b, time_of_a))
+    times_by_pair.setdefault(key, []).append(times)
 
 
 def agreed_offset(pairs: Sequence[Pair]) -> tuple[int, int] | None:
@@ -191,27 +191,27 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
     """
     brokers = {source.broker_id for source in sources if source.broker_id is not None}
     open_ids = {b for b in brokers if zones.get(b, UNKNOWN) is UNKNOWN}
-    found = ClockOffsets()
+    clock_offsets = ClockOffsets()
     if not open_ids or len(brokers) < 2:
-        return found
+        return clock_offsets
     speaking = [
         s for s in sources if s.broker_id in brokers and s.kind in ("state-change", "stdout", "other")
     ]
     shapes = Shapes()
     for most in ENDS:
-        said = _Said(shapes=shapes)
-        whole = [_listen(said, source, zones.get(source.broker_id), most) for source in speaking]
-        found, placed = _weighed(said, brokers, open_ids)
+        messages = _Said(shapes=shapes)
+        are_whole = [_listen(messages, source, zones.get(source.broker_id), most) for source in speaking]
+        clock_offsets, placed = _weighed(messages, brokers, open_ids)
         missing = brokers - placed
-        if not missing or all(whole) or (most >= SILENT and not missing & said.speaking()):
+        if not missing or all(are_whole) or (most >= SILENT and not missing & messages.speaking()):
             break
-    return found
+    return clock_offsets
 
 
-def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, set[int]]:
+def _weighed(messages: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, set[int]]:
     """What the lines say, and of which brokers together: the most that pairs lead to from one another."""
-    found = ClockOffsets()
-    requests, together = said.requests(), said.together()
+    clock_offsets = ClockOffsets()
+    requests, together = messages.requests(), messages.together()
     edges = {
         key: edge
         for key in sorted(requests.keys() | together.keys())
@@ -219,63 +219,66 @@ def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockO
     }
     placed = _placed(edges, brokers - open_ids)
     for component in placed:
-        _settle(found, component, edges, brokers - open_ids)
-    _doubt(found, requests, edges, placed, open_ids)
+        _settle(clock_offsets, component, edges, brokers - open_ids)
+    _doubt(clock_offsets, requests, edges, placed, open_ids)
     most = max(map(len, placed), default=0)
-    return found, next((set(component) for component in placed if len(component) == most), set())
+    return clock_offsets, next((set(component) for component in placed if len(component) == most), set())
 
 
-def _listen(said: _Said, source: LogSource, zone: Zone | None, most: int) -> bool:
+def _listen(messages: _Said, source: LogSource, zone: Zone | None, most_bytes: int) -> bool:
     """Take the end of a source into account; whether that was all of it."""
     from kctl.broker_logs.events import Event
     from kctl.broker_logs.filters import records_with
 
     newest: list[LogFile] = []
-    left = most
+    bytes_left = most_bytes
     for file in reversed(source.files):
         if file.path == STDIN or file.is_utc or not os.path.isfile(file.path):
             break
-        if left <= 0:
+        if bytes_left <= 0:
             break
         newest.append(file)
-        left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
-    part = replace(source, files=tuple(reversed(newest)))
+        bytes_left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
+    newest_part = replace(source, files=tuple(reversed(newest)))
     words = sorted({landmark(state_change_table().by_id[name]) for name in WANTED})
-    for block in blocks_of(part, 0, zone, Reading(), skip=max(-left, 0)):
+    for block in blocks_of(newest_part, 0, zone, Reading(), skip=max(-bytes_left, 0)):
         telling = block.only(records_with(block, words))
-        for index, shape in enumerate(said.shapes.parse(telling)):
+        for index, shape in enumerate(messages.shapes.parse(telling)):
             if shape.id in WANTED:
-                said.note(Event(telling, index, shape))
-    return left >= 0 and len(newest) == len(source.files)
+                messages.note(Event(telling, index, shape))
+    return bytes_left >= 0 and len(newest) == len(source.files)
 
 
 def _placed(edges: dict[Pair, tuple[int, int]], known: set[int]) -> list[dict[int, int]]:
     """Brokers that pairs lead to from one another, each with its offset against the first of them."""
-    found: list[dict[int, int]] = []
+    components: list[dict[int, int]] = []
     for start in sorted({b for edge in edges for b in edge}, key=lambda b: (b not in known, b)):
-        if any(start in component for component in found):
+        if any(start in component for component in components):
             continue
         component, waiting = {start: 0}, [start]
         while waiting:
-            here = waiting.pop(0)
+            broker_id = waiting.pop(0)
             for (a, b), (offset, _) in edges.items():
-                if here in (a, b):
-                    other, ahead = (b, offset) if a == here else (a, -offset)
-                    if other not in component:
-                        component[other] = component[here] + ahead
-                        waiting.append(other)
-        found.append(component)
-    return found
+                if broker_id in (a, b):
+                    neighbour, distance = (b, offset) if a == broker_id else (a, -offset)
+                    if neighbour not in component:
+                        component[neighbour] = component[broker_id] + distance
+                        waiting.append(neighbour)
+        components.append(component)
+    return components
 
 
 def _settle(
-    found: ClockOffsets, component: dict[int, int], edges: dict[Pair, tuple[int, int]], known: set[int]
+    clock_offsets: ClockOffsets,
+    component: dict[int, int],
+    edges: dict[Pair, tuple[int, int]],
+    known: set[int],
 ) -> None:
     """Shift to the broker whose zone is known, else to the zone that most have, else to the lowest id's."""
     for (a, b), (offset, _) in edges.items():
         if a in component and component[b] - component[a] != offset:
             for broker_id in {a, b} - known:
-                found.doubtful[broker_id] = (
+                clock_offsets.doubtful[broker_id] = (
                     f"pairs of lines of brokers {a} and {b} contradict those of others"
                 )
     anchors = sorted(known & component.keys())
@@ -285,13 +288,13 @@ def _settle(
     for broker_id, offset in component.items():
         if broker_id in known or offset == base:
             continue
-        found.offsets[broker_id] = offset - base
-        found.beside[broker_id] = reference
-        found.pairs[broker_id] = max(count for edge, (_, count) in edges.items() if broker_id in edge)
+        clock_offsets.offsets[broker_id] = offset - base
+        clock_offsets.beside[broker_id] = reference
+        clock_offsets.pairs[broker_id] = max(count for edge, (_, count) in edges.items() if broker_id in edge)
 
 
 def _doubt(
-    found: ClockOffsets,
+    clock_offsets: ClockOffsets,
     requests: dict[Pair, list[Pair]],
     edges: dict[Pair, tuple[int, int]],
     placed: list[dict[int, int]],
@@ -306,4 +309,4 @@ def _doubt(
         if abs(middle) > PLAUSIBLE:
             for broker_id in sorted({a, b} & open_ids):
                 reason = f"{len(pairs)} pairs of lines of brokers {a} and {b} lie about {abs(middle) // 1000} s apart"
-                found.doubtful.setdefault(broker_id, reason)
+                clock_offsets.doubtful.setdefault(broker_id, reason)

@@ -43,7 +43,7 @@ class State(NamedTuple):
     controller_epoch: int | None = None
 
 
-class Request(NamedTuple):
+class HandledRequest(NamedTuple):
     """A request that a broker handles and a controller sees answered."""
 
     controller_id: int
@@ -52,7 +52,7 @@ class Request(NamedTuple):
     correlation_id: int
 
 
-class Bounds(Struct):
+class ClockBounds(Struct):
     """How far a broker's clock is ahead of another's, in milliseconds."""
 
     at_least: int | None = None
@@ -84,7 +84,7 @@ class Bounds(Struct):
 class Skew(Struct):
     """Clocks of brokers against that of the broker that most pairs lead to."""
 
-    bounds: dict[tuple[int, int], Bounds] = field(default_factory=dict)
+    bounds: dict[tuple[int, int], ClockBounds] = field(default_factory=dict)
     """(a, b): how far the clock of b is ahead of that of a."""
     ahead: dict[int, int] = field(default_factory=dict)
     reference: int | None = None
@@ -110,8 +110,8 @@ class Skew(Struct):
 class _Pairs(Struct):
     sent: dict[State, dict[int, int]] = field(default_factory=dict)
     received: dict[tuple[State, int], int] = field(default_factory=dict)
-    handled: dict[Request, tuple[int, int]] = field(default_factory=dict)
-    answered: dict[Request, list[int]] = field(default_factory=dict)
+    handled: dict[HandledRequest, tuple[int, int]] = field(default_factory=dict)
+    answered: dict[HandledRequest, list[int]] = field(default_factory=dict)
 
     def note(self, event: Event) -> None:
         """Remember when a state was sent and received, a request handled and answered."""
@@ -137,20 +137,20 @@ class _Pairs(Struct):
             if request is not None:
                 self.answered.setdefault(request, []).append(time_ms)
 
-    def bounds(self) -> dict[tuple[int, int], Bounds]:
+    def bounds(self) -> dict[tuple[int, int], ClockBounds]:
         """What the pairs say. A state that several controllers sent, and a request whose number was used again
         after a broker came back, pair with nothing."""
-        found: dict[tuple[int, int], Bounds] = {}
+        found: dict[tuple[int, int], ClockBounds] = {}
         for (state, receiver), received in self.received.items():
             by = self.sent.get(state, {})
             if len(by) == 1 and receiver not in by:
                 ((sender, sent),) = by.items()
-                found.setdefault((sender, receiver), Bounds()).add(at_most=received - sent)
+                found.setdefault((sender, receiver), ClockBounds()).add(at_most=received - sent)
         for request, (first, last) in self.handled.items():
             answered = self.answered.get(request, ())
             if len(answered) == 1 and last - first < SAME and request.broker_id != request.controller_id:
                 key = request.controller_id, request.broker_id
-                found.setdefault(key, Bounds()).add(at_least=last - answered[0])
+                found.setdefault(key, ClockBounds()).add(at_least=last - answered[0])
         return found
 
 
@@ -169,13 +169,13 @@ def state_of(event: Event, *, is_request: bool) -> State | None:
     return State(partition, epoch, event.number("controller_id"), event.number("controller_epoch"))
 
 
-def _request(event: Event, broker_id: int) -> Request | None:
+def _request(event: Event, broker_id: int) -> HandledRequest | None:
     controller, epoch, number = (
         event.number(name) for name in ("controller_id", "controller_epoch", "correlation_id")
     )
     if controller is None or epoch is None or number is None:
         return None
-    return Request(controller, epoch, broker_id, number)
+    return HandledRequest(controller, epoch, broker_id, number)
 
 
 def estimate_skew(events: Iterable[Event]) -> Skew:
@@ -209,9 +209,9 @@ def _spread(skew: Skew, reference: int) -> None:
     skew.ahead = {broker_id: offset for broker_id, offset in known.items() if broker_id != reference}
 
 
-def _between(skew: Skew, here: int, there: int) -> Bounds:
+def _between(skew: Skew, here: int, there: int) -> ClockBounds:
     """Both directions together."""
-    found = Bounds()
+    found = ClockBounds()
     forth, back = skew.bounds.get((here, there)), skew.bounds.get((there, here))
     if forth is not None:
         found.add(at_least=forth.at_least, at_most=forth.at_most)

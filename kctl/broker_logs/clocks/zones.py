@@ -150,7 +150,7 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
     """Local time, offset, file and line of each start that says its time in UTC."""
     if file.path == STDIN or file.layout is not KAFKA:
         return []
-    found = []
+    starts = []
     rest, line = b"", 1
     try:
         for chunk in chunks_of(file.path, lambda reason: None):
@@ -163,14 +163,14 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
                     local = find_records(data[head : match.end()]).millis
                     if len(local):
                         offset = round((int(local[0]) - int(match[2])) / QUARTER) * QUARTER
-                        found.append((int(local[0]), offset, file.file, line + data.count(b"\n", 0, head)))
+                        starts.append((int(local[0]), offset, file.file, line + data.count(b"\n", 0, head)))
                 place += 1
             keep = data.rfind(b"\n") + 1
             line += int(np.count_nonzero(np.frombuffer(data, np.uint8, keep) == ord("\n")))
             rest = data[keep:][-4096:]
     except OSError:
-        return found
-    return [start for start in found if abs(start[1]) <= 15 * HOUR]
+        return starts
+    return [start for start in starts if abs(start[1]) <= 15 * HOUR]
 
 
 def _beside(files: Sequence[LogFile]) -> list[tuple[int, int, str, int]]:
@@ -178,15 +178,15 @@ def _beside(files: Sequence[LogFile]) -> list[tuple[int, int, str, int]]:
     from formats.values import replace
 
     known = {os.path.abspath(file.path) for file in files}
-    found = []
+    starts = []
     for folder in sorted({os.path.dirname(os.path.abspath(f.path)) for f in files if f.path != STDIN}):
         with os.scandir(folder) as entries:
             names = sorted(e.name for e in entries if e.name.startswith("server.log") and e.is_file())
         for name in names:
             path = os.path.join(folder, name)
             if path not in known:
-                found += starts_in(replace(files[0], path=path, file=path, layout=KAFKA, kind="server"))
-    return found
+                starts += starts_in(replace(files[0], path=path, file=path, layout=KAFKA, kind="server"))
+    return starts
 
 
 def _from_starts(

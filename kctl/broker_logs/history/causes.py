@@ -108,8 +108,8 @@ class Causes:
                 )
                 self._mark(partition, kind, time_ms, leader, event)
         elif name in ("E21", "E22"):
-            said = str(event.fields.get("type", "PREFERRED")).upper()
-            kind = "unclean" if said == "UNCLEAN" else "preferred"
+            election_type = str(event.fields.get("type", "PREFERRED")).upper()
+            kind = "unclean" if election_type == "UNCLEAN" else "preferred"
             for partition in partitions_in(str(event.fields.get("partitions", ""))):
                 self._mark(partition, kind, time_ms, None, event)
         elif name == "Q05":
@@ -251,37 +251,37 @@ class Causes:
         known_isr: tuple[int, ...] | None,
     ) -> str:
         """Why the election was unclean; nothing where it was not."""
-        said = [mark for mark in marks if mark.kind == "unclean"]
+        unclean_marks = [mark for mark in marks if mark.kind == "unclean"]
         outside = is_outside(before, after, known_isr)
-        plain = [
+        announcements = [
             mark
-            for mark in said
+            for mark in unclean_marks
             if mark.proof["event"] in (*ANNOUNCING, "L09") and _place(mark) not in self._spent
         ]
-        plain = _of_one_election(plain, after.from_ms)
-        self._spent.update(map(_place, plain))
+        announcements = _of_one_election(announcements, after.from_ms)
+        self._spent.update(map(_place, announcements))
         if (after.topic_partition, after.leader_epoch) in self._eligible:
             # A recovery state that an election before left behind is said again with every leader.
             return ""
         # A recovery state stays until the ISR changes: a leader that stays too says it again with each of its epochs.
-        stays = before is not None and (before.leader, before.leader_epoch) == (
+        is_same_leader = before is not None and (before.leader, before.leader_epoch) == (
             after.leader,
             after.leader_epoch - 1,
         )
-        if stays:
-            plain = [mark for mark in plain if mark.proof["event"] != "L09"]
-        decided = [mark for mark in plain if mark.proof["event"] != "E14"]
-        if plain and not decided and self._is_back(before, after, known_isr):
-            self._back.update(map(_place, plain))
-            after.proofs.append(plain[0].proof)
+        if is_same_leader:
+            announcements = [mark for mark in announcements if mark.proof["event"] != "L09"]
+        decided = [mark for mark in announcements if mark.proof["event"] != "E14"]
+        if announcements and not decided and self._is_back(before, after, known_isr):
+            self._back.update(map(_place, announcements))
+            after.proofs.append(announcements[0].proof)
             return ""
-        if plain:
-            plain = decided or plain
-            own = [mark for mark in plain if mark.leader_epoch == after.leader_epoch]
-            if (proof := (own or plain)[0].proof) not in after.proofs:
+        if announcements:
+            announcements = decided or announcements
+            of_epoch = [mark for mark in announcements if mark.leader_epoch == after.leader_epoch]
+            if (proof := (of_epoch or announcements)[0].proof) not in after.proofs:
                 after.proofs.append(proof)
             return "the logs say so"
-        if after.recovery_state == "RECOVERING" and not stays:
+        if after.recovery_state == "RECOVERING" and not is_same_leader:
             return "its state was set to RECOVERING"
         if not outside or after.from_state in ("NewPartition", "OnlinePartition"):
             return ""
@@ -292,13 +292,13 @@ class Causes:
             # Until 1.0 the line that selects a leader comes with a warning where the election is unclean.
             return ""
         assert before is not None
-        if not said and not self._isr_is_known(before):
+        if not unclean_marks and not self._isr_is_known(before):
             return ""
         # Under a leader, which ISR was the last one is told by the order of times; without one it stays as decided.
         if self._doubtful and not (before.leader == NO_LEADER and before.isr and known_isr == before.isr):
             return ""
-        if said:
-            after.proofs.append(said[-1].proof)
+        if unclean_marks:
+            after.proofs.append(unclean_marks[-1].proof)
         return f"broker {after.leader} was not in the ISR [{','.join(map(str, known_isr or ()))}]"
 
     def _is_back(
@@ -444,5 +444,5 @@ def is_outside(
 
 def partitions_in(text: str) -> list[TopicPartition]:
     """The partitions that a printed list names, in either spelling."""
-    found = (topic_partition(match) for match in PARTITION.findall(text))
-    return [TopicPartition(*pair) for pair in found if pair]
+    partitions = (topic_partition(match) for match in PARTITION.findall(text))
+    return [TopicPartition(*pair) for pair in partitions if pair]

@@ -96,13 +96,13 @@ class Terms:
 
     def finished(self, cluster: int) -> list[ControllerTerm]:
         """Terms of a cluster in order; one that nobody ended lasted until the next began."""
-        found = [self.by_epoch[epoch] for epoch in sorted(self.by_epoch)]
-        for number, term in enumerate(found):
+        terms = [self.by_epoch[epoch] for epoch in sorted(self.by_epoch)]
+        for number, term in enumerate(terms):
             term.cluster = cluster
-            following = found[number + 1] if number + 1 < len(found) else None
+            following = terms[number + 1] if number + 1 < len(terms) else None
             if following is not None and (term.to_ms is None or term.to_ms > following.from_ms):
                 # A controller that resigns after its successor began had been replaced without knowing it.
                 late = term.to_ms is not None
                 term.to_ms = following.from_ms
                 term.ended = "replaced; it resigned only later" if late else "replaced"
-        return found
+        return terms

@@ -17,9 +17,9 @@ from kctl.model import TopicPartition
 SURE = ("unclean", "creation", "none")
 
 
-def how_it_began(decided: str, said: str) -> str:
+def how_it_began(decided: str, logged: str) -> str:
     """How a leadership began, by its decision and by the logs: these may name a cause, and decide nothing."""
-    return decided if decided in SURE or said in (*SURE, "unknown") else said
+    return decided if decided in SURE or logged in (*SURE, "unknown") else logged
 
 
 def settle(
@@ -33,63 +33,67 @@ def settle(
 
     `since_ms` and `until_ms` leave out what began or ended outside.
     """
-    found = dict(leaderships)
+    by_partition = dict(leaderships)
     ordered = sorted(
-        decided.decisions, key=lambda one: one.topic_partition
+        decided.decisions, key=lambda decision: decision.topic_partition
     )  # stable: in the order of the log
-    for partition, group in groupby(ordered, key=lambda one: one.topic_partition):
+    for partition, group in groupby(ordered, key=lambda decision: decision.topic_partition):
         if not wanted(partition):
             continue
         lives = list(_lives(leaderships.get(partition, ())))
         for topic_id, decisions in _by_topic(group):
-            made = _made(partition, decisions, decided.removed.get(topic_id))
-            made = [
-                one
-                for one in made
-                if (since_ms is None or one.to_ms is None or one.to_ms >= since_ms)
-                and (until_ms is None or one.from_ms <= until_ms)
+            decided_ones = _made(partition, decisions, decided.removed.get(topic_id))
+            decided_ones = [
+                leadership
+                for leadership in decided_ones
+                if (since_ms is None or leadership.to_ms is None or leadership.to_ms >= since_ms)
+                and (until_ms is None or leadership.from_ms <= until_ms)
             ]
-            if not made:
+            if not decided_ones:
                 continue
-            place = _place(lives, topic_id, made)
+            place = _place(lives, topic_id, decided_ones)
             logged = lives.pop(place) if place is not None else []
-            lives.insert(len(lives) if place is None else place, _merged(logged, made))
+            lives.insert(len(lives) if place is None else place, _merged(logged, decided_ones))
         lives.sort(key=lambda life: life[0].from_ms)
-        found[partition] = [one for life in lives for one in life]
-    return {partition: found[partition] for partition in sorted(found) if found[partition]}
+        by_partition[partition] = [leadership for life in lives for leadership in life]
+    return {
+        partition: by_partition[partition] for partition in sorted(by_partition) if by_partition[partition]
+    }
 
 
 def _lives(leaderships: Sequence[Leadership]) -> Iterator[list[Leadership]]:
     """The leaderships of each topic of the name."""
     life: list[Leadership] = []
-    for one in leaderships:
-        if life and one.leader_epoch <= life[-1].leader_epoch:
+    for leadership in leaderships:
+        if life and leadership.leader_epoch <= life[-1].leader_epoch:
             yield life
             life = []
-        life.append(one)
+        life.append(leadership)
     if life:
         yield life
 
 
 def _by_topic(decisions: Iterable[Decision]) -> Iterator[tuple[str, list[Decision]]]:
-    found: dict[str, list[Decision]] = {}
-    for one in decisions:
-        found.setdefault(one.topic_id, []).append(one)
-    yield from found.items()
+    by_topic: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        by_topic.setdefault(decision.topic_id, []).append(decision)
+    yield from by_topic.items()
 
 
-def _place(lives: Sequence[Sequence[Leadership]], topic_id: str, made: Sequence[Leadership]) -> int | None:
+def _place(
+    lives: Sequence[Sequence[Leadership]], topic_id: str, from_decisions: Sequence[Leadership]
+) -> int | None:
     """Which of the lives in the logs is that of a topic: the one of its id, else one of the same time."""
     for number, life in enumerate(lives):
-        if any(one.topic_id == topic_id for one in life):
+        if any(leadership.topic_id == topic_id for leadership in life):
             return number
     for number, life in enumerate(lives):
-        is_other = any(one.topic_id is not None for one in life)
+        is_other = any(leadership.topic_id is not None for leadership in life)
         ended = life[-1].to_ms
         if (
             not is_other
-            and (made[-1].to_ms is None or life[0].from_ms <= made[-1].to_ms)
-            and (ended is None or ended >= made[0].from_ms)
+            and (from_decisions[-1].to_ms is None or life[0].from_ms <= from_decisions[-1].to_ms)
+            and (ended is None or ended >= from_decisions[0].from_ms)
         ):
             return number
     return None
@@ -98,11 +102,11 @@ def _place(lives: Sequence[Sequence[Leadership]], topic_id: str, made: Sequence[
 def _made(
     partition: TopicPartition, decisions: Sequence[Decision], removed_ms: int | None
 ) -> list[Leadership]:
-    made: list[Leadership] = []
+    leaderships: list[Leadership] = []
     for decision in decisions:
-        if made and made[-1].leader_epoch == decision.leader_epoch:
-            if decision.isr != made[-1].last_isr:
-                made[-1].isr_changes.append(
+        if leaderships and leaderships[-1].leader_epoch == decision.leader_epoch:
+            if decision.isr != leaderships[-1].last_isr:
+                leaderships[-1].isr_changes.append(
                     IsrChange(
                         decision.time_ms,
                         decision.isr,
@@ -112,43 +116,49 @@ def _made(
                         decision.offset,
                     )
                 )
-            made[-1].last_seen_ms = decision.time_ms
+            leaderships[-1].last_seen_ms = decision.time_ms
             continue
-        if made:
-            made[-1].to_ms = decision.time_ms
-        made.append(
+        if leaderships:
+            leaderships[-1].to_ms = decision.time_ms
+        leaderships.append(
             Leadership(
                 partition, decision.leader_epoch, decision.leader, isr=decision.isr, from_ms=decision.time_ms,
                 last_seen_ms=decision.time_ms, how=decision.how, cause=decision.cause, replicas=decision.replicas,
-                proofs=[decision.proof()], began_before=decision.how == "unknown" and not made,
+                proofs=[decision.proof()], began_before=decision.how == "unknown" and not leaderships,
                 topic_id=decision.topic_id, is_decided=decision.how != "unknown",
             )
         )  # fmt: skip
-    if made:
-        made[-1].to_ms = removed_ms
-    return made
+    if leaderships:
+        leaderships[-1].to_ms = removed_ms
+    return leaderships
 
 
-def _merged(logged: Sequence[Leadership], made: Sequence[Leadership]) -> list[Leadership]:
+def _merged(logged: Sequence[Leadership], from_decisions: Sequence[Leadership]) -> list[Leadership]:
     """All leaderships of a topic; those that were decided with what logs add to them."""
-    found = {one.leader_epoch: one for one in logged}
-    for one in made:
-        said = found.get(one.leader_epoch)
-        found[one.leader_epoch] = one
-        if said is None or (said.leader is None and not said.proofs):
+    by_epoch = {leadership.leader_epoch: leadership for leadership in logged}
+    for leadership in from_decisions:
+        in_logs = by_epoch.get(leadership.leader_epoch)
+        by_epoch[leadership.leader_epoch] = leadership
+        if in_logs is None or (in_logs.leader is None and not in_logs.proofs):
             continue
-        if not one.is_decided:
-            one.how, one.cause, one.from_ms = said.how, said.cause, min(said.from_ms, one.from_ms)
-            one.began_before = said.began_before
-        how = how_it_began(one.how, said.how)
-        if how == said.how and not (how in SURE and one.cause):
-            one.cause = said.cause or one.cause
-        one.how, one.cluster = how, said.cluster
-        one.proofs = [*one.proofs, *said.proofs]
-        printed = {(change.version, change.isr): change for change in said.isr_changes}
-        one.isr_changes = [printed.get((change.version, change.isr), change) for change in one.isr_changes]
-    ordered = [found[epoch] for epoch in sorted(found)]
-    for one, following in pairwise(ordered):
-        if following.is_decided and not one.is_decided:
-            one.to_ms = min(one.to_ms or following.from_ms, following.from_ms)
+        if not leadership.is_decided:
+            leadership.how, leadership.cause, leadership.from_ms = (
+                in_logs.how,
+                in_logs.cause,
+                min(in_logs.from_ms, leadership.from_ms),
+            )
+            leadership.began_before = in_logs.began_before
+        how = how_it_began(leadership.how, in_logs.how)
+        if how == in_logs.how and not (how in SURE and leadership.cause):
+            leadership.cause = in_logs.cause or leadership.cause
+        leadership.how, leadership.cluster = how, in_logs.cluster
+        leadership.proofs = [*leadership.proofs, *in_logs.proofs]
+        printed = {(change.version, change.isr): change for change in in_logs.isr_changes}
+        leadership.isr_changes = [
+            printed.get((change.version, change.isr), change) for change in leadership.isr_changes
+        ]
+    ordered = [by_epoch[epoch] for epoch in sorted(by_epoch)]
+    for leadership, following in pairwise(ordered):
+        if following.is_decided and not leadership.is_decided:
+            leadership.to_ms = min(leadership.to_ms or following.from_ms, following.from_ms)
     return ordered

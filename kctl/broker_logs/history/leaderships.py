@@ -275,10 +275,10 @@ class PartitionHistory:
     def finished(self) -> Iterator[list[Leadership]]:
         """The leaderships of each topic of the name in order of epochs, with ends, gaps named as such."""
         for epochs, ended, topic_id in zip(self.lives, self.ended, self.topic_ids, strict=True):
-            found = [epochs[epoch] for epoch in sorted(epochs)]
-            if found:
-                found[0].topic_id = topic_id
-                yield list(self._with_ends(found, ended))
+            leaderships = [epochs[epoch] for epoch in sorted(epochs)]
+            if leaderships:
+                leaderships[0].topic_id = topic_id
+                yield list(self._with_ends(leaderships, ended))
 
     def _with_ends(self, leaderships: list[Leadership], ended: int | None) -> Iterator[Leadership]:
         for number, leadership in enumerate(leaderships):

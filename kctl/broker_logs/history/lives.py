@@ -169,10 +169,10 @@ class Lives:
 
     def _is_copy(self, event: Event) -> bool:
         """Whether another file has the same line: captured standard output repeats what the other logs hold."""
-        said = (event.event, event.broker_id, event.logged_ms, event.message)
+        line = (event.event, event.broker_id, event.logged_ms, event.message)
         if len(self._said) >= MOST_SAID:
             self._said = dict(list(self._said.items())[MOST_SAID // 2 :])
-        return self._said.setdefault(said, event.file) != event.file
+        return self._said.setdefault(line, event.file) != event.file
 
     def _note(self, event: Event, time_ms: int) -> None:
         name = event.event or ""
@@ -204,7 +204,7 @@ class Lives:
             self._say(broker_id, time_ms, state, event)
             return
         if state == "stopping" and any(
-            b"Exiting Kafka" in one.record for one in itertools.islice(event.earlier(), 1)
+            b"Exiting Kafka" in before_it.record for before_it in itertools.islice(event.earlier(), 1)
         ):
             return  # by the hook of the process that exits, whose end was told
         known = self._own.get(broker_id)
@@ -305,7 +305,7 @@ class Lives:
         if old is not None:
             proofs.append(old.proof())
             last_ms = old.time_ms
-            if any(b"OutOfMemoryError" in one.record for one in event.earlier()):
+            if any(b"OutOfMemoryError" in before_it.record for before_it in event.earlier()):
                 how = "out_of_memory"
         latest = list(self._latest.get(broker_id, ()))
         others = bisect_left(latest, first_ms)
@@ -408,10 +408,10 @@ def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | N
     for index, record in enumerate(earlier):
         if FIRST.search(record.record):
             # A process that was killed behind its first lines never said that it starts.
-            while index < len(earlier) and (one := earlier[index].record):
-                if FIRST.search(one):
+            while index < len(earlier) and (text := earlier[index].record):
+                if FIRST.search(text):
                     first = index
-                elif not EARLY.search(one):
+                elif not EARLY.search(text):
                     break
                 index += 1
             break

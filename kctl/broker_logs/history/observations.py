@@ -24,10 +24,10 @@ def observations(event: Event) -> Iterator[tuple[TopicPartition, Observation]]:
     """What a line says about leader epochs."""
     find = FINDERS.get(event.event or "")
     if find is not None:
-        one = find(event)
+        observation = find(event)
         partition = event.topic_partition
-        if one is not None and partition is not None:
-            yield partition, one
+        if observation is not None and partition is not None:
+            yield partition, observation
 
 
 def _from_state(event: Event) -> Observation | None:

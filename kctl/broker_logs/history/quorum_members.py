@@ -83,8 +83,8 @@ class QuorumMembers:
             self._leaderless.setdefault(node, {})[state] = row
 
     def _change(self, change: str, event: Event, time_ms: int) -> None:
-        found = NAMED.search(event.message) or OFFSET.search(event.message)
-        numbers = [int(text) for text in found.groups() if text] if found else []
+        match = NAMED.search(event.message) or OFFSET.search(event.message)
+        numbers = [int(text) for text in match.groups() if text] if match else []
         offset, epoch = (*numbers, None, None)[:2]
         node = event.broker_id
         last = self._last_change.get(node)

@@ -56,7 +56,7 @@ DOUBTS = frozenset(
 MOST = 200_000
 
 
-class Truncation(NamedTuple):
+class LoggedTruncation(NamedTuple):
     """A broker cut its copy of a partition back, or said that it would."""
 
     topic_partition: TopicPartition
@@ -105,7 +105,7 @@ class Doubt(NamedTuple):
 class ReplicaLines(Struct):
     """Lines about replicas, in order of time."""
 
-    truncations: list[Truncation] = field(default_factory=list)
+    truncations: list[LoggedTruncation] = field(default_factory=list)
     starts: list[ReplicaStart] = field(default_factory=list)
     high_watermarks: list[HighWatermark] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
@@ -137,7 +137,7 @@ class ReplicaLines(Struct):
         offset = event.number(CUTS[event.event or ""])
         if offset is not None and len(self.truncations) < MOST:
             self.truncations.append(
-                Truncation(
+                LoggedTruncation(
                     partition,
                     event.broker_id,
                     time_ms,

@@ -28,7 +28,14 @@ from kctl.broker_logs.history.observations import FINDERS, observations
 from kctl.broker_logs.history.quorum_members import CHANGES as METADATA_LOG_LINES
 from kctl.broker_logs.history.quorum_members import QuorumMembers
 from kctl.broker_logs.history.quorum_terms import QUORUM_LINES, QuorumTerms
-from kctl.broker_logs.history.replica_events import CUTS, DOUBTS, STARTS, WATERMARKS, ReplicaLines, Truncation
+from kctl.broker_logs.history.replica_events import (
+    CUTS,
+    DOUBTS,
+    STARTS,
+    WATERMARKS,
+    LoggedTruncation,
+    ReplicaLines,
+)
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import TopicPartition
@@ -94,7 +101,7 @@ class Timeline(Struct):
         ]
 
     @property
-    def truncations(self) -> list[Truncation]:
+    def truncations(self) -> list[LoggedTruncation]:
         """Every cut of a replica that a broker printed."""
         return self.lines.truncations
 
@@ -106,10 +113,10 @@ class Timeline(Struct):
                     yield _unclean(leadership, leaderships[:number])
             yield from self._below_minimum(leaderships, min_isr)
         decided = {
-            (partition, one.leader_epoch)
+            (partition, decided_one.leader_epoch)
             for partition, leaderships in self.leaderships.items()
-            for one in leaderships
-            if one.is_decided
+            for decided_one in leaderships
+            if decided_one.is_decided
         }
         for line in self.announced:
             if (line.topic_partition, line.leader_epoch) not in decided:
@@ -190,8 +197,8 @@ def _announced(line: Announced) -> Finding:
     if line.is_back:
         return say.LAST_OF_ISR_ELECTED.at(place, **who)
     epoch = line.leader_epoch
-    said = "an epoch that these logs do not name" if epoch is None else f"epoch {epoch}"
-    return say.UNCLEAN_LEADER_ELECTION.at(place, epoch=said, isr="", **who)
+    shown_epoch = "an epoch that these logs do not name" if epoch is None else f"epoch {epoch}"
+    return say.UNCLEAN_LEADER_ELECTION.at(place, epoch=shown_epoch, isr="", **who)
 
 
 class _Cluster(Struct):
@@ -296,11 +303,11 @@ class _Builder:
         if partition is not None and not self.wanted(partition):
             return
         self._note_creation(event, partition, time_ms)
-        for where, seen in observations(event):
-            if self.wanted(where):
-                found = self._history(where).observe(seen, time_ms)
-                if name in REPEATED and event.shape.state and found is not None:
-                    self._remember(event, found)
+        for place, observation in observations(event):
+            if self.wanted(place):
+                leadership = self._history(place).observe(observation, time_ms)
+                if name in REPEATED and event.shape.state and leadership is not None:
+                    self._remember(event, leadership)
         self.lines.note(event, partition, time_ms)
         if partition is not None:
             self.isr_lines.note(event, self._history(partition), time_ms)
