@@ -106,7 +106,7 @@ def _controller_loop(facts: HealthFacts) -> Iterator[str]:
 @check(
     "quorum",
     WARNING,
-    "Voters of the KRaft quorum lag; without a majority nothing can be changed.",
+    "Voters of the KRaft quorum lag or do not answer; without a majority nothing can be changed.",
 )
 def _quorum(facts: HealthFacts) -> Iterator[str]:
     quorum = facts.state.quorum
@@ -120,6 +120,8 @@ def _quorum(facts: HealthFacts) -> Iterator[str]:
         if voter.last_caught_up_at is None or behind > VOTER_BEHIND:
             since = f"{behind // 1000} s behind" if voter.last_caught_up_at else "not heard of"
             yield f"voter {voter.node_id} is {since}"
+        elif voter.is_answering is False:
+            yield f"voter {voter.node_id} does not answer"
 
 
 @check("migration", WARNING, "The cluster is under migration to KRaft: kctl only reads.")

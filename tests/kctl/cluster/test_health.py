@@ -205,6 +205,17 @@ def test_voters_that_are_behind(store: FakeStore) -> None:
     assert found["quorum"] == ("voter 2 is 30 s behind", "voter 3 is not heard of")
 
 
+def test_a_voter_that_has_just_died_is_told(store: FakeStore) -> None:
+    """It does not fetch any more; it is long before it counts as far behind."""
+    members = tuple(
+        QuorumMember(id, True, 9, 100_000 - ago, last_fetch_at=100_000 - ago, is_answering=ago < 2000)
+        for id, ago in ((1, 0), (2, 400), (3, 5000))
+    )
+    state = replace(look(store), quorum=Quorum(1, 3, 9, members))
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW))}
+    assert found["quorum"] == ("voter 3 does not answer",)
+
+
 def test_an_offline_partition_says_who_may_lead_it(store: FakeStore) -> None:
     put_state(store, "a", 0, -1, [])
     state = replace(look(store), eligible_leaders={TopicPartition("a", 0): (2,)})
