@@ -13,8 +13,8 @@ from commands.remote.text import audit_text
 from kctl.errors import UnreadableFile
 
 if TYPE_CHECKING:
-    from formats.tier.object_names import Layout
-    from kctl.tier.metadata.selection import AsOf
+    from formats.tier.object_names import ObjectLayout
+    from kctl.tier.metadata.selection import MetadataAsOf
 
 TIER = option(
     "--tier URI-or-FOLDER", "Use this tier instead of one found in the evidence.", type=STORE_OR_PATH
@@ -90,14 +90,14 @@ def audit(
     )
 
 
-def parse_bound(text: str | None) -> AsOf:
+def parse_bound(text: str | None) -> MetadataAsOf:
     """What `--as-of` says about the metadata topic."""
     from kctl.tier.metadata.selection import NOW, parse_as_of
 
     return parse_as_of(text) if text else NOW
 
 
-def read_layout(text: str | None) -> Layout | None:
+def read_layout(text: str | None) -> ObjectLayout | None:
     """A layout by its name or from a file; None where none was given."""
     from formats.errors import FormatError
     from formats.tier.object_names import LAYOUTS, parse_layout

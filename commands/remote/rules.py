@@ -18,7 +18,7 @@ from commands.remote.text import finding, follower_text, offsets, plan_text
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
     from kctl.findings import Finding
-    from kctl.tier.metadata.selection import AsOf
+    from kctl.tier.metadata.selection import MetadataAsOf
 
 TOPIC = option("--topic NAME", "The topic.", required=True, shell_complete=completing.topics)
 PARTITION = option("--partition N", "The partition.", required=True, type=click.IntRange(0))
@@ -116,7 +116,7 @@ def plan(
 
 
 def _plan(
-    evidence: FoundEvidence, topic: str | None, partition: int | None, now: int | None, when: AsOf
+    evidence: FoundEvidence, topic: str | None, partition: int | None, now: int | None, when: MetadataAsOf
 ) -> Iterator[Row]:
     from kctl.tier.rules.leader_tasks import plan_rows
     from kctl.tier.rules.partition_facts import tiered_partitions

@@ -1,1 +1,1 @@
-"""Tiered storage: names of objects, manifests, metadata records in columns, files that brokers keep of it."""
+"""Tiered storage: object names, manifests, metadata records as columns, and brokers' files about it."""

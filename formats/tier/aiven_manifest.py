@@ -1,7 +1,7 @@
-"""The manifest of a segment as Aiven's tiered storage plug-in writes it: how its log was cut into chunks.
+"""The manifest of a segment as Aiven's tiered storage plug-in writes it: how the log was cut into chunks.
 
-Chunks of the original file have one size; compressed ones have sizes of their own, packed as differences from
-the smallest with the last in full. Indexes lie one behind another in one object.
+Chunks of the original file have one size; compressed ones have their own sizes, packed as differences from the
+smallest with the last size in full. All indexes are in one object, one after another.
 
 Source: Aiven-Open/tiered-storage-for-apache-kafka, SegmentManifestV1.java, ChunkSizesBinaryCodec.java
 """
@@ -27,7 +27,7 @@ MOST_CHUNKS = 1 << 24
 
 
 class Manifest(Struct, frozen=True):
-    """How a segment's objects are to be read; sizes and positions in bytes."""
+    """How to read a segment's objects; sizes and positions in bytes."""
 
     original_chunk_size: int
     original_file_size: int
@@ -38,7 +38,7 @@ class Manifest(Struct, frozen=True):
 
 
 def parse_manifest(text: str | bytes) -> Manifest:
-    """The manifest in a JSON text."""
+    """The manifest from a JSON text. Raises FormatError."""
     try:
         fields: dict[str, Any] = bounded_json.loads(text)
         if fields["version"] != "1":
@@ -82,7 +82,7 @@ def _sizes(chunks: dict[str, Any], size: int, whole: int) -> tuple[int, ...]:
 
 
 def read_chunk_sizes(data: bytes) -> tuple[int, ...]:
-    """Sizes from their packed form: count, smallest, bytes a difference, the differences, the last in full."""
+    """Sizes from their packed form: count, smallest size, bytes a difference, the differences, the last size in full."""
     if len(data) < 4:
         raise Truncated("chunk sizes without a count", 0)
     count = int.from_bytes(data[:4], "big")
@@ -99,7 +99,7 @@ def read_chunk_sizes(data: bytes) -> tuple[int, ...]:
 
 
 def write_chunk_sizes(sizes: tuple[int, ...]) -> bytes:
-    """The packed form."""
+    """Sizes in packed form, as `read_chunk_sizes` reads them."""
     head = len(sizes).to_bytes(4, "big")
     if len(sizes) < 2:
         return head + b"".join(size.to_bytes(4, "big") for size in sizes)

@@ -1,20 +1,20 @@
 """`remote_log_snapshot`, what brokers of 3.1 to 3.5 kept of a partition's remote segments; empty in 3.6 and 3.7.
 
-A fixed head, then entries of int32 length and a record of type 3. A segment with n leader epochs is there n
-times: the cache that wrote it kept one list an epoch.
+A fixed head, then entries with an int32 length and a record of type 3. A segment with n leader epochs occurs n times:
+the cache that wrote it had one list an epoch.
 
 Source: storage/.../metadata/storage/RemoteLogMetadataSnapshotFile.java @ 3.5.2
 
 Names in `remote-log-index-cache`, a broker's local copies of the indexes of remote segments.
 
 A name is `<start offset, not padded>_<segment id><suffix>`; a segment id may hold `_` itself. A copy under way
-ends with `.tmp`, one being removed with `.deleted`; both stay for ever after a crash.
+ends with `.tmp`, one being removed with `.deleted`; after a crash both stay for ever.
 
 Source: storage/.../internals/log/RemoteIndexCache.java @ 3.9.0-rc3
 
 `_rlmm_committed_offsets`, how far a broker of 3.1 to 3.5 had read each metadata partition.
 
-The offset is that of the last record consumed, so it is read again after a restart.
+The offset is that of the last record consumed, which is read again after a restart.
 
 Source: storage/.../metadata/storage/CommittedOffsetsFile.java @ 3.5.2
 """
@@ -39,7 +39,7 @@ _NAME = re.compile(r"(\d{1,20})_([A-Za-z0-9_-]{22})(\.index|\.timeindex|\.txnind
 
 
 class CachedIndex(NamedTuple):
-    """A file of the index cache."""
+    """A file of the index cache, by its name."""
 
     start_offset: int
     remote_log_segment_id: str
@@ -48,13 +48,12 @@ class CachedIndex(NamedTuple):
 
 
 def parse_cached_index(name: str) -> CachedIndex | None:
-    """What a file of the cache is; None for any other name."""
+    """The parts of a cache file's name; None for any other name."""
     match = _NAME.fullmatch(name)
     return CachedIndex(int(match[1]), match[2], match[3], match[4]) if match else None
 
 
 def format_cached_index(index: CachedIndex) -> str:
-    """The name of a file of the cache."""
     return f"{index.start_offset}_{index.remote_log_segment_id}{index.suffix}{index.left_over}"
 
 
@@ -75,12 +74,11 @@ def parse_committed_offsets(text: str) -> dict[int, int]:
 
 
 def format_committed_offsets(offsets: dict[int, int]) -> str:
-    """The text of the file."""
     return "\n".join(["0", str(len(offsets)), *(f"{p} {o}" for p, o in offsets.items())]) + "\n"
 
 
 class SnapshotHead(NamedTuple):
-    """What the file starts with."""
+    """The beginning of the file."""
 
     version: int16
     metadata_partition: int32
@@ -89,7 +87,7 @@ class SnapshotHead(NamedTuple):
 
 
 class RemoteLogSnapshot(NamedTuple):
-    """The segments that a partition had when the metadata partition was read up to an offset."""
+    """The segments of a partition when the metadata partition was read up to an offset."""
 
     metadata_partition: int
     metadata_partition_offset: int
@@ -100,7 +98,7 @@ HEAD_SIZE = layout.layout(SnapshotHead).size
 
 
 def read_remote_log_snapshot(data: Bytes) -> RemoteLogSnapshot | None:
-    """The snapshot in a file; None for an empty file, which stands for none."""
+    """The snapshot in a file; None if the file is empty."""
     if len(data) == 0:
         return None
     head = layout.read(SnapshotHead, data)
@@ -122,7 +120,6 @@ def read_remote_log_snapshot(data: Bytes) -> RemoteLogSnapshot | None:
 
 
 def write_remote_log_snapshot(snapshot: RemoteLogSnapshot) -> bytes:
-    """The bytes of a snapshot file."""
     head = SnapshotHead(
         0, snapshot.metadata_partition, snapshot.metadata_partition_offset, len(snapshot.segments)
     )

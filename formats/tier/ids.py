@@ -1,7 +1,7 @@
-"""Which row of a table each of many ids of 128 bits stands in: a hash table that is asked for thousands at once.
+"""A hash table from ids of 128 bits to row numbers, for thousands of look-ups at once.
 
-An id is two words, which the table itself holds; here are only the numbers of its rows, in a place that follows
-from the id or behind it. The places differ from run to run, so that no data can be made to crowd them.
+An id is two words in the table's own rows; only row numbers are stored here, in a place that follows from the id or
+in the next free one. The places differ from run to run, so that no data can be made to collide.
 """
 
 import numpy as np
@@ -15,27 +15,27 @@ NOBODY = -1
 
 
 class Ids:
-    """Numbers of rows by id."""
+    """Row numbers by id."""
 
     def __init__(self) -> None:
-        # Python's own hash of a text is another one in each run.
+        # Python's hash of a text differs in each run.
         self._by = [np.uint64(hash(name) & 0xFFFFFFFFFFFFFFFF | 1) for name in ("high", "low")]
         self.clear(0)
 
     def clear(self, room: int) -> None:
-        """Forget all, and make room for so many ids."""
+        """Remove all ids and make room for so many."""
         self._bits = max(SMALLEST, 2 * room).bit_length()
         self._places = np.full(1 << self._bits, NOBODY, np.int32)
         self._free = len(self._places) // 2
 
     def room(self) -> int:
-        """How many ids may be added."""
+        """How many more ids can be added."""
         return self._free
 
     def find(self, high: Words, low: Words, of_high: Words, of_low: Words) -> tuple[Ints, Ints]:
-        """The row of each id, -1 where it has none, and its place or the one it would have.
+        """The row of each id (-1: none), and its place or the one it would get.
 
-        `of_high` and `of_low` are the ids of all rows, at least one.
+        `of_high` and `of_low` are the ids of all rows; there is at least one.
         """
         place = self.first(high, low)
         rows = self._places.take(place).astype(np.int64)
@@ -43,27 +43,25 @@ class Ids:
         while len(unresolved):
             place[unresolved] = self._next(place[unresolved])
             candidates = rows[unresolved] = self._places[place[unresolved]]
-            unresolved = unresolved[
-                (candidates >= 0)
-                & ((of_high[candidates] != high[unresolved]) | (of_low[candidates] != low[unresolved]))
-            ]
+            differs = (of_high[candidates] != high[unresolved]) | (of_low[candidates] != low[unresolved])
+            unresolved = unresolved[(candidates >= 0) & differs]
         return rows, place
 
     def add(self, place: Ints, rows: Ints) -> None:
-        """Note the rows of ids that differ from each other and from all that are there; there must be room.
+        """Add the rows of ids that differ from each other and from all present ones; there must be room.
 
-        The places are those that were found, whatever was added since, or the first ones.
+        Places are those that `find` returned, whatever was added since, or the first ones.
         """
         unplaced = np.arange(len(rows))
         while len(unplaced):
             free = unplaced[self._places[place[unplaced]] < 0]
-            self._places[place[free]] = rows[free]  # where several meet, one of them stays
+            self._places[place[free]] = rows[free]  # if several rows meet, one of them stays
             unplaced = unplaced[self._places[place[unplaced]] != rows[unplaced]]
             place[unplaced] = self._next(place[unplaced])
         self._free -= len(rows)
 
     def first(self, high: Words, low: Words) -> Ints:
-        """The place where each id is looked for first."""
+        """The first place to look for each id."""
         mixed = high * self._by[0]
         mixed += low * self._by[1]
         mixed >>= np.uint64(64 - self._bits)

@@ -1,10 +1,10 @@
 """Remote log metadata as arrays: the values of many records at once, without an object for each.
 
-Every field behind the topic's name lies at a fixed distance from the name's end, so that one gather of windows
-reads them all. What does not fit (lengths of two bytes, tagged fields, partition deletions, anything odd) is
-left to the plain reader, whose records `columns_of_records` makes into the same columns.
+Every field after the topic's name is at a fixed distance from the name's end, so that one gather of windows reads them
+all. Everything else (lengths of two bytes, tagged fields, partition deletions, anything odd) is left to the plain
+reader; `columns_of_records` turns its records into the same columns.
 
-RecordLayout as in remote_log_metadata.
+Source: as for remote_log_metadata.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# From the end of the topic's name on: what both types begin with, then what each goes on with.
+# After the topic's name: the fields of both types, then those of each type.
 _HEAD = [
     ("topic_id_high", ">u8"),
     ("topic_id_low", ">u8"),
@@ -57,7 +57,7 @@ _ID_AT = 21
 COPY, UPDATE = 0, 1
 _DTYPES = (_COPY, _UPDATE)
 
-# A value's first four bytes as a number: frame 1, type 0 or 1, version 0, one more than the length of the name.
+# A value's first four bytes as a number: frame 1, type 0 or 1, version 0, the length of the name plus one.
 _BEGINNING = np.dtype("<u4")
 _FIXED, _PLAIN, _TYPE = 0x80FFFEFF, 0x00000001, 0x00000100
 _NO_NAME, _NAME_AT = 0x00FFFFFF, 24
@@ -68,10 +68,10 @@ class MetadataColumns(Struct):
 
     kind: int  # 0 for copies, 1 for updates
     data: Octets
-    rows: Ints  # which of the values that were read
+    rows: Ints  # the index of each value that was read
     name_length: Ints
     at: Ints  # where the topic's name ends
-    fields: NDArray[Any]  # what follows the name, as it stands there
+    fields: NDArray[Any]  # the fields after the name, as stored
     epochs_count: Ints  # 0 in updates
     custom_position: Ints
     custom_length: Ints
@@ -91,17 +91,14 @@ class MetadataColumns(Struct):
 
     @property
     def name_position(self) -> Ints:
-        """Where the topic's name begins."""
         return self.at - self.name_length
 
     @property
     def id_position(self) -> Ints:
-        """Where the segment's id stands."""
         return self.at + _ID_AT
 
     @property
     def epochs_position(self) -> Ints:
-        """Where the leader epochs of copies begin."""
         return self.at + _COPY.itemsize
 
     @property
@@ -114,7 +111,7 @@ _BY_ROW = tuple(name for name in MetadataColumns.__struct_fields__ if name not i
 
 
 class MetadataRead(NamedTuple):
-    """Values read in columns, and the rows that only the plain reader can tell."""
+    """Values read as columns, and the rows that only the plain reader can read."""
 
     copies: MetadataColumns
     updates: MetadataColumns
@@ -128,9 +125,9 @@ def windows(data: Octets, positions: Ints, dtype: np.dtype[Any]) -> NDArray[Any]
 
 
 def read_metadata_columns(data: Octets, starts: Ints, sizes: Ints) -> MetadataRead:
-    """The values at `starts` of a buffer of at least 8 bytes; nothing outside of a value is looked at."""
+    """Columns of the values at `starts` of a buffer of at least 8 bytes; nothing outside of a value is read."""
     ends = starts + sizes
-    # Positions of null and empty values are not looked at: they may lie at the very end.
+    # Positions of null and empty values are not read: they may be at the very end.
     legal = sizes >= 8
     start = starts if legal.all() else np.where(legal, starts, 0)
     head = windows(data, start, _BEGINNING)
@@ -155,7 +152,7 @@ def read_metadata_columns(data: Octets, starts: Ints, sizes: Ints) -> MetadataRe
 
 
 class _FixedFields(NamedTuple):
-    """Values whose fields of fixed size are there."""
+    """Values that have all fields of fixed size."""
 
     kind: int
     data: Octets
@@ -167,7 +164,7 @@ class _FixedFields(NamedTuple):
 
 
 def _copies(values: _FixedFields) -> tuple[Mask, Ints, Ints]:
-    """Which are plain up to the size, where the length of their custom metadata stands, how many epochs they have."""
+    """Which values are plain up to the size, where the length of their custom metadata is, and their number of epochs."""
     fields = values.fields
     start, count = fields["start_offset"].astype(np.int64), fields["epochs"].astype(np.int64) - 1
     epochs_at = values.at + _COPY.itemsize
@@ -182,13 +179,13 @@ def _copies(values: _FixedFields) -> tuple[Mask, Ints, Ints]:
 
 
 def _updates(values: _FixedFields) -> tuple[Mask, Ints, Ints]:
-    """The same; all are plain."""
+    """The same for updates; all are plain."""
     none = np.zeros(len(values.rows), np.int64)
     return none == 0, values.at + (_UPDATE.itemsize - 1), none
 
 
 def _columns(values: _FixedFields, fine: Mask, custom_at: Ints, epochs: Ints) -> MetadataColumns:
-    """Custom metadata, state and the last tags; which layout it is follows from where the value ends."""
+    """Add custom metadata, state and last tags; the layout follows from where the value ends."""
     fine &= (values.fields["tags_of_partition"] == 0) & (values.fields["tags_of_id"] == 0)
     data, ends = values.data, values.ends
     length = data.take(np.minimum(custom_at, ends - 1)).astype(np.int64)
@@ -223,7 +220,7 @@ def epoch_rows(positions: Ints, counts: Ints) -> Ints:
 
 
 def epoch_bytes(data: Octets, positions: Ints, counts: Ints) -> Octets:
-    """What `read_epochs` reads, row after row."""
+    """The bytes of these epochs, row after row."""
     return windows(data, epoch_rows(positions, counts), _EPOCH).view(np.uint8)
 
 
@@ -234,7 +231,7 @@ def read_epochs(data: Octets, positions: Ints, counts: Ints) -> tuple[NDArray[np
 
 
 def _epochs_are_plain(data: Octets, positions: Ints, counts: Ints) -> Mask:
-    """Whether the epochs of each row are ascending and carry no tagged field."""
+    """Whether the epochs of each row are ascending and have no tagged field."""
     each = epoch_rows(positions, counts)
     if len(each) == len(counts):
         tags: Mask = data.take(positions + (EPOCH_SIZE - 1)) == 0
@@ -252,7 +249,7 @@ def _epochs_are_plain(data: Octets, positions: Ints, counts: Ints) -> Mask:
 def columns_of_records(
     records: Sequence[SegmentMetadata] | Sequence[SegmentMetadataUpdate], rows: Sequence[int]
 ) -> MetadataColumns:
-    """Records of one type as columns, over bytes of their own; the topic's name is not there."""
+    """Records of one type as columns with bytes of their own, without the topic's name."""
     dtype = _COPY if isinstance(records[0], SegmentMetadata) else _UPDATE
     buffer, places = bytearray(), []
     for record in records:
@@ -280,8 +277,6 @@ def columns_of_records(
         epochs_count=counts,
         custom_position=positions,
         custom_length=lengths,
-        has_custom=np.array(
-            [record.layout is RecordLayout.WITH_CUSTOM_METADATA for record in records], np.bool_
-        ),
+        has_custom=np.array([r.layout is RecordLayout.WITH_CUSTOM_METADATA for r in records], np.bool_),
         state=np.array([record.state for record in records], np.uint8),
     )

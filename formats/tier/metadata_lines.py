@@ -1,6 +1,6 @@
 """Lines of Kafka's RemoteLogMetadataFormatter for many records at once, joined column by column.
 
-The text is that of `kafka_text.remote_log_metadata`, which also prints the rows that do not fit.
+The text equals that of `kafka_text.remote_log_metadata`, which also prints the rows that do not fit.
 """
 
 from __future__ import annotations
@@ -32,25 +32,18 @@ _STATES = pa.array([state.name for state in SegmentState])
 _ID = np.dtype("V16")
 
 Text = Any  # a pyarrow string array or scalar
-_TYPES = {
-    "int8": pa.int8(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "uint8": pa.uint8(),
-}
+_TYPES = {"int8": pa.int8(), "int32": pa.int32(), "int64": pa.int64(), "uint8": pa.uint8()}
 
 
 def arrow(numbers: NDArray[Any]) -> Any:
     """The numbers as a pyarrow array over the same memory; `pa.array` would look for pandas each time."""
-    contiguous = np.ascontiguousarray(numbers)
-    return pa.Array.from_buffers(
-        _TYPES[contiguous.dtype.name], len(contiguous), [None, pa.py_buffer(contiguous)]
-    )
+    numbers = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(_TYPES[numbers.dtype.name], len(numbers), [None, pa.py_buffer(numbers)])
 
 
 @cache
 def word(text: str) -> Any:
-    """A piece of text that every row has; making it each time costs more than joining it."""
+    """A text that every row has, as a scalar; creating it each time costs more than joining it."""
     return pa.scalar(text)
 
 
@@ -94,7 +87,7 @@ _TEMPLATES = {
     made: [(text, name) for text, name, _, _ in Formatter().parse(EVENTS[made] + "\n")]
     for made in (SegmentMetadata, SegmentMetadataUpdate)
 }
-# The text of a field of all rows; of any other one it is that of its numbers.
+# How a field's text is made for all rows; other fields are printed as numbers.
 _FIELDS: dict[str, Callable[[MetadataColumns], Text]] = {
     "remote_log_segment_id": lambda columns: uuid_texts(columns.data, columns.id_position),
     "epochs": _epochs,
@@ -105,7 +98,7 @@ _FIELDS: dict[str, Callable[[MetadataColumns], Text]] = {
 
 
 class KafkaLines:
-    """Prints records of one log, many at a time; partitions that were met are known from then on."""
+    """Prints records of one log, many at a time; partitions are remembered."""
 
     def __init__(self) -> None:
         self._codes = PartitionCodes()
@@ -118,7 +111,7 @@ class KafkaLines:
         offsets: Ints,
         plain: Callable[[list[int]], Iterable[tuple[int, RemoteLogMetadata]]],
     ) -> bytes:
-        """The lines of all rows; `plain` reads those that do not fit, and leaves out what is no record."""
+        """The lines of all rows in order; `plain` reads the rows that do not fit, without those that are no record."""
         before, behind = LINE.format(metadata_partition, "{}").split("{}")
         head = pc.binary_join_element_wise(word(before), _text(offsets), word(behind), word(""))
         coded, odd = self._codes.coded(read)

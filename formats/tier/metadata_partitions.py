@@ -1,7 +1,7 @@
-"""Which partition each record of remote log metadata is about, told for many at once and never by a hash alone.
+"""The partition of each record of remote log metadata, found for many at once and never by a hash alone.
 
-The topic's name, its id and the partition number lie side by side. Id, number and the name's length find the row of
-bytes that was met before; the name is then compared with it word by word.
+The topic's name, its id and the partition number are adjacent. Id, number and the name's length find the earlier row
+of bytes; the name is then compared with it word by word.
 """
 
 from __future__ import annotations
@@ -27,29 +27,28 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class PartitionCodes(Struct):
-    """Numbers of partitions, in the order in which they were met."""
+    """Numbers of partitions, in the order in which they were first read."""
 
     partitions: list[TopicIdPartition] = field(default_factory=list)
     _codes: dict[TopicIdPartition, int] = field(default_factory=dict)
     _ids: Ids = field(default_factory=Ids)
-    # What was met: the bytes, their code, and as columns what records are compared with.
+    # Known partitions: their bytes, codes, and the columns that records are compared with.
     _keys: list[bytes] = field(default_factory=list)
     _code_of: Codes = field(default_factory=lambda: np.full(1, ODD, np.int32))
     _high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _low: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _id_high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
-    # By how many words they are: the words of all.
+    # By number of words: these words of all known names.
     _names: dict[int, NDArray[Any]] = field(default_factory=dict)
 
     def code(self, partition: TopicIdPartition) -> int:
-        """The number of a partition."""
         if partition not in self._codes:
             self._codes[partition] = len(self.partitions)
             self.partitions.append(partition)
         return self._codes[partition]
 
     def coded(self, read: MetadataRead) -> tuple[list[tuple[MetadataColumns, Codes]], Ints]:
-        """The records of each type with their codes, and the rows that have to be looked at singly, ascending."""
+        """The records of each type with their codes, and the rows that must be read singly, ascending."""
         parts, odd_rows = [], [read.slow]
         for columns in (read.copies, read.updates):
             codes = self.of(columns)
@@ -61,9 +60,9 @@ class PartitionCodes(Struct):
         return parts, np.sort(np.concatenate(odd_rows))
 
     def of(self, columns: MetadataColumns) -> Codes:
-        """The code of each record's partition; -1 for those that have to be looked at singly."""
+        """The code of each record's partition; -1 for records that must be read singly."""
         id_high, low = columns.column("topic_id_high"), columns.column("topic_id_low")
-        # From this sum and the id's first half the number and the name's length follow.
+        # This sum and the id's first half determine the number and the name's length.
         high = (columns.name_length << 32).view(np.uint64)
         high += columns.column("partition").view(np.uint32)
         high *= _SPREAD
@@ -76,10 +75,10 @@ class PartitionCodes(Struct):
         codes = self._code_of.take(rows)
         same = self._id_high.take(rows) == id_high
         sizes = (columns.name_length + (WORD - 1)) // WORD
-        # A name of no bytes is known by its length.
+        # An empty name is known by its length.
         for words in (np.flatnonzero(np.bincount(sizes)[1:]) + 1).tolist():
             which = np.flatnonzero(sizes == words)
-            # Behind the name, and before the last word ends, lie bytes that were compared already.
+            # After the name, up to the end of the last word, are bytes that were compared already.
             names = windows(columns.data, columns.name_position[which], np.dtype(f"V{WORD * words}"))
             known = self._words(words).take(rows[which])
             differs = names.view(np.uint64) != known.view(np.uint64)
@@ -88,7 +87,7 @@ class PartitionCodes(Struct):
         return codes if same.all() else np.where(same, codes, np.int32(ODD))
 
     def _words(self, words: int) -> NDArray[Any]:
-        """So many words of all that was met, zeros where it has fewer."""
+        """So many words of each known key, padded with zeros."""
         names = self._names.get(words)
         if names is None or len(names) < len(self._keys):
             size = WORD * words
@@ -97,7 +96,7 @@ class PartitionCodes(Struct):
         return names
 
     def _learn(self, columns: MetadataColumns, new: Ints, high: Words, low: Words, id_high: Words) -> None:
-        """Take up the partitions of rows that were not met before; a name that is no text has no code."""
+        """Add the partitions of new rows; a name that is no text gets no code."""
         pairs = np.stack((high[new], low[new]))
         new = new[np.unique(pairs, axis=1, return_index=True)[1]]
         first = len(self._keys)

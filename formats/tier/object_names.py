@@ -1,7 +1,7 @@
-"""Names of objects in tiered storage: a table of layouts, each a pattern of a key and the meaning of its suffixes.
+"""Names of objects in tiered storage: a table of layouts, each with a key pattern and the kinds of its suffixes.
 
-LocalTieredStorage (Kafka's own, in its test jar) has a folder a partition; the plug-in of Aiven keeps a manifest a
-segment and packs the indexes into one object. Other plug-ins are described by a small file.
+LocalTieredStorage (Kafka's own, in its test jar) has a folder for each partition; Aiven's plug-in has a manifest for
+each segment and packs the indexes into one object. Other plug-ins are described by a small file.
 
 Source: storage/src/test/.../storage/{RemoteTopicPartitionDirectory,RemoteLogSegmentFileset}.java @ 3.9.0-rc3;
 Aiven-Open/tiered-storage-for-apache-kafka, ObjectKeyFactory.java
@@ -33,7 +33,7 @@ class ObjectKind(enum.StrEnum):
 
 
 class ObjectName(NamedTuple):
-    """An object's key, taken apart; the kind is None where its suffix is none of the layout's."""
+    """The parts of an object's key; the kind is None if the layout does not have its suffix."""
 
     topic: str
     topic_id: str
@@ -56,7 +56,7 @@ _PARTS = {
 _FIELD = re.compile(r"\{(\w+)(?::[0-9a-z]*)?\}")
 
 
-class Layout(Struct, frozen=True, dict=True):
+class ObjectLayout(Struct, frozen=True, dict=True):
     """A pattern such as `{topic}-{partition}-{topic_id}/{start_offset:020}-{segment_id}{suffix}`."""
 
     name: str
@@ -66,7 +66,7 @@ class Layout(Struct, frozen=True, dict=True):
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The key as a regular expression, anything in front of it included."""
+        """The key as a regular expression, with any prefix."""
         pattern, position, named = "", 0, set()
         for match in _FIELD.finditer(self.key):
             name = match[1]
@@ -78,11 +78,11 @@ class Layout(Struct, frozen=True, dict=True):
 
     @property
     def required(self) -> frozenset[ObjectKind]:
-        """What every whole segment has."""
+        """The kinds of objects that every complete segment has."""
         return frozenset(self.suffixes.values()) - self.optional
 
     def parse(self, key: str) -> ObjectName | None:
-        """The object that a key stands for; None for any other key."""
+        """The parts of a key; None if it is not of this layout."""
         match = self.pattern.fullmatch(key)
         if not match or int(match["start_offset"]) >= 1 << 63 or int(match["partition"]) >= 1 << 31:
             return None
@@ -98,7 +98,7 @@ class Layout(Struct, frozen=True, dict=True):
         )
 
     def format(self, name: ObjectName, kind: ObjectKind) -> str:
-        """The key of a segment's object of a kind."""
+        """The key of an object of a segment."""
         suffix = next(suffix for suffix, suffix_kind in self.suffixes.items() if suffix_kind is kind)
         return name.prefix + self.key.format(
             topic=name.topic,
@@ -110,7 +110,7 @@ class Layout(Struct, frozen=True, dict=True):
         )
 
 
-LOCAL_TIERED_STORAGE = Layout(
+LOCAL_TIERED_STORAGE = ObjectLayout(
     "local-tiered-storage",
     "{topic}-{partition}-{topic_id}/{start_offset:020}-{segment_id}{suffix}",
     {
@@ -123,7 +123,7 @@ LOCAL_TIERED_STORAGE = Layout(
     },
     frozenset({ObjectKind.TRANSACTION_INDEX}),
 )
-AIVEN = Layout(
+AIVEN = ObjectLayout(
     "aiven",
     "{topic}-{topic_id}/{partition}/{start_offset:020}-{segment_id}{suffix}",
     {".log": ObjectKind.LOG, ".indexes": ObjectKind.INDEXES, ".rsm-manifest": ObjectKind.MANIFEST},
@@ -131,13 +131,13 @@ AIVEN = Layout(
 LAYOUTS = {layout.name: layout for layout in (LOCAL_TIERED_STORAGE, AIVEN)}
 
 
-def parse_layout(text: str) -> Layout:
-    """A layout from a TOML file: `name`, `key`, a table `suffixes` (suffix = kind) and a list `optional`."""
+def parse_layout(text: str) -> ObjectLayout:
+    """A layout from a TOML file: `name`, `key`, a table `suffixes` (suffix = kind) and a list `optional`. Raises FormatError."""
     try:
         table: dict[str, Any] = bounded_toml.loads(text)
         suffixes = {str(suffix): ObjectKind(kind) for suffix, kind in table["suffixes"].items()}
         optional = frozenset(ObjectKind(kind) for kind in table.get("optional", ()))
-        layout = Layout(str(table.get("name", "custom")), str(table["key"]), suffixes, optional)
+        layout = ObjectLayout(str(table.get("name", "custom")), str(table["key"]), suffixes, optional)
         names = {match[1] for match in _FIELD.finditer(layout.key)}
         missing = {"partition", "start_offset", "segment_id", "suffix", "topic", "topic_id"} ^ names
         if missing:

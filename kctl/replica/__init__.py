@@ -1,1 +1,1 @@
-"""Replicas of one partition compared with each other: lineages, comparison, loss, and the story of an offset."""
+"""Replicas of one partition compared with each other: lineages, differences, losses, and the history of an offset."""

@@ -1,4 +1,4 @@
-"""Rows about leader epochs of replicas: as recorded, as the batches give them, and what a broker would make of them."""
+"""Rows about leader epochs of replicas: as recorded, as rebuilt from batches, and how a broker would use them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replica.copies.replica_log import ReplicaLog
-from kctl.replication.epochs import EpochEnd, end_offset_for
+from kctl.replication.epochs import EpochEndOffset, end_offset_for
 from kctl.replication.rules import ReplicationRules
 from kctl.replication.truncation import (
     OUT_OF_RANGE,
     Algorithm,
+    FollowerTruncation,
     ReplicaState,
-    Truncation,
     TruncationRound,
     after_out_of_range,
     out_of_range,
@@ -37,7 +37,7 @@ VERDICTS = {
 
 
 def read_log(copy: Copy) -> tuple[ReplicaLog, Lineage]:
-    """A copy's log read through, and its lineage."""
+    """A copy's log after reading all of it, and its lineage."""
     log = ReplicaLog(copy)
     for _ in log.batches():
         pass
@@ -54,7 +54,6 @@ def _whose(copy: Copy) -> Row:
 
 
 def lineage_row(log: ReplicaLog, lineage: Lineage) -> Row:
-    """The row of one copy."""
     copy = log.copy
     recorded = copy.recorded_epochs
     return LINEAGE(
@@ -73,7 +72,7 @@ def lineage_row(log: ReplicaLog, lineage: Lineage) -> Row:
 
 
 def show_rows(copies: Iterable[Copy]) -> Iterator[Row]:
-    """Each replica's lineage, and the epochs that its checkpoint and its batches do not tell alike."""
+    """Each replica's lineage, and the epochs on which its checkpoint and its batches disagree."""
     for copy in copies:
         log, lineage = read_log(copy)
         yield lineage_row(log, lineage)
@@ -109,7 +108,7 @@ def _meaning(recorded_start: int | None, rebuilt_start: int | None, log: Replica
 
 
 def end_offset_rows(copies: Iterable[Copy], epoch: int, rules: ReplicationRules) -> Iterator[Row]:
-    """What each replica would answer to OffsetsForLeaderEpoch as a leader of this version."""
+    """What each replica, as a leader of this version, would answer to OffsetsForLeaderEpoch."""
     for copy in copies:
         _, lineage = read_log(copy)
         log = lineage.state()
@@ -124,9 +123,9 @@ def end_offset_rows(copies: Iterable[Copy], epoch: int, rules: ReplicationRules)
 
 
 def answer_difference(row: Row, leader_epoch: int, end_offset: int) -> str | None:
-    """In which way a running leader's answer differs from an end-offset row made of its batches.
+    """How a running leader's answer differs from an end-offset row that was made from its batches; None if equal.
 
-    A copy ends at the high watermark of a moment ago, and the leader answers with its log's end for the last epoch.
+    A copy ends at the high watermark of when it was made; the running leader answers with its log end for the last epoch.
     """
     row_epoch, row_end = row["leader_epoch"], row["end_offset"]
     assert isinstance(row_end, int)
@@ -168,8 +167,8 @@ def truncation_rows(
         )
 
 
-def _truncation(follower: ReplicaState, leader: ReplicaState, rules: ReplicationRules) -> Truncation:
-    """The truncation at the role change, and what the first fetch does where no epochs are sent with it."""
+def _truncation(follower: ReplicaState, leader: ReplicaState, rules: ReplicationRules) -> FollowerTruncation:
+    """The truncation at the role change, and that of the first fetch if it sends no epochs."""
     truncation = truncate(follower, leader, rules.algorithm, rules.answers)
     if rules.algorithm in (Algorithm.FETCH, Algorithm.KIP_279):
         return truncation
@@ -178,11 +177,11 @@ def _truncation(follower: ReplicaState, leader: ReplicaState, rules: Replication
         return truncation
     step = out_of_range(end, leader.log_start_offset, leader.log_end_offset)
     round_ = TruncationRound(None, end, OUT_OF_RANGE, step.truncate_to, mode=step.action)
-    return Truncation((*truncation.rounds, round_), after_out_of_range(truncation.follower, step))
+    return FollowerTruncation((*truncation.rounds, round_), after_out_of_range(truncation.follower, step))
 
 
 def _round(round_: TruncationRound) -> Row:
-    answer = round_.answer._asdict() if isinstance(round_.answer, EpochEnd) else round_.answer
+    answer = round_.answer._asdict() if isinstance(round_.answer, EpochEndOffset) else round_.answer
     reason = None if round_.reason is None else str(round_.reason)
     return {**round_._asdict(), "answer": answer, "reason": reason}
 
@@ -190,7 +189,7 @@ def _round(round_: TruncationRound) -> Row:
 def compare_rows(
     copies: Iterable[Copy], assigned: Mapping[TopicPartition, Sequence[int]], evidence: FoundEvidence
 ) -> Iterator[Row | Judgement]:
-    """Lineages of each partition side by side; for each pair where they part, by epochs alone; a judgement."""
+    """Lineages of each partition, a divergence row for each pair that diverges by epochs, and a judgement."""
     by_partition: dict[TopicPartition, list[Copy]] = {}
     for copy in copies:
         by_partition.setdefault(copy.partition, []).append(copy)
@@ -219,7 +218,7 @@ def compare_rows(
 
 
 def _badness(row: Row) -> int:
-    """The place of a verdict on a pair among those on a partition, where the worst counts; -1 for none."""
+    """The rank of a verdict on a pair; the worst one counts for the partition; -1 for none."""
     if not row["reason"]:
         return -1
     return ("equal", "behind", "unknown", "diverged").index(str(row["verdict"]))
@@ -265,7 +264,7 @@ def _pair_rows(
 
 
 def _different(first: Lineage, second: Lineage, point: int, end: int) -> Iterator[tuple[int, int]]:
-    """The ranges in which two lineages give different epochs."""
+    """The ranges in which two lineages have different epochs."""
     start: int | None = point
     for offset in sorted(
         {start_offset for _, start_offset in (*first.epochs, *second.epochs) if point < start_offset < end}

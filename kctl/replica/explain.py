@@ -1,4 +1,4 @@
-"""The story of one offset: who wrote it, where it is, when it became committed, and why it is gone."""
+"""The history of one offset: who wrote it, where it is, when it was committed, and why it is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import Content, contents
 from kctl.replica.copies.copy import Moment
 from kctl.replica.copies.log_notes import Note
-from kctl.replica.copies.replica_log import HeldCopy, batches_between
+from kctl.replica.copies.replica_log import Holder, batches_between
 from kctl.replica.loss.causes import PartitionFacts
 from kctl.replica.loss.partition import Loss, PartitionLosses
 from kctl.replica.loss.search import LossSearch
@@ -32,9 +32,9 @@ CAUSES = {
 
 
 def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -> Iterator[Row]:
-    """The rows of the story in order of telling; where the evidence tells none, that is reported.
+    """The history of an offset as rows in order; if the evidence has none, that is reported.
 
-    Raises `UnreadableFile` where no copy of the partition is here.
+    Raises `UnreadableFile` if the evidence has no copy of the partition.
     """
     if partition not in search.partitions:
         raise UnreadableFile(
@@ -51,7 +51,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
             yield EXPLANATION(**whose, what="led", text=text)
         return
     variants = _variants(result, offset)
-    end = max(held_copy.lineage.log_end_offset for held_copy in result.facts.held_copies)
+    end = max(holder.lineage.log_end_offset for holder in result.facts.holders)
     if not variants and offset >= end:
         search.report(
             KctlError(
@@ -70,15 +70,15 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
 
 
 class _Variant(Struct):
-    """One record that some copies hold at the offset; others may hold another one there.
+    """One record that some copies hold at the offset; others may hold another one.
 
-    Without content it is one that was lost, and of which no copy is left.
+    Without content it is a lost record of which no copy is left.
     """
 
     content: Content | None
     epoch: int
     name: str = ""
-    held_copies: list[HeldCopy] = field(default_factory=list)
+    holders: list[Holder] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
 
     @property
@@ -91,8 +91,8 @@ def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
     facts = result.facts
     assert facts is not None
     variants: list[_Variant] = []
-    for held_copy in facts.held_copies:
-        for log, batches in batches_between(held_copy.copy, offset, offset + 1):
+    for holder in facts.holders:
+        for log, batches in batches_between(holder.copy, offset, offset + 1):
             records = contents(log, batches, range(len(batches)))
             content = next((content for at, content in records if at == offset), None)
             if content is None:
@@ -102,7 +102,7 @@ def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
             if not same:
                 same = [_Variant(content, epoch)]
                 variants += same
-            same[0].held_copies.append(held_copy)
+            same[0].holders.append(holder)
     for loss in result.losses:
         if _contains(loss, offset):
             _note_loss(variants, loss, offset)
@@ -113,13 +113,9 @@ def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
 
 
 def _note_loss(variants: list[_Variant], loss: Loss, offset: int) -> None:
-    """Attach a loss to the record that was lost: one that a copy still holds, else a new variant without content."""
-    losing_copies = [part.held_copy for part in loss.parts if part.from_offset <= offset < part.to_offset]
-    lost = [
-        variant
-        for variant in variants
-        if any(held_copy in losing_copies for held_copy in variant.held_copies)
-    ]
+    """Attach a loss to the lost record: one that a copy still holds, else a new variant without content."""
+    losing_copies = [part.holder for part in loss.parts if part.covers(offset, offset + 1)]
+    lost = [variant for variant in variants if any(holder in losing_copies for holder in variant.holders)]
     for variant in lost:
         variant.losses.append(loss)
     if not lost:
@@ -144,12 +140,8 @@ def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> It
     for variant in variants:
         term = facts.leaders.of(variant.epoch) if variant.epoch >= 0 else None
         if variant.epoch < 0 and variant.timestamp >= 0:
-            before = [
-                earlier
-                for earlier in facts.leaders.known
-                if earlier.from_ms is None or earlier.from_ms <= variant.timestamp
-            ]
-            term = before[-1] if before else None
+            known = reversed(facts.leaders.known)
+            term = next((t for t in known if t.from_ms is None or t.from_ms <= variant.timestamp), None)
         leader = term.leader_id if term else None
         by = "an unknown leader" if leader is None else f"broker {leader}"
         epoch = term.leader_epoch if term else variant.epoch
@@ -167,8 +159,8 @@ def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> It
 
 
 def _remark(variant: _Variant, offset: int) -> str:
-    """The words to add for a record that no copy holds; "" for one that a copy holds."""
-    if variant.held_copies:
+    """The words to add for a record that no copy holds; "" if a copy holds it."""
+    if variant.holders:
         return ""
     is_sure = any(_is_sure(loss, offset) for loss in variant.losses)
     return ", of which no copy is left," if is_sure else ", if there was one,"
@@ -177,40 +169,36 @@ def _remark(variant: _Variant, offset: int) -> str:
 def _copies(
     facts: PartitionFacts, variants: list[_Variant], offset: int, moments: Sequence[Moment]
 ) -> Iterator[Row]:
-    holding = {id(held_copy): variant for variant in variants for held_copy in variant.held_copies}
+    holding = {id(holder): variant for variant in variants for holder in variant.holders}
     order = {moment: index for index, moment in enumerate(moments)}
-    for held_copy in sorted(
-        facts.held_copies, key=lambda held_copy: (order[held_copy.copy.moment], held_copy.copy.broker_id)
-    ):
-        variant = holding.get(id(held_copy))
-        lineage = held_copy.lineage
+    for holder in sorted(facts.holders, key=lambda held: (order[held.copy.moment], held.copy.broker_id)):
+        variant = holding.get(id(holder))
+        lineage = holder.lineage
         if variant is not None:
-            what, text = "copy", f"{held_copy.copy.who} holds {variant.name}"
+            what, text = "copy", f"{holder.copy.who} holds {variant.name}"
         elif offset >= lineage.log_end_offset:
-            what, text = "absent", f"{held_copy.copy.who} ends at {lineage.log_end_offset}"
+            what, text = "absent", f"{holder.copy.who} ends at {lineage.log_end_offset}"
         elif offset < (lineage.local_log_start_offset or 0):
-            what, text = (
-                "absent",
-                f"{held_copy.copy.who} begins at {lineage.local_log_start_offset}: retention",
-            )
+            begin = lineage.local_log_start_offset
+            what, text = "absent", f"{holder.copy.who} begins at {begin}: retention"
         else:
-            what, text = "absent", f"{held_copy.copy.who} has no record at it: compaction, damage or a hole"
+            what, text = "absent", f"{holder.copy.who} has no record at it: compaction, damage or a hole"
         yield EXPLANATION(
             what=what,
             text=text,
-            broker_id=held_copy.copy.broker_id,
-            moment=held_copy.copy.moment,
+            broker_id=holder.copy.broker_id,
+            moment=holder.copy.moment,
             leader_epoch=variant.epoch if variant and variant.epoch >= 0 else None,
-            file=held_copy.copy.place.file,
+            file=holder.copy.place.file,
         )
 
 
 def _committed(
     facts: PartitionFacts, search: LossSearch, variants: list[_Variant], offset: int
 ) -> Iterator[Row]:
-    """The first line and the first checkpoint with a high watermark above the offset, for each record."""
+    """For each record the first log line and the first checkpoint with a high watermark above the offset."""
     for variant in variants:
-        brokers = {held_copy.copy.broker_id for held_copy in variant.held_copies}
+        brokers = {holder.copy.broker_id for holder in variant.holders}
         note = _first_line(facts, variant, brokers, offset, is_contested=len(variants) > 1)
         if note is not None:
             yield EXPLANATION(
@@ -221,17 +209,15 @@ def _committed(
                 file=note.proof.get("file"),
                 line=note.proof.get("line"),
             )
-        for held_copy in sorted(
-            variant.held_copies, key=lambda held_copy: search.order.index(held_copy.copy.moment)
-        ):
-            high_watermark = held_copy.copy.checkpoint("high_watermark")
+        for holder in sorted(variant.holders, key=lambda holder: search.order.index(holder.copy.moment)):
+            high_watermark = holder.copy.checkpoint("high_watermark")
             if high_watermark is not None and high_watermark > offset:
                 yield EXPLANATION(
                     what="committed",
-                    text=f"{variant.name} was committed by then: the checkpoint of {held_copy.copy.who} has high watermark {high_watermark}",
-                    broker_id=held_copy.copy.broker_id,
-                    moment=held_copy.copy.moment,
-                    file=_checkpoint_file(search, held_copy),
+                    text=f"{variant.name} was committed by then: the checkpoint of {holder.copy.who} has high watermark {high_watermark}",
+                    broker_id=holder.copy.broker_id,
+                    moment=holder.copy.moment,
+                    file=_checkpoint_file(search, holder),
                 )
                 break
 
@@ -245,7 +231,7 @@ def _first_line(
             continue
         if note.what == "leader" and variant.epoch >= 0 and (note.leader_epoch or 0) < variant.epoch:
             continue
-        # A follower says what it had before it followed; of a loaded log nobody says which record it held.
+        # A follower logs what it had before it followed; for a loaded log it is unknown which record it held.
         if note.what == "follower" and (note.leader_epoch or 0) <= variant.epoch:
             continue
         if note.what == "initial_high_watermark" and is_contested:
@@ -256,8 +242,8 @@ def _first_line(
     return None
 
 
-def _checkpoint_file(search: LossSearch, held_copy: HeldCopy) -> str | None:
-    log_dir = held_copy.copy.replica.log_dir
+def _checkpoint_file(search: LossSearch, holder: Holder) -> str | None:
+    log_dir = holder.copy.replica.log_dir
     return search.evidence.place_of(Path(log_dir.path) / "replication-offset-checkpoint", log_dir.root).file
 
 
@@ -269,13 +255,10 @@ def _ending(result: PartitionLosses, variants: list[_Variant], offset: int) -> I
             yield from _lost(loss, variant.name if len(variants) > 1 else "", offset)
     present = facts.present
     assert present.lineage is not None
-    present_variants = [
-        variant
-        for variant in variants
-        if any(held_copy.copy is present.copy for held_copy in variant.held_copies)
-    ]
-    if present_variants and len(variants) > 1:
-        text = f"{present_variants[0].name} is in the present lineage"
+    copies = {id(holder.copy): variant for variant in reversed(variants) for holder in variant.holders}
+    current = copies.get(id(present.copy))
+    if current is not None and len(variants) > 1:
+        text = f"{current.name} is in the present lineage"
     elif any(variant.losses for variant in variants):
         return
     elif offset < present.lineage.log_start_offset:
@@ -294,11 +277,9 @@ def _contains(loss: Loss, offset: int) -> bool:
 
 
 def _is_sure(loss: Loss, offset: int) -> bool:
-    """Whether it is known that the loss reached so far; one without an end was seen up to some offset."""
-    known_ends = [
-        offsets.to_offset for offsets in (*loss.replaced, *loss.missing) if offsets.to_offset is not None
-    ]
-    return loss.to_offset is not None or offset < max(known_ends, default=loss.from_offset + 1)
+    """Whether the loss is known to include the offset; a loss without an end is known up to some offset."""
+    ends = (offsets.to_offset or 0 for offsets in (*loss.replaced, *loss.missing))
+    return loss.to_offset is not None or offset < max(ends, default=loss.from_offset + 1)
 
 
 def _lost(loss: Loss, name: str, offset: int) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""A replica's leader epochs: how entries come and go, and what they answer.
+"""A replica's leader epochs: how entries are added and removed, and what a replica answers from them.
 
 An entry is (epoch, start offset), the start being that epoch's own first offset; the epoch ends where the next
 entry starts, the last one at the log end offset. From 2.0.1 on entries rise strictly in both fields, because an
@@ -21,13 +21,13 @@ UNDEFINED = -1
 
 
 class Assign(enum.StrEnum):
-    """What happens to an entry that conflicts with those there."""
+    """What happens to an entry that conflicts with earlier ones."""
 
     REPLACE_CONFLICTS = "replace_conflicts"  # 2.0.1 and later
     IGNORE_CONFLICTS = "ignore_conflicts"  # 0.11.0 to 2.0.0
 
 
-class Answers(enum.StrEnum):
+class EpochAnswers(enum.StrEnum):
     """How `end_offset_for` answers, by version."""
 
     EPOCH_AND_OFFSET = "epoch_and_offset"  # 2.0.1 and later
@@ -36,28 +36,27 @@ class Answers(enum.StrEnum):
     OFFSET_ONLY_NO_UNDEFINED_CHECK = "offset_only_no_undefined_check"  # 0.11.0.0 to 1.0.1, 1.1.0
 
 
-class EpochEnd(NamedTuple):
-    """The end of an epoch: (-1, -1) where there is no answer; the epoch is None where only an offset is sent."""
+class EpochEndOffset(NamedTuple):
+    """The end of an epoch: (-1, -1) without an answer; the epoch is None if only an offset is sent."""
 
     leader_epoch: int | None
     end_offset: int
 
 
-NO_END = EpochEnd(UNDEFINED, UNDEFINED)
+NO_END = EpochEndOffset(UNDEFINED, UNDEFINED)
 
 
 def entries_of(pairs: Iterable[Iterable[int]]) -> Entries:
-    """Entries from any pairs of numbers."""
     return tuple((epoch, start) for epoch, start in pairs)
 
 
 def latest_epoch(entries: Entries) -> int | None:
-    """The newest epoch known; None where there is none."""
+    """The newest epoch; None without entries."""
     return entries[-1][0] if entries else None
 
 
 def assign(entries: Entries, epoch: int, start: int, how: Assign = Assign.REPLACE_CONFLICTS) -> Entries:
-    """Entries after the leader, or a fetched batch, said that `epoch` starts at `start`.
+    """Entries after the leader or a fetched batch assigned `epoch` the start offset `start`.
 
     Raises ValueError for a negative epoch or offset, as Kafka does.
     """
@@ -69,7 +68,7 @@ def assign(entries: Entries, epoch: int, start: int, how: Assign = Assign.REPLAC
 def place(
     entries: list[tuple[int, int]], epoch: int, start: int, how: Assign = Assign.REPLACE_CONFLICTS
 ) -> None:
-    """The same to a list of entries."""
+    """The same in place."""
     if epoch < 0 or start < 0:
         raise ValueError(f"invalid leader epoch entry {epoch}@{start}")
     last_epoch, last_start = entries[-1] if entries else (UNDEFINED, UNDEFINED)
@@ -77,22 +76,21 @@ def place(
         return
     if epoch == last_epoch and start >= last_start:
         return
-    while (
-        entries and how is Assign.REPLACE_CONFLICTS and (entries[-1][0] >= epoch or entries[-1][1] >= start)
-    ):
-        entries.pop()
+    if how is Assign.REPLACE_CONFLICTS:
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start):
+            entries.pop()
     entries.append((epoch, start))
 
 
 def truncate_from_end(entries: Entries, offset: int) -> Entries:
-    """Entries after the log was cut to end at `offset`: those that start there or later are gone."""
+    """Entries after the log was cut to end at `offset`: without those that start there or later."""
     if offset < 0 or not entries or entries[-1][1] < offset:
         return entries
     return tuple(entry for entry in entries if entry[1] < offset)
 
 
 def truncate_from_start(entries: Entries, offset: int) -> Entries:
-    """Entries after the log was cut to begin at `offset`: the last one at or below it is moved there."""
+    """Entries after the log was cut to begin at `offset`: the last one at or below it is moved to it."""
     below = [entry for entry in entries if entry[1] <= offset]
     if offset < 0 or not below:
         return entries
@@ -100,12 +98,12 @@ def truncate_from_start(entries: Entries, offset: int) -> Entries:
 
 
 def entries_in_range(entries: Entries, start: int, end: int) -> Entries:
-    """Entries of the offsets [start, end), the first moved to the start; start -1 leaves the front as it is (3.8+)."""
+    """Entries of the offsets [start, end), the first moved to the start; start -1 keeps the front as it is (3.8+)."""
     return truncate_from_end(truncate_from_start(entries, start), end)
 
 
 def loaded(lines: Iterable[tuple[int, int]]) -> Entries:
-    """What a broker from 2.0.1 on has in memory after reading these lines of a file, in their order."""
+    """What a broker from 2.0.1 on has in memory after reading these lines of a file in order."""
     entries: list[tuple[int, int]] = []
     for epoch, start in lines:
         place(entries, epoch, start)
@@ -113,30 +111,30 @@ def loaded(lines: Iterable[tuple[int, int]]) -> Entries:
 
 
 def end_offset_for(
-    entries: Entries, log_end_offset: int, requested: int, how: Answers = Answers.EPOCH_AND_OFFSET
-) -> EpochEnd:
+    entries: Entries, log_end_offset: int, requested: int, how: EpochAnswers = EpochAnswers.EPOCH_AND_OFFSET
+) -> EpochEndOffset:
     """What a replica answers to "where does this epoch end?" (KIP-101; with the epoch since KIP-279, 2.0).
 
-    The epoch answered is the largest known at or below the one asked for; below the first one known, it is
-    the one asked for itself (since 2.0.1).
+    The answer has the largest known epoch at or below the requested one; below the first known one, it has the
+    requested epoch itself (since 2.0.1).
     """
-    offset_only = how in (Answers.OFFSET_ONLY, Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK)
-    if how is Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK and requested == UNDEFINED and not entries:
-        return EpochEnd(None, log_end_offset)
-    nothing = EpochEnd(None, UNDEFINED) if offset_only else NO_END
+    offset_only = how in (EpochAnswers.OFFSET_ONLY, EpochAnswers.OFFSET_ONLY_NO_UNDEFINED_CHECK)
+    if how is EpochAnswers.OFFSET_ONLY_NO_UNDEFINED_CHECK and requested == UNDEFINED and not entries:
+        return EpochEndOffset(None, log_end_offset)
+    nothing = EpochEndOffset(None, UNDEFINED) if offset_only else NO_END
     if not entries or requested == UNDEFINED or requested > entries[-1][0]:
         return nothing
     if requested == entries[-1][0]:
-        return EpochEnd(None if offset_only else requested, log_end_offset)
+        return EpochEndOffset(None if offset_only else requested, log_end_offset)
     index = bisect_right(entries, requested, key=itemgetter(0))
     end = entries[index][1]
     if index == 0:
-        return EpochEnd(requested, end) if how is Answers.EPOCH_AND_OFFSET else nothing
-    return EpochEnd(None if offset_only else entries[index - 1][0], end)
+        return EpochEndOffset(requested, end) if how is EpochAnswers.EPOCH_AND_OFFSET else nothing
+    return EpochEndOffset(None if offset_only else entries[index - 1][0], end)
 
 
 def epoch_for_offset(entries: Entries, offset: int) -> int | None:
-    """The epoch that owns an offset; None below the first entry. The log end is not consulted (3.5+)."""
+    """The epoch of an offset; None below the first entry. The log end is not consulted (3.5+)."""
     index = bisect_right(entries, offset, key=itemgetter(1))
     return entries[index - 1][0] if index else None
 

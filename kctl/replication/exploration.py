@@ -1,4 +1,4 @@
-"""Random faults against the protocol's promises, and the shortest sequence that still breaks one.
+"""Random faults that test the protocol's promises, and the shortest sequence that breaks one.
 
 Promises: while every election was clean, a committed record stays on the leader at its offset; replicas that are
 up agree below their high watermarks. Seeds make runs repeatable.
@@ -14,7 +14,7 @@ from kctl.replication.rules import ReplicationRules
 from kctl.replication.scenario import ScenarioRun, Step
 
 EPISODE = 40  # steps until a new partition is started
-SHORTENED = 10  # so many sequences are made short; there may be thousands
+SHORTENED = 10  # so many sequences are shortened; there may be thousands
 WEIGHTS = {
     "produce": 4,
     "fetch": 8,
@@ -28,7 +28,7 @@ WEIGHTS = {
 
 
 class Violation(Struct, frozen=True):
-    """A broken promise: what, where, and the steps that lead there."""
+    """A broken promise, and the steps that lead to it."""
 
     promise: str  # committed_record_lost, logs_differ_below_high_watermark
     offset: int
@@ -39,7 +39,7 @@ class Violation(Struct, frozen=True):
 
 
 Broken = tuple[str, int, str | None, tuple[int, ...]]
-"""A broken promise, the offset, the record where one is lost, and the brokers."""
+"""A broken promise, the offset, the lost record if one is lost, and the brokers."""
 
 
 def explore(
@@ -50,7 +50,7 @@ def explore(
     brokers: Sequence[int] = (1, 2, 3),
     power_failures: bool = False,
 ) -> Iterator[Violation]:
-    """Broken promises within so many random steps; the first ten with their sequences as short as they get."""
+    """Broken promises within so many random steps; the steps of the first ten are made as short as possible."""
     choose = random.Random(seed)
     brokers_used, steps_taken = brokers, list[Step]()
     run, violations = ScenarioRun.start(rules, brokers_used, unclean=False), 0
@@ -71,20 +71,14 @@ def explore(
 
 
 def _random_step(choose: random.Random, run: ScenarioRun, power_failures: bool) -> Step:
-    """A step that can do something now; most of the time brokers are up and fetch."""
+    """A step that can do something now; mostly brokers are up and fetch."""
     replicas, leader = run.partition.replicas, run.partition.leader
     up = [broker_id for broker_id, replica in replicas.items() if replica.up]
-    down = [broker_id for broker_id, replica in replicas.items() if not replica.up]
     followers = [broker_id for broker_id in up if broker_id != leader]
-    who = {
-        "fetch": followers if run.leading_replica else [],
-        "crash": up,
-        "restart": down,
-        "shrink-isr": followers,
-    }
-    possible = [
-        action for action in WEIGHTS if who.get(action, up if action in ("flush", "checkpoint") else [0])
-    ]
+    who = dict.fromkeys(("crash", "flush", "checkpoint"), up)
+    who |= {"fetch": followers if run.leading_replica else [], "shrink-isr": followers}
+    who["restart"] = [broker_id for broker_id in replicas if broker_id not in up]
+    possible = [action for action in WEIGHTS if who.get(action, [0])]
     action = choose.choices(possible, [WEIGHTS[name] for name in possible])[0]
     if action == "crash" and power_failures and choose.random() < 0.5:
         return Step("power-failure", tuple(choose.sample(up, choose.randint(1, len(up)))))
@@ -125,6 +119,9 @@ def _shortened(
         outcome = _outcome(rules, brokers, without)
         if outcome is not None and outcome[0] == broken[0]:
             broken = outcome
-            steps, index = without, len(without)  # from the end again: what needed this one may go too
+            steps, index = (
+                without,
+                len(without),
+            )  # from the end again: earlier steps may have become unnecessary
         index -= 1
     return steps, broken

@@ -1,6 +1,6 @@
 """The high watermark: the first offset not known to be committed, on leader and follower.
 
-It is exclusive: committed is [log start, high watermark). A follower's may go back; that alone is never a loss.
+It is exclusive: committed is [log start, high watermark). A follower's may decrease, which alone is never a loss.
 
 It travels with FETCH. A follower learns the high watermark from the answer; the leader learns that data arrived only
 from the offset of the next fetch. Up to 0.8.1.1 the broker updates the position first and then reads. Since 0.8.2 it
@@ -38,14 +38,14 @@ class Admission(enum.StrEnum):
 
 
 class FetchOrder(enum.StrEnum):
-    """Whether a broker reads or updates the follower's position first upon a fetch."""
+    """Whether a broker reads first or updates the follower's position first on a fetch."""
 
     UPDATE_THEN_READ = "update_then_read"  # 0.8.0 to 0.8.1.1
     READ_THEN_UPDATE = "read_then_update"  # 0.8.2.0 and later
 
 
 class RemoteReplica(NamedTuple):
-    """What a leader knows of a follower: its log end offset as of its last fetch (-1: none yet)."""
+    """What a leader knows of a follower: its log end offset as of its last fetch (-1 before the first)."""
 
     broker_id: int
     log_end_offset: int
@@ -64,7 +64,7 @@ def leader_high_watermark(
     pending_isr: Collection[int] = (),
     min_insync_replicas: int = 1,
 ) -> int:
-    """The leader's high watermark after something moved: the minimum over the basis, never lower than before.
+    """The leader's high watermark after a change: the minimum over the basis, never lower than before.
 
     `pending_isr` are additions not yet confirmed by ZooKeeper, which count since 2.7 (the maximal ISR).
     `replicas` are the followers; `isr` contains the leader.
@@ -103,7 +103,6 @@ def may_join_isr(
     leader_epoch_start_offset: int,
     rule: Admission,
 ) -> bool:
-    """Whether the leader would take this follower into the ISR."""
     if follower_log_end_offset < leader_high_watermark:
         return False
     return rule is Admission.HW_ONLY or follower_log_end_offset >= leader_epoch_start_offset

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple, TypeVar
 
 from kctl.errors import BadValue
-from kctl.replication.epochs import Answers, Assign
+from kctl.replication.epochs import Assign, EpochAnswers
 from kctl.replication.high_watermark import Admission, Basis, FetchOrder
 from kctl.replication.truncation import Algorithm
 
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class ReplicationRules(NamedTuple):
-    """The rules of one version. `halts_when_ahead`: a follower ahead of its leader ends its own process."""
+    """The rules of one version. `halts_when_ahead`: a follower ahead of its leader halts."""
 
     kafka_version: str
     algorithm: Algorithm
     basis: Basis
     admission: Admission
     assign: Assign
-    answers: Answers
+    answers: EpochAnswers
     entry_at_election: bool
     fetch_order: FetchOrder
     elects_by_isr_order: bool
@@ -35,7 +35,6 @@ class ReplicationRules(NamedTuple):
 
     @property
     def has_epochs(self) -> bool:
-        """Whether replicas keep leader epochs."""
         return self.algorithm is not Algorithm.HIGH_WATERMARK
 
 
@@ -54,18 +53,18 @@ BASES = (
 ADMISSIONS = (((2, 0, 1), Admission.HW_AND_EPOCH_START), ((0,), Admission.HW_ONLY))
 ASSIGNS = (((2, 0, 1), Assign.REPLACE_CONFLICTS), ((0,), Assign.IGNORE_CONFLICTS))
 ANSWERS = (
-    ((2, 0, 1), Answers.EPOCH_AND_OFFSET),
-    ((2, 0), Answers.EPOCH_AND_OFFSET_2_0_0),
-    ((1, 1, 1), Answers.OFFSET_ONLY),
-    ((1, 1, 0), Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
-    ((1, 0, 2), Answers.OFFSET_ONLY),
-    ((0,), Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
+    ((2, 0, 1), EpochAnswers.EPOCH_AND_OFFSET),
+    ((2, 0), EpochAnswers.EPOCH_AND_OFFSET_2_0_0),
+    ((1, 1, 1), EpochAnswers.OFFSET_ONLY),
+    ((1, 1, 0), EpochAnswers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
+    ((1, 0, 2), EpochAnswers.OFFSET_ONLY),
+    ((0,), EpochAnswers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
 )
 FETCH_ORDERS = (((0, 8, 2), FetchOrder.READ_THEN_UPDATE), ((0,), FetchOrder.UPDATE_THEN_READ))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """A version as numbers; a line such as `2.8` or `0.10` stands for its last release. Raises BadValue."""
+    """A version as numbers; `2.8` or `0.10` stands for the last release of that line. Raises BadValue."""
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9}){0,3}", text):
         raise BadValue(f"not a Kafka version: {text!r}", "give one such as 0.10.2.2, 1.1 or 3.9")
     numbers = tuple(int(part) for part in text.split("."))

@@ -1,8 +1,8 @@
 """Scenarios: steps over brokers, read from TOML, and the run that plays them with the controller's decisions.
 
-A crash is noticed by the controller only at the next `elect` (or when the broker that led starts again): a
-follower that is back before that never leaves the ISR, which is how clean elections lost data by high watermark.
-Records acknowledged are those below a leader's high watermark (acks=all) or any that a leader took (acks=1).
+The controller notices a crash only at the next `elect`, or when the broker that led starts again. A follower that is
+back before that never leaves the ISR, which is how clean elections lost data by high watermark. Acknowledged records
+are those below a leader's high watermark (acks=all), or all that a leader accepted (acks=1).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kctl.errors import BadValue, UnreadableFile, reason_of
 from kctl.files import read_text
 from kctl.replication.rules import ReplicationRules
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
-from kctl.replication.truncation import Truncation
+from kctl.replication.truncation import FollowerTruncation
 
 LARGEST = 1 << 20  # bytes of a scenario
 
@@ -61,7 +61,7 @@ class Promise(NamedTuple):
 
 
 class ScenarioRun(Struct):
-    """A scenario under way: the partition, what was promised, and whether an election was unclean."""
+    """A scenario in progress: the partition, the promises made, and how many elections were unclean."""
 
     partition: SimulatedPartition
     assignment: tuple[int, ...]
@@ -87,36 +87,33 @@ class ScenarioRun(Struct):
 
     @property
     def leading_replica(self) -> SimulatedReplica | None:
-        """The leader's replica while it is up."""
+        """The leader's replica; None while it is down."""
         leader = self.partition.leader
         replica = self.partition.replicas.get(leader)
         return replica if replica is not None and replica.up else None
 
     def take(self, step: Step) -> str:
-        """Do one step; the text says what came of it, "" where nothing needs saying."""
+        """Do one step; return what came of it, "" if there is nothing to say."""
         self.note = ""
         getattr(self, "_" + step.do.replace("-", "_"))(step)
         self._record_promises()
         return self.note
 
     def lost(self) -> list[Promise]:
-        """Committed records that the present leader does not have at their offset; none while nobody leads."""
+        """Committed records that the present leader does not have at their offset; none without a leader."""
         return self._missing(Promise(*committed) for committed in sorted(self.committed.items()))
 
     def lost_acknowledged(self) -> list[Promise]:
-        """Records that a leader took (acknowledged with acks=1) and the present leader does not have."""
+        """Records that a leader accepted (acks=1) and the present leader does not have."""
         return self._missing(self.acknowledged)
 
     def _missing(self, promises: Iterable[Promise]) -> list[Promise]:
         leader = self.leading_replica
-        return [
-            promise
-            for promise in promises
-            if leader and leader.log[promise.offset : promise.offset + 1] != [promise.record]
-        ]
+        log = leader.log if leader else []
+        return [p for p in promises if leader and log[p.offset : p.offset + 1] != [p.record]]
 
     def diverged(self, *, below_high_watermark: bool = False) -> dict[tuple[int, int], int]:
-        """Pairs of brokers that are up, and the first offset at which they hold different records."""
+        """Pairs of running brokers, and the first offset at which their records differ."""
         first_differences = {}
         live = [(b, r) for b, r in sorted(self.partition.replicas.items()) if r.up]
         for index, (first_id, first) in enumerate(live):
@@ -181,13 +178,15 @@ class ScenarioRun(Struct):
             self._elect(step, also_dead=broker_id)
 
     def _elect(self, step: Step, also_dead: int | None = None) -> None:
-        """The controller notices who is gone, and elects where the leader is."""
+        """The controller notices which brokers are down, and elects a leader if there is none."""
         part = self.partition
-        if also_dead is not None and part.leader == also_dead:  # its epoch is over although it is back
+        if (
+            also_dead is not None and part.leader == also_dead
+        ):  # its epoch is over although the broker is back
             part.leader, part.leader_epoch = NO_LEADER, part.leader_epoch + 1
         if any(part.replicas[b].up for b in part.isr):
             self._take_out([b for b in part.isr if not part.replicas[b].up])
-        elif part.leader != NO_LEADER:  # all at once: the stored ISR stays
+        elif part.leader != NO_LEADER:  # all failed at once: the stored ISR stays
             part.leader, part.leader_epoch = NO_LEADER, part.leader_epoch + 1
         if self.leading_replica is not None:
             part.advance()
@@ -230,7 +229,7 @@ class ScenarioRun(Struct):
 
     def _follow(self, broker_id: int) -> None:
         before = self.partition.replicas[broker_id].log_end_offset
-        truncation: Truncation = self.partition.become_follower(broker_id)
+        truncation: FollowerTruncation = self.partition.become_follower(broker_id)
         cut = truncation.follower.log_end_offset
         if cut < before:
             self.note = "; ".join(filter(None, (self.note, f"broker {broker_id} truncates to {cut}")))
@@ -253,7 +252,7 @@ class ScenarioRun(Struct):
 
 
 def play(scenario: Scenario, rules: ReplicationRules) -> Iterator[tuple[int, Step | None, str, ScenarioRun]]:
-    """The run after each step, the start first: number, step, what came of it, and the state."""
+    """The run after each step, beginning with the start: number, step, what came of it, and the state."""
     run = ScenarioRun.start(rules, scenario.brokers, scenario.unclean_leader_election_enable)
     yield 0, None, "", run
     for number, step in enumerate(scenario.steps, 1):
@@ -261,7 +260,7 @@ def play(scenario: Scenario, rules: ReplicationRules) -> Iterator[tuple[int, Ste
         yield number, step, note, run
 
 
-# What a step may do, and the keys it may have besides `do`, each with whether it must.
+# The keys of each step besides `do`, each with whether it is required.
 STEPS: Mapping[str, Mapping[str, bool]] = {
     "produce": {"records": False, "count": False},
     "fetch": {"broker": True, "rounds": False, "limit": False},
@@ -276,7 +275,6 @@ STEPS: Mapping[str, Mapping[str, bool]] = {
 
 
 def built_in_names() -> list[str]:
-    """Names of the scenarios that come with kctl."""
     folder = resources.files("kctl.replication") / "scenarios"
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
 
@@ -303,7 +301,7 @@ def read_scenario(name_or_path: str) -> Scenario:
 
 
 def parse_scenario(name: str, text: str) -> Scenario:
-    """A scenario from TOML text. Raises BadValue that names what is wrong."""
+    """A scenario from TOML text. Raises BadValue."""
     try:
         table = bounded_toml.loads(text)
     except ValueError as error:
@@ -315,15 +313,11 @@ def parse_scenario(name: str, text: str) -> Scenario:
     if unclean is not None and not isinstance(unclean, bool):
         raise BadValue(f"{name}: unclean_leader_election_enable must be true or false, not {unclean!r}")
     step_tables = table.get("steps", [])
-    if not isinstance(step_tables, list) or not all(
-        isinstance(step_table, dict) for step_table in step_tables
-    ):
+    if not isinstance(step_tables, list) or not all(isinstance(step, dict) for step in step_tables):
         raise BadValue(f"{name}: steps must be tables [[steps]]")
     if not step_tables:
         raise BadValue(f"{name}: it has no [[steps]]")
-    steps = tuple(
-        _step(name, number, step_table, brokers) for number, step_table in enumerate(step_tables, 1)
-    )
+    steps = tuple(_step(name, number, step, brokers) for number, step in enumerate(step_tables, 1))
     return Scenario(name, str(table.get("description", "")), tuple(brokers), steps, unclean)
 
 

@@ -1,8 +1,8 @@
 """One partition on a few brokers as values that change step by step, under the rules of one version.
 
-A record is a name; its place in the list is its offset. Brokers keep their log, high watermark and epochs; what
-is not flushed is lost in a power failure, what is not checkpointed of the high watermark in any crash. Fetches
-are whole rounds: request, answer, append. Truncation happens at the role change, as in the brokers.
+A record is a name; its position in the list is its offset. Brokers keep their log, high watermark and epochs; a power
+failure loses what was not flushed, and any crash the high watermark that was not checkpointed. Fetches are whole
+rounds: request, answer, append. Truncation happens at the role change, as in the brokers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kctl.replication.high_watermark import (
     may_join_isr,
 )
 from kctl.replication.rules import ReplicationRules
-from kctl.replication.truncation import Algorithm, ReplicaState, Truncation, out_of_range, truncate
+from kctl.replication.truncation import Algorithm, FollowerTruncation, ReplicaState, out_of_range, truncate
 
 LONG_AGO_MS = -(10**12)
 
 
 class SimulatedReplica(Struct):
-    """One broker's copy. `checkpointed` is the high watermark on disk, `flushed` the offset below which all is."""
+    """One broker's copy. `checkpointed` is the high watermark on disk; all below `flushed` is on disk."""
 
     log: list[str] = field(default_factory=list)
     written_in: list[int] = field(default_factory=list)
@@ -39,15 +39,14 @@ class SimulatedReplica(Struct):
 
     @property
     def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
         return len(self.log)
 
     def state(self) -> ReplicaState:
-        """The replica as the truncation rules take it."""
+        """The replica as the truncation rules use it."""
         return ReplicaState(self.epochs, len(self.log), self.high_watermark)
 
     def cut(self, remaining: ReplicaState) -> None:
-        """Keep what truncation left."""
+        """Truncate to what remains."""
         del self.log[remaining.log_end_offset :], self.written_in[remaining.log_end_offset :]
         self.epochs, self.high_watermark = remaining.epochs, remaining.high_watermark
         self.flushed = min(self.flushed, len(self.log))
@@ -55,7 +54,7 @@ class SimulatedReplica(Struct):
 
 
 class SimulatedFetch(Struct, frozen=True):
-    """How a fetch ended: "" for data, else what the follower did after OFFSET_OUT_OF_RANGE."""
+    """How a fetch ended: `action` is "" for data, else what the follower did after OFFSET_OUT_OF_RANGE."""
 
     records: tuple[str, ...] = ()
     action: str = ""
@@ -63,7 +62,7 @@ class SimulatedFetch(Struct, frozen=True):
 
 
 class SimulatedPartition(Struct):
-    """The replicas, who leads in which epoch, and the ISR as stored; `remote` is what the leader knows."""
+    """The replicas, the leader and its epoch, and the ISR as stored; `remote` is what the leader knows."""
 
     rules: ReplicationRules
     replicas: dict[int, SimulatedReplica]
@@ -75,7 +74,7 @@ class SimulatedPartition(Struct):
     epoch_start_offset: int = 0
 
     def become_leader(self, broker_id: int, leader_epoch: int) -> None:
-        """A broker leads in a new epoch: nothing is cut; from 2.0.1 on the epoch is recorded at once."""
+        """A broker leads in a new epoch and cuts nothing; from 2.0.1 on the epoch is recorded at once."""
         replica = self.replicas[broker_id]
         replica.up = True
         self.leader, self.leader_epoch = broker_id, leader_epoch
@@ -84,8 +83,8 @@ class SimulatedPartition(Struct):
         if self.rules.has_epochs and self.rules.entry_at_election:
             replica.epochs = assign(replica.epochs, leader_epoch, replica.log_end_offset, self.rules.assign)
 
-    def become_follower(self, broker_id: int) -> Truncation:
-        """A broker follows the present leader: it truncates now, by its version's rule."""
+    def become_follower(self, broker_id: int) -> FollowerTruncation:
+        """A broker follows the present leader and truncates by its version's rule."""
         replica, leader = self.replicas[broker_id], self.replicas[self.leader]
         replica.up = True
         truncation = truncate(replica.state(), leader.state(), self.rules.algorithm, self.rules.answers)
@@ -93,13 +92,12 @@ class SimulatedPartition(Struct):
         return truncation
 
     def append(self, names: Sequence[str]) -> None:
-        """The leader takes records."""
         leader = self.replicas[self.leader]
         self._append(leader, names, [self.leader_epoch] * len(names))
         self.advance()
 
     def fetch(self, broker_id: int, limit: int | None = None) -> SimulatedFetch:
-        """One round of FETCH; the leader learns the follower's log end, the follower the high watermark."""
+        """One FETCH round: the leader learns the follower's log end, the follower the high watermark."""
         follower, leader = self.replicas[broker_id], self.replicas[self.leader]
         offset, before = follower.log_end_offset, leader.high_watermark
         if offset > leader.log_end_offset and self.rules.algorithm in (
@@ -112,7 +110,9 @@ class SimulatedPartition(Struct):
         self.advance()
         shown = before if self.rules.fetch_order is FetchOrder.READ_THEN_UPDATE else leader.high_watermark
         end = leader.log_end_offset if limit is None else min(offset + limit, leader.log_end_offset)
-        if end == offset:  # nothing to send: the request is parked and answered with the mark of then
+        if (
+            end == offset
+        ):  # nothing to send: the request is parked and answered with the newest high watermark
             shown = leader.high_watermark
         records = tuple(leader.log[offset:end])
         self._append(follower, records, leader.written_in[offset:end])
@@ -122,7 +122,7 @@ class SimulatedPartition(Struct):
         return SimulatedFetch(records)
 
     def advance(self) -> None:
-        """Let the leader's high watermark move as far as its rule allows."""
+        """Move the leader's high watermark as far as its rule allows."""
         leader = self.replicas[self.leader]
         followers = [
             RemoteReplica(b, self.remote.get(b, -1), LONG_AGO_MS) for b in self.replicas if b != self.leader
@@ -136,7 +136,7 @@ class SimulatedPartition(Struct):
         )
 
     def stop(self, broker_id: int, *, power: bool = False) -> None:
-        """A broker's process ends; with a power failure, what was not flushed is gone from its disk."""
+        """A broker's process ends; in a power failure its disk loses what was not flushed."""
         replica = self.replicas[broker_id]
         replica.up = False
         if power:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from formats.values import Struct, replace
 from kctl.replication.epochs import (
     UNDEFINED,
-    Answers,
     Entries,
-    EpochEnd,
+    EpochAnswers,
+    EpochEndOffset,
     end_offset_for,
     latest_epoch,
     truncate_from_end,
@@ -37,7 +37,7 @@ class Algorithm(enum.StrEnum):
 
 
 class TruncationReason(enum.StrEnum):
-    """Why a follower truncates to where it does."""
+    """Why a follower truncates to this offset."""
 
     COMMON_EPOCH = "common_epoch"
     LEADER_EPOCH_UNKNOWN = "leader_epoch_unknown_to_follower"
@@ -80,19 +80,19 @@ class TruncationDecision(NamedTuple):
 
 
 class TruncationRound(NamedTuple):
-    """One question and answer between a follower and its leader, and the cut that followed."""
+    """One request and answer between a follower and its leader, and the resulting cut."""
 
     request_epoch: int | None
     fetch_offset: int | None
-    answer: EpochEnd | str  # "data" or OFFSET_OUT_OF_RANGE where FETCH asks
+    answer: EpochEndOffset | str  # "data" or OFFSET_OUT_OF_RANGE where FETCH asks
     truncate_to: int | None
     completed: bool = True
     reason: TruncationReason | None = None
     mode: str | None = None
 
 
-class Truncation(NamedTuple):
-    """How a follower comes into line with a leader: the rounds, and what is left before new data arrives."""
+class FollowerTruncation(NamedTuple):
+    """How a follower truncates under a leader: the rounds, and what remains before new data arrives."""
 
     rounds: tuple[TruncationRound, ...]
     follower: ReplicaState
@@ -106,8 +106,8 @@ class OutOfRange(NamedTuple):
     fetch_from: int
 
 
-def decide(follower: ReplicaState, answer: EpochEnd, initial_fetch_offset: int) -> TruncationDecision:
-    """The follower's decision upon a leader's answer (KIP-279, 2.0 and later)."""
+def decide(follower: ReplicaState, answer: EpochEndOffset, initial_fetch_offset: int) -> TruncationDecision:
+    """The follower's decision on a leader's answer (KIP-279, 2.0 and later)."""
     end = follower.log_end_offset
     if answer.end_offset == UNDEFINED:
         return TruncationDecision(initial_fetch_offset, True, TruncationReason.LEADER_OFFSET_UNDEFINED)
@@ -127,7 +127,7 @@ def decide(follower: ReplicaState, answer: EpochEnd, initial_fetch_offset: int) 
 
 def fetch_epoch_check(
     leader: ReplicaState, fetch_offset: int, last_fetched_epoch: int | None
-) -> EpochEnd | str:
+) -> EpochEndOffset | str:
     """The leader's answer to FETCH: "data", OFFSET_OUT_OF_RANGE, or the diverging epoch and its end.
 
     2.7.0, 2.7.1 and 2.8.0 compare the epochs before the log start; this is 2.7.2 and 2.8.1 on.
@@ -147,7 +147,7 @@ def fetch_epoch_check(
 def out_of_range(
     follower_log_end_offset: int, leader_log_start_offset: int, leader_log_end_offset: int
 ) -> OutOfRange:
-    """What the follower does next. 0.8.0 to 0.9.0.0 had no third way: they dropped the whole log."""
+    """What the follower does next. 0.8.0 to 0.9.0.0 dropped the whole log instead of retrying."""
     if leader_log_end_offset < follower_log_end_offset:
         return OutOfRange("truncate_to_leader_end", leader_log_end_offset, leader_log_end_offset)
     if leader_log_start_offset > follower_log_end_offset:
@@ -156,76 +156,73 @@ def out_of_range(
 
 
 def truncate(
-    follower: ReplicaState, leader: ReplicaState, algorithm: Algorithm, answers: Answers | None = None
-) -> Truncation:
-    """What a follower does when it starts to follow this leader; nothing is fetched yet.
+    follower: ReplicaState, leader: ReplicaState, algorithm: Algorithm, answers: EpochAnswers | None = None
+) -> FollowerTruncation:
+    """What a follower does when it starts to follow this leader, before it fetches.
 
-    By high watermark this is the cut at the role change alone; see `out_of_range` for the first fetch.
+    By high watermark this is only the cut at the role change; see `out_of_range` for the first fetch.
     """
     if algorithm is Algorithm.HIGH_WATERMARK or (not follower.epochs and algorithm is not Algorithm.KIP_101):
         cut = min(follower.high_watermark, follower.log_end_offset)
         round_ = TruncationRound(None, None, "none", cut, True, TruncationReason.OWN_HIGH_WATERMARK)
-        return Truncation((round_,), follower.cut_to(cut))
+        return FollowerTruncation((round_,), follower.cut_to(cut))
     if algorithm is Algorithm.KIP_101:
-        return _one_question(follower, leader, answers or Answers.OFFSET_ONLY)
+        return _one_question(follower, leader, answers or EpochAnswers.OFFSET_ONLY)
     if algorithm is Algorithm.KIP_279:
-        return _ask_until_common(follower, leader, answers or Answers.EPOCH_AND_OFFSET)
+        return _ask_until_common(follower, leader, answers or EpochAnswers.EPOCH_AND_OFFSET)
     return _fetch_until_data(follower, leader)
 
 
-def _one_question(follower: ReplicaState, leader: ReplicaState, answers: Answers) -> Truncation:
+def _one_question(follower: ReplicaState, leader: ReplicaState, answers: EpochAnswers) -> FollowerTruncation:
     latest = latest_epoch(follower.epochs)
     requested = UNDEFINED if latest is None else latest
     answer = end_offset_for(leader.epochs, leader.log_end_offset, requested, answers)
     if answer.end_offset == UNDEFINED:
-        cut, reason = (
-            min(follower.high_watermark, follower.log_end_offset),
-            TruncationReason.LEADER_OFFSET_UNDEFINED,
-        )
+        cut = min(follower.log_end_offset, follower.high_watermark)
+        reason = TruncationReason.LEADER_OFFSET_UNDEFINED
     elif answer.end_offset >= follower.log_end_offset:
         cut, reason = follower.log_end_offset, TruncationReason.NO_TRUNCATION
     else:
         cut, reason = answer.end_offset, TruncationReason.LEADER_END_OFFSET
     after = follower.cut_to(cut) if reason is not TruncationReason.NO_TRUNCATION else follower
-    return Truncation((TruncationRound(requested, None, answer, cut, True, reason),), after)
+    return FollowerTruncation((TruncationRound(requested, None, answer, cut, True, reason),), after)
 
 
-def _ask_until_common(follower: ReplicaState, leader: ReplicaState, answers: Answers) -> Truncation:
+def _ask_until_common(
+    follower: ReplicaState, leader: ReplicaState, answers: EpochAnswers
+) -> FollowerTruncation:
     rounds: list[TruncationRound] = []
     high_watermark = follower.high_watermark
     while True:
         latest = latest_epoch(follower.epochs)
-        if latest is None:  # nothing left to ask about: all that was tracked is cut
-            return Truncation(tuple(rounds), follower)
+        if latest is None:  # no epoch is left: all tracked records are cut
+            return FollowerTruncation(tuple(rounds), follower)
         answer = end_offset_for(leader.epochs, leader.log_end_offset, latest, answers)
         decision = decide(follower, answer, high_watermark)
         follower = follower.cut_to(decision.truncate_to)
         rounds.append(TruncationRound(latest, None, answer, *decision))
         if decision.completed:
-            return Truncation(tuple(rounds), follower)
+            return FollowerTruncation(tuple(rounds), follower)
 
 
-def _fetch_until_data(follower: ReplicaState, leader: ReplicaState) -> Truncation:
+def _fetch_until_data(follower: ReplicaState, leader: ReplicaState) -> FollowerTruncation:
     rounds: list[TruncationRound] = []
     while True:
         offset, latest = follower.log_end_offset, latest_epoch(follower.epochs)
         answer = fetch_epoch_check(leader, offset, latest)
         if answer == OUT_OF_RANGE:
-            next_step = out_of_range(offset, leader.log_start_offset, leader.log_end_offset)
-            rounds.append(
-                TruncationRound(latest, offset, answer, next_step.truncate_to, mode=next_step.action)
-            )
-            return Truncation(tuple(rounds), after_out_of_range(follower, next_step))
+            step = out_of_range(offset, leader.log_start_offset, leader.log_end_offset)
+            rounds.append(TruncationRound(latest, offset, answer, step.truncate_to, mode=step.action))
+            return FollowerTruncation(tuple(rounds), after_out_of_range(follower, step))
         if isinstance(answer, str):
             rounds.append(TruncationRound(latest, offset, answer, None))
-            return Truncation(tuple(rounds), follower)
+            return FollowerTruncation(tuple(rounds), follower)
         decision = decide(follower, answer, offset)
         rounds.append(TruncationRound(latest, offset, answer, *decision))
         follower = follower.cut_to(decision.truncate_to)
 
 
 def after_out_of_range(follower: ReplicaState, step: OutOfRange) -> ReplicaState:
-    """A follower's log after this step."""
     if step.action == "truncate_fully_and_start_at":
         assert step.truncate_to is not None
         return ReplicaState((), step.truncate_to, step.truncate_to, step.truncate_to)

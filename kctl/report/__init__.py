@@ -1,1 +1,1 @@
-"""The report of an audit: one self-contained HTML page made from the audit's tables, no scripts."""
+"""The report of an audit: one self-contained HTML page made from the audit's tables."""

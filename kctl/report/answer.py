@@ -1,4 +1,4 @@
-"""The first screen: what happened, what to run next, what is lost, and what was not judged; as HTML and as Markdown."""
+"""The first screen, as HTML and as Markdown: what happened, what to run next, what is lost, and what was not judged."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kctl.audit.tables import Tables
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
-from kctl.report.html import UNPRINTABLE, Html, count, element, link, size, slug, table
+from kctl.report.html import UNPRINTABLE, Html, count, element, link, more_rows, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
 from kctl.times import iso
 
 Row = Mapping[str, Any]
 WRONG = frozenset({"lost", "damaged"})
 OPEN = frozenset({"could_not_judge", "unreadable"})
-MARKUP = frozenset("\\`*|[")  # what Markdown reads as markup
+MARKUP = frozenset("\\`*|[")  # characters that Markdown reads as markup
 MOST_CODES = 3  # in a sentence
 MOST_CAUSES = 3  # sentences about what happened
 MOST_LOSSES = 10  # rows of the table on the first screen
@@ -36,7 +36,7 @@ LOST_COLUMNS = [
     "still on",
 ]
 MISSING_COLUMNS = ["question", "of", "why", "missing", "get it with"]
-# The command that shows what findings of a code are about, by how the code begins; the first that fits.
+# The command that shows the subject of a finding, by the beginning of its code; the first match counts.
 COMMANDS = {
     "remote-": "remote audit", "tier-": "remote audit", "replica-": "replica compare", "epoch": "replica compare",
     "unclean-": "state-log timeline", "isr-": "state-log timeline", "zombie-": "replica loss",
@@ -44,8 +44,8 @@ COMMANDS = {
 }  # fmt: skip
 
 
-class UnansweredSubjects(Struct, frozen=True):
-    """What kept a question from an answer about some subjects."""
+class UnansweredQuestion(Struct, frozen=True):
+    """Evidence whose absence kept a question about some subjects from being answered."""
 
     question: str
     subjects: tuple[str, ...]
@@ -54,25 +54,24 @@ class UnansweredSubjects(Struct, frozen=True):
     get: str
 
     def cells(self) -> list[str]:
-        """As `MISSING_COLUMNS`."""
+        """The cells of a row under `MISSING_COLUMNS`."""
         more = f" and {len(self.subjects) - 3:,} more" if len(self.subjects) > 3 else ""
         return [self.question, ", ".join(self.subjects[:3]) + more, self.reason, self.what, self.get]
 
 
 class AuditAnswer(Struct, frozen=True):
-    """The first screen as values."""
+    """The content of the first screen."""
 
     sentences: tuple[str, ...]
-    severity: str  # error, warning, good; "" where nothing is known to be wrong and not all was judged
-    commands: tuple[tuple[str, str], ...]  # what to run, and what it gives
+    severity: str  # error, warning, good; "" if nothing is known to be wrong but not everything was judged
+    commands: tuple[tuple[str, str], ...]  # the command, and what it shows
     losses: tuple[Row, ...]
-    missing: tuple[UnansweredSubjects, ...]
+    missing: tuple[UnansweredQuestion, ...]
     coverages: tuple[str, ...]
-    unasked: tuple[str, ...]  # questions that no judgement answers
+    unasked: tuple[str, ...]  # questions without a judgement
 
 
 def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
-    """The answer that the tables give."""
     losses = sorted(
         (row for cause in causes for row in cause.losses),
         key=lambda row: (row["class"] != "committed", row["topic"], row["partition"], row["from_offset"]),
@@ -85,7 +84,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         sentences.append(f"{count(len(causes) - MOST_CAUSES, 'more incident')} below.")
     if losses:
         sentences.append(lost_sentence(losses))
-    # What the incidents say is not said again.
+    # What the incidents say is not repeated.
     sentences += [
         f"{_capital(coverage_sentence(coverage))}."
         for coverage in coverages
@@ -129,7 +128,7 @@ def _capital(text: str) -> str:
 
 
 def _errors_and_warnings(tables: Tables, of_incidents: set[Key]) -> tuple[Counter[tuple[str, str]], set[Key]]:
-    """Errors and warnings that follow from no incident, by severity and code; and the partitions that have them."""
+    """Errors and warnings that follow from no incident, counted by severity and code; and their partitions."""
     amounts: Counter[tuple[str, str]] = Counter()
     places: set[Key] = set()
     for row in tables.rows("findings", columns=["severity", "code", "topic", "partition"]):
@@ -155,7 +154,7 @@ def _amounts_sentence(amounts: Counter[tuple[str, str]], partitions: int) -> str
 
 
 def _gaps(tables: Tables) -> list[str]:
-    """A sentence on offsets that neither the tier nor a local log serves."""
+    """A sentence about offsets that neither the tier nor a local log serves; empty without any."""
     gaps = [
         (f"{row['topic']}-{row['partition']}", start, end)
         for row in tables.rows("tier_partitions", columns=["topic", "partition", "gaps"])
@@ -169,7 +168,7 @@ def _gaps(tables: Tables) -> list[str]:
     return [f"{count(total, 'offset')} of tiered partitions are served by nothing: {named}{more}."]
 
 
-def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[UnansweredSubjects], dict[str, set[Key]]]:
+def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[UnansweredQuestion], dict[str, set[Key]]]:
     """From the table of judgements: a coverage row a question; what was missing, the most subjects first; and the
     partitions of each question of which something is wrong."""
     counts: dict[str, Counter[str]] = {}
@@ -189,7 +188,7 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[UnansweredSubjec
                     for_all(lack["get"], row["topic"], row["partition"]),
                 ].append(_subject(row))
     missing = [
-        UnansweredSubjects(question, tuple(subjects), *rest)
+        UnansweredQuestion(question, tuple(subjects), *rest)
         for (question, *rest), subjects in grouped.items()
     ]
     coverages = [
@@ -211,58 +210,45 @@ def _subject(row: Row) -> str:
 
 
 def _commands(
-    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[UnansweredSubjects]
+    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[UnansweredQuestion]
 ) -> Iterator[tuple[str, str]]:
-    """Two or three commands on this evidence, complete."""
+    """Two or three complete commands to run next, each with what it shows."""
     if any(part["name"] == "join" for part in tables.summary["parts"] or ()):
         statement = "SELECT * FROM findings WHERE severity <> 'info'"
         yield _sql(tables, statement), "what is wrong, with the broker that holds it"
         return
-    evidence = _evidence_arguments(tables)
+    evidence = _arguments(tables)
     chosen: list[tuple[str, str]] = []
     if losses:
         first = losses[0]
         where = f"--topic {shlex.quote(first['topic'])} --partition {first['partition']}"
         if any(listed(row["recoverable_from"]) for row in losses):
-            chosen.append(
-                (
-                    f"kctl replica loss {evidence} --export lost",
-                    "write the lost records that copies still hold to files",
-                )
-            )
-        chosen.append(
-            (f"kctl replica explain {evidence} {where} --offset {first['from_offset']}", "the history of the first lost offset, with its proofs")
-        )  # fmt: skip
+            purpose = "write the lost records that copies still hold to files"
+            chosen.append((f"kctl replica loss {evidence} --export lost", purpose))
+        command = f"kctl replica explain {evidence} {where} --offset {first['from_offset']}"
+        chosen.append((command, "the history of the first lost offset, with its proofs"))
     if causes:
         topic, partition = causes[0].partitions[0]
         where = f"--topic {shlex.quote(topic)} --partition {partition}"
-        arguments = _evidence_arguments(tables, "state-log timeline")
+        arguments = _arguments(tables, "state-log timeline")
         chosen.append((f"kctl state-log timeline {arguments} {where}", "who led when, line by line"))
     if len(chosen) < 2:
         amounts, _ = _errors_and_warnings(tables, {key for cause in causes for key in cause.partitions})
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
-            chosen.append(
-                (
-                    f"kctl {verb} {_evidence_arguments(tables, verb)}",
-                    f"every place of {code} and its surroundings",
-                )
-            )
+            purpose = f"every place of {code} and its surroundings"
+            chosen.append((f"kctl {verb} {_arguments(tables, verb)}", purpose))
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
     if len(chosen) < 3 and missing and missing[0].get:
-        chosen.append(
-            (
-                missing[0].get,
-                f"to judge {missing[0].question} of {count(len(missing[0].subjects), 'subject')}",
-            )
-        )
+        subjects = count(len(missing[0].subjects), "subject")
+        chosen.append((missing[0].get, f"to judge {missing[0].question} of {subjects}"))
     if not chosen:
         chosen.append((_sql(tables, "SELECT * FROM judgements"), "every verdict with its reason"))
     yield from chosen[:3]
 
 
-def _evidence_arguments(tables: Tables, verb: str = "") -> str:
-    """The evidence as it was given, with what was said about its folders; a timeline has no moments."""
+def _arguments(tables: Tables, verb: str = "") -> str:
+    """The evidence and its options as arguments; a timeline takes no moments."""
     summary = tables.summary
     options = [
         option
@@ -277,7 +263,7 @@ def _sql(tables: Tables, statement: str) -> str:
 
 
 def loss_cells(row: Row) -> list[object]:
-    """A loss as `LOST_COLUMNS`."""
+    """The cells of a loss under `LOST_COLUMNS`."""
     first, last = row["first_timestamp"], row["last_timestamp"]
     when = ""
     if first is not None and last is not None:
@@ -309,7 +295,7 @@ def loss_cells(row: Row) -> list[object]:
 
 
 def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
-    """The first screen; the table of losses folds after its first rows."""
+    """The first screen; the table of losses is folded after its first rows."""
     summary = tables.summary
     brokers = ", ".join(map(str, summary["brokers"])) or "unknown"
     moments = (
@@ -344,7 +330,7 @@ def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
 
 
 def coverage_sentences(answer: AuditAnswer) -> list[str]:
-    """How far the answer carries."""
+    """What was judged, in sentences that the answer does not contain yet."""
     if not answer.coverages:
         return ["These tables say nothing about what was judged."]
     rest = (
@@ -359,33 +345,23 @@ def _losses_html(losses: Sequence[Row]) -> list[Html]:
     if not losses:
         return []
 
-    def rows(losses_shown: Sequence[Row]) -> Html:
-        cells: list[list[object]] = []
-        for row in losses_shown:
-            name, offsets, *other_cells = loss_cells(row)
-            cells.append(
-                [link(slug(str(name)), name), element("span", offsets, class_="offsets"), *other_cells]
-            )
-        return table(LOST_COLUMNS, cells, frozenset({2, 6}), stacked=True)
+    def rows(shown: Sequence[Row]) -> Html:
+        linked: list[list[object]] = []
+        for row in shown:
+            name, offsets, *cells = loss_cells(row)
+            linked.append([link(slug(str(name)), name), element("span", offsets, class_="offsets"), *cells])
+        return table(LOST_COLUMNS, linked, frozenset({2, 6}), stacked=True)
 
     parts = [element("h2", "Lost", id="lost"), rows(losses[:MOST_LOSSES])]
     if len(losses) > MOST_LOSSES:
         folded = losses[MOST_LOSSES:MOST_FOLDED]
         parts.append(element("details", element("summary", f"{len(folded):,} more losses"), rows(folded)))
-        if len(losses) > MOST_FOLDED:
-            parts.append(
-                element(
-                    "p",
-                    f"and {len(losses) - MOST_FOLDED:,} more: ",
-                    element("code", "SELECT * FROM losses"),
-                    class_="quiet",
-                )
-            )
+        parts.append(more_rows(len(losses) - MOST_FOLDED, "SELECT * FROM losses"))
     return parts
 
 
 def _missing_html(answer: AuditAnswer) -> list[Html]:
-    """What was judged in a sentence a question, then what was not, and the commands that fetch what is missing."""
+    """What was judged, what was not, and the commands that get the missing evidence."""
     parts: list[Html] = [
         element("h2", "What was judged, and what was not", id="not-judged"),
         element("ul", *(element("li", sentence) for sentence in coverage_sentences(answer))),
@@ -395,26 +371,15 @@ def _missing_html(answer: AuditAnswer) -> list[Html]:
     cells = [lack.cells() for lack in answer.missing[:MOST_MISSING]]
     rows: list[list[object]] = [[*row[:4], element("code", row[4]) if row[4] else ""] for row in cells]
     parts.append(table(MISSING_COLUMNS, rows, stacked=True))
-    more = len(answer.missing) - MOST_MISSING
-    if more > 0:
-        parts.append(
-            element(
-                "p",
-                f"and {more:,} more: ",
-                element(
-                    "code", "SELECT * FROM judgements WHERE verdict IN ('could_not_judge', 'unreadable')"
-                ),
-                class_="quiet",
-            )
-        )
-    return parts
+    statement = "SELECT * FROM judgements WHERE verdict IN ('could_not_judge', 'unreadable')"
+    return [*parts, more_rows(len(answer.missing) - MOST_MISSING, statement)]
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------
 
 
 def markdown(tables: Tables) -> str:
-    """The first screen for a ticket."""
+    """The first screen as Markdown."""
     causes = incidents(tables)
     answer = answer_of(tables, causes)
     lines = [f"**{_plain(' '.join(answer.sentences))}**", "", "Next:", ""]
@@ -424,7 +389,7 @@ def markdown(tables: Tables) -> str:
         lines += _markdown_table(LOST_COLUMNS, [loss_cells(row) for row in answer.losses[:MOST_FOLDED]])
         more = len(answer.losses) - MOST_FOLDED
         lines += [f"and {more:,} more", ""] if more > 0 else []
-    lines += [*(f"- {_plain(summary)}" for summary in coverage_sentences(answer)), ""]
+    lines += [*(f"- {_plain(sentence)}" for sentence in coverage_sentences(answer)), ""]
     if answer.missing:
         lines += _markdown_table(
             MISSING_COLUMNS, [list(lack.cells()) for lack in answer.missing[:MOST_MISSING]]
@@ -444,6 +409,6 @@ def _markdown_table(header: list[str], rows: Sequence[Sequence[object]]) -> list
 
 
 def _plain(value: object) -> str:
-    """A value that Markdown and the HTML that it allows do not read as markup."""
+    """A value with Markdown's and HTML's markup escaped."""
     text = UNPRINTABLE.sub("�", str(value)).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in MARKUP else letter for letter in text)

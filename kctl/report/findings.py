@@ -1,4 +1,4 @@
-"""The findings: incidents with what follows from them, then the others worst first by code, then notes folded."""
+"""The findings: incidents with their consequences, then other findings by code, worst first, then notes, folded."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from zlib import crc32
 from kctl.audit.tables import Tables
 from kctl.findings import all_findings
 from kctl.replica.loss.words import amount_of
-from kctl.report.html import Html, count, element, link, prose, slug, table
+from kctl.report.html import Html, count, element, link, more_rows, prose, slug, table
 from kctl.report.incidents import Incident, Key, is_consequence
 
 SHOWN_OF_A_CODE = 10
@@ -17,7 +17,7 @@ RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def findings_section(tables: Tables, causes: Sequence[Incident]) -> Html:
-    """A box for each incident and each code; of many places the first are shown and the rest counted."""
+    """A box for each incident and each code; the first places are shown and the others counted."""
     of_incidents = {key for cause in causes for key in cause.partitions}
     amounts: Counter[tuple[str, str]] = Counter()
     places: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -45,7 +45,7 @@ def findings_section(tables: Tables, causes: Sequence[Incident]) -> Html:
 
 
 def _incident(cause: Incident, consequences: dict[Key, Counter[str]]) -> Html:
-    """An incident: what happened, then its partitions with what each lost and what else follows from it."""
+    """An incident: what happened, and its partitions with their losses and the findings that follow from it."""
     rows: list[list[object]] = []
     for key in cause.partitions[:MOST_PARTITIONS]:
         lost = [row for row in cause.losses if (row["topic"], row["partition"]) == key]
@@ -76,7 +76,7 @@ def _incident(cause: Incident, consequences: dict[Key, Counter[str]]) -> Html:
 
 
 def _notes(notes: dict[str, int], meanings: dict[str, Any]) -> Html:
-    """The findings of severity info in one line, each code's meaning behind it."""
+    """The findings of severity info, folded, with the meaning of each code."""
     rows: list[list[object]] = [
         [element("code", code), amount, prose(meanings[code].meaning) if code in meanings else ""]
         for code, amount in sorted(notes.items(), key=lambda note: (-note[1], note[0]))
@@ -89,7 +89,7 @@ def _notes(notes: dict[str, int], meanings: dict[str, Any]) -> Html:
 
 
 def finding_anchor(row: dict[str, Any]) -> str:
-    """The id of a finding in the page, the same in every report of this evidence."""
+    """The id of a finding in the page, equal in every report of the same evidence."""
     keys = (
         "code",
         "evidence",
@@ -135,24 +135,9 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
         ids=[title if title not in ids[:number] else f"{title}-{number}" for number, title in enumerate(ids)],
         stacked=True,
     )  # fmt: skip
-    more = amount - len(rows)
-    rest = (
-        element(
-            "p",
-            f"and {more:,} more: ",
-            element("code", "SELECT * FROM findings WHERE code = '", code, "'"),
-            class_="quiet",
-        )
-        if more
-        else None
-    )
-    places = element(
-        "details",
-        element("summary", count(amount, "place")),
-        shown,
-        rest,
-        open="open",
-    )
+    statement = f"SELECT * FROM findings WHERE code = '{code}'"  # noqa: S608  # it is shown, not run
+    rest = more_rows(amount - len(rows), statement)
+    places = element("details", element("summary", count(amount, "place")), shown, rest, open="open")
     return element("div", *parts, places, class_=f"finding {severity}", id=slug(f"code-{code}"))
 
 

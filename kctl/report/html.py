@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG; whatever is not already markup is escaped, so that evidence cannot write the page."""
+"""Elements of HTML and SVG; everything that is not markup already is escaped, so that evidence cannot add markup."""
 
 import re
 from html import escape
@@ -12,13 +12,13 @@ VOID = frozenset({"br", "col", "hr", "input", "meta"})
 
 
 class Html(str):
-    """Markup that is known to be safe."""
+    """Markup that is safe to use as it is."""
 
     __slots__ = ()
 
 
 def safe(value: object) -> Html:
-    """A value as markup: text is escaped, forbidden characters are shown by their number, None is nothing."""
+    """A value as markup: text is escaped, forbidden characters are shown by number, None is empty."""
     if isinstance(value, Html):
         return value
     if value is None:
@@ -30,7 +30,7 @@ def safe(value: object) -> Html:
 
 
 def element(name: str, *children: object, **attributes: object) -> Html:
-    """An element. `class_` and `for_` lose their underscore, other underscores become hyphens; None is left out."""
+    """An element. Attribute names lose a final underscore, other underscores become hyphens; None is left out."""
     attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{safe(value)}"'
         for key, value in attributes.items()
@@ -42,24 +42,29 @@ def element(name: str, *children: object, **attributes: object) -> Html:
 
 
 def join(parts: object) -> Html:
-    """Parts one after another."""
     assert isinstance(parts, (list, tuple))
     return Html("".join(safe(part) for part in parts))
 
 
 def prose(text: str) -> Html:
-    """A sentence of ours in which `words` between backticks are commands, files and values."""
+    """A sentence as markup; words between backticks become code."""
     parts = text.split("`")
     return join([element("code", part) if index % 2 else part for index, part in enumerate(parts)])
 
 
+def more_rows(amount: int, statement: str) -> Html:
+    """How many more rows there are, and the statement that lists them; empty without any."""
+    if amount <= 0:
+        return Html("")
+    return element("p", f"and {amount:,} more: ", element("code", statement), class_="quiet")
+
+
 def slug(text: str) -> str:
-    """Text as an id of the page: what a URL's fragment may hold stays, the rest becomes `_`."""
+    """Text as an id of the page: characters that a URL fragment cannot have become `_`."""
     return NO_ID.sub("_", text)
 
 
 def link(anchor: str, *children: object) -> Html:
-    """A link to an id of the page."""
     return element("a", *children, href=f"#{anchor}")
 
 
@@ -71,9 +76,9 @@ def table(
     ids: list[str] | None = None,
     stacked: bool = False,
 ) -> Html:
-    """A table that scrolls sideways on a narrow screen; the columns in `numeric` are set to the right.
+    """A table that scrolls sideways on a narrow screen; the columns in `numeric` are right-aligned.
 
-    `ids` are those of the rows. A `stacked` table becomes a block a row on a narrow screen, each cell with its title.
+    `ids` are those of the rows. On a narrow screen a `stacked` table shows each row as a block, each cell with its title.
     """
     head = element(
         "tr",
@@ -89,10 +94,10 @@ def table(
                 element(
                     "td",
                     cell,
-                    class_="n" if column in numeric else None,
-                    data_title=header[column] if stacked else None,
+                    class_="n" if i in numeric else None,
+                    data_title=header[i] if stacked else None,
                 )
-                for column, cell in enumerate(row)
+                for i, cell in enumerate(row)
             ),
             id=ids[number] if ids else None,
         )

@@ -1,4 +1,4 @@
-"""Incidents: losses and unclean elections grouped by what caused them, with the partitions and findings of each."""
+"""Incidents: losses and unclean elections grouped by their cause, with the partitions and findings of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDS = {
     "killed": "was killed", "halted": "halted", "down": "went down", "controlled_shutdown": "was shut down",
     "stopping": "was stopped", "fenced": "was fenced",
 }  # fmt: skip
-# What follows from records dropped by a leadership, in the partition where that happened.
+# Findings that follow from records dropped by a leadership, in the same partition.
 CONSEQUENCES = frozenset({
     "unclean-leader-election", "isr-below-minimum", "truncated-below-high-watermark", "zombie-leader-write",
     "index-stale-tail", "index-untrimmed", "epoch-entry-beyond-end", "high-watermark-above-log-end",
@@ -31,7 +31,7 @@ CONSEQUENCES = frozenset({
 
 
 class Incident(Struct, frozen=True):
-    """One cause, the brokers that dropped records through it, and what it cost; times in ms, None where unknown."""
+    """A cause, the broker that dropped records, and the losses; times in ms, None if unknown."""
 
     cause: str
     broker_id: int | None
@@ -43,22 +43,22 @@ class Incident(Struct, frozen=True):
 
     @property
     def anchor(self) -> str:
-        """The id of the incident in the page, the same in every report of this evidence."""
+        """The id of the incident in the page, equal in every report of the same evidence."""
         topic, partition = self.partitions[0]
         return slug(f"incident-{self.cause}-{topic}-{partition}")
 
     @property
     def from_time(self) -> str:
-        """When it began, ISO 8601; empty where unknown."""
+        """When it began, ISO 8601; empty if unknown."""
         return iso(self.from_ms)
 
     @property
     def to_time(self) -> str:
-        """When its last election was."""
+        """When its last election was, ISO 8601; empty if unknown."""
         return iso(self.to_ms)
 
     def sentence(self) -> str:
-        """What happened and when, to be read aloud."""
+        """What happened and when, as a sentence."""
         where = names(self.partitions)
         who = "A broker" if self.broker_id is None else f"Broker {self.broker_id}"
         event = {
@@ -100,7 +100,7 @@ class Incident(Struct, frozen=True):
 
 
 def uncapital(text: str) -> str:
-    """The text within a sentence."""
+    """The text with a small first letter."""
     return text[0].lower() + text[1:]
 
 
@@ -110,7 +110,7 @@ def clock(time_ms: int) -> str:
 
 
 def clause(start: int | None, end: int | None) -> str:
-    """When, as the beginning of a sentence; empty where unknown."""
+    """When it happened, as the beginning of a sentence; empty if unknown."""
     if start is None or end is None:
         return ""
     day, until = iso(start)[:10], iso(end)[:10]
@@ -122,7 +122,7 @@ def clause(start: int | None, end: int | None) -> str:
 
 
 def names(partitions: Sequence[Key]) -> str:
-    """One partition by its name, more by their number."""
+    """One partition by name, several by their number."""
     return (
         f"{partitions[0][0]}-{partitions[0][1]}"
         if len(partitions) == 1
@@ -131,7 +131,7 @@ def names(partitions: Sequence[Key]) -> str:
 
 
 def incidents(tables: Tables) -> list[Incident]:
-    """The incidents, those that lost the most first, then in the order of time."""
+    """The incidents, those with the most lost offsets first, then in order of time."""
     losses = list(tables.rows("losses"))
     lost_keys = {(row["topic"], row["partition"], row["lost_in_epoch"]) for row in losses}
     times: dict[tuple[str, int, int], int] = {}
@@ -160,25 +160,15 @@ def incidents(tables: Tables) -> list[Incident]:
         for (cause, broker_id), members_of_cause in members.items()
         for group in _clusters(members_of_cause)
     ]
-    return sorted(
-        all_incidents,
-        key=lambda incident: (
-            -amount_of(incident.losses).offsets,
-            incident.from_ms or 0,
-            incident.cause,
-            incident.partitions,
-        ),
-    )
+    all_incidents.sort(key=lambda incident: (incident.from_ms or 0, incident.cause, incident.partitions))
+    return sorted(all_incidents, key=lambda incident: -amount_of(incident.losses).offsets)
 
 
 def _clusters(
     members: list[tuple[int | None, Key, Row | None]],
 ) -> Iterator[list[tuple[int | None, Key, Row | None]]]:
-    """Members with times near each other, those without a time on their own."""
-    dated = sorted(
-        (member for member in members if member[0] is not None),
-        key=lambda member: (member[0] or 0, member[1]),
-    )
+    """Members whose times are close together; those without a time are a group of their own."""
+    dated = sorted((m for m in members if m[0] is not None), key=lambda member: (member[0] or 0, member[1]))
     group: list[tuple[int | None, Key, Row | None]] = []
     for member in dated:
         if group and (member[0] or 0) - (group[-1][0] or 0) > APART_MS:
@@ -210,7 +200,7 @@ def _incident(
         ]  # fmt: skip
         before = max(near, key=lambda row: parse_iso(row["time"]), default=None)
         for row in near:
-            # The controller noticed it; the broker's own log shows what it was, and its last line before.
+            # The controller only noticed it; the broker's own log has the kind and the broker's last line before.
             if (
                 before is not None
                 and before["state"] == "down"
@@ -226,5 +216,5 @@ def _incident(
 
 
 def is_consequence(finding: Row, partitions: frozenset[Key] | set[Key]) -> bool:
-    """Whether a finding follows from an incident of its partition, and is told there."""
+    """Whether a finding follows from an incident of its partition, and is shown there."""
     return finding["code"] in CONSEQUENCES and (finding["topic"], finding["partition"]) in partitions

@@ -1,8 +1,8 @@
 """The picture of a partition: a lane for each replica, its epochs as bands on the offset axis.
 
-Colour helps and is never needed: bands carry their epoch's number and a border, high watermarks are ticks, branch
-points are dashed lines with their offset, lost ranges are outlined and named, damaged ranges are hatched.
-Details stand in the titles that a pointer shows. Nothing runs, and every text is escaped.
+No meaning depends on colour: bands have their epoch's number and a border, high watermarks are ticks, branch points
+are dashed lines with their offset, lost ranges are outlined and named, damaged ranges are hatched. Details are in the
+titles that a pointer shows. There is no script, and every text is escaped.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kctl.report.html import Html, element
 
 Row = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 720, 150, 14
-DRAWN = 960  # as wide as the timeline, so that letters are of much the same size
+DRAWN = 960  # as wide as the timeline, so that letters have about the same size
 LANE, BETWEEN, TOP, AXIS = 22, 8, 30, 38
-MOST_BANDS = 300  # in one lane; narrower ones are drawn as part of their neighbour
+MOST_BANDS = 300  # in one lane; narrower ones are joined with their neighbours
 MOST_LANES = 40
 MOST_MARKS = 50
-NUMBER_WIDTH = 7.5  # of a digit, in the units of the picture
+NUMBER_WIDTH = 7.5  # of a digit, in units of the picture
 Band = tuple[int, int, int | None]
 
 
@@ -33,20 +33,17 @@ def lineage_picture(
 ) -> Html:
     """An inline SVG of one partition from its rows of kind lineage, divergence, loss, finding and segment.
 
-    The rows may be as commands print them or as tables hold them, with lists as JSON text. Lanes stand in the
-    order of the lineages; of more than 40 the first are drawn.
+    The rows may be as commands print them or as tables hold them, with lists as JSON text. Lanes are in the order of the
+    lineages, at most 40.
     """
     shown = list(lineages)[:MOST_LANES]
     lost = sorted(losses, key=lambda row: int(row["from_offset"]))[:MOST_MARKS]
     picture = _LineagePicture(shown, lost)
     damaged = [row for row in findings if is_damage(row)]
-    segment_rows = list(segments)
+    segments = list(segments)
     for row in shown:
-        picture.lane(
-            row,
-            [damage for damage in damaged if _is_of(damage, row)],
-            [segment for segment in segment_rows if _is_of(segment, row)],
-        )
+        of_row = [finding for finding in damaged if _is_of(finding, row)]
+        picture.lane(row, of_row, [segment for segment in segments if _is_of(segment, row)])
     picture.branch_points(divergences)
     for row in lost:
         picture.loss(row)
@@ -54,7 +51,7 @@ def lineage_picture(
 
 
 def is_damage(finding: Row) -> bool:
-    """Whether a finding is about bytes of a log that are not right."""
+    """Whether a finding is about damaged bytes of a log."""
     if finding.get("remote_log_segment_id") is not None:
         return False  # the tier's pictures show it
     in_a_file = finding["severity"] == "error" and finding.get("position") is not None
@@ -68,7 +65,7 @@ def _is_of(finding: Row, lineage: Row) -> bool:
 
 
 def bands_of(lineage: Row) -> list[Band]:
-    """The bands (from, to, epoch) of a replica; the epoch None where none is known."""
+    """The bands (from, to, epoch) of a replica; the epoch is None if unknown."""
     start, end = int(lineage["log_start_offset"]), int(lineage["log_end_offset"])
     epochs = [(int(epoch), int(first)) for epoch, first in listed(lineage["epochs"])]
     bands: list[Band] = []
@@ -93,28 +90,29 @@ class _LineagePicture:
         self.y = TOP
         self.parts: list[Html] = []
         self.lanes: dict[tuple[object, object], int] = {}
-        self.problems: list[str] = []  # what is wrong, for those who do not see the picture
+        self.problems: list[str] = []  # what is wrong, for readers who cannot see the picture
         epochs = {int(epoch) for row in lineages for epoch, _ in listed(row["epochs"])}
         self.colors = {epoch: "abc"[rank % 3] for rank, epoch in enumerate(sorted(epochs))}
 
+    def draw(self, name: str, *children: object, **attributes: object) -> None:
+        self.parts.append(element(name, *children, **attributes))
+
     def x(self, offset: int) -> float:
-        """The place of an offset on the axis."""
+        """The horizontal position of an offset."""
         inside = min(max(offset, self.low), self.high)
         return round(LEFT + (inside - self.low) * (WIDTH - LEFT - RIGHT) / (self.high - self.low), 1)
 
     def lane(self, row: Row, damaged: Sequence[Row], segments: Sequence[Row] = ()) -> None:
-        """A replica: its bands, where its segments begin, its high watermark, what of it is damaged."""
+        """Draw a replica: its epochs, segments, high watermark and damage."""
         who = "broker ?" if row["broker_id"] is None else f"broker {row['broker_id']}"
         at = f" · {row['moment']}" if row.get("moment") else ""
-        self.parts.append(element("text", _short(who + at), x=0, y=self.y + 15))
+        self.draw("text", _short(who + at), x=0, y=self.y + 15)
         for start, end, epoch in _thinned(bands_of(row), (self.high - self.low) / (WIDTH * 2)):
             self._band(start, end, epoch)
         for finding in damaged[:MOST_MARKS]:
-            if finding["base_offset"] is not None:
-                last = (
-                    finding["last_offset"] if finding["last_offset"] is not None else finding["base_offset"]
-                )
-                self._damage(int(finding["base_offset"]), int(last) + 1)
+            start, last = finding["base_offset"], finding["last_offset"]
+            if start is not None:
+                self._damage(int(start), int(start if last is None else last) + 1)
         for segment in segments[:MOST_BANDS]:
             self._notch(segment)
         high_watermark = row["high_watermark"]
@@ -127,67 +125,57 @@ class _LineagePicture:
         x, width = self.x(start), max(round(self.x(end) - self.x(start), 1), 0.5)
         epoch_words = "epoch not known" if epoch is None else f"epoch {epoch}"
         fill = "none" if epoch is None else f"url(#band-{self.colors[epoch]})"
-        self.parts.append(
-            element(
-                "rect", element("title", f"offsets [{start}, {end}), {epoch_words}"),
-                x=x, y=self.y, width=width, height=LANE, fill=fill, stroke="var(--mark)", stroke_width=0.7,
-            )
+        self.draw(
+            "rect", element("title", f"offsets [{start}, {end}), {epoch_words}"),
+            x=x, y=self.y, width=width, height=LANE, fill=fill, stroke="var(--mark)", stroke_width=0.7,
         )  # fmt: skip
         if epoch is not None and width > NUMBER_WIDTH * len(str(epoch)) + 4:
             at = round(x + width / 2, 1)
-            self.parts.append(element("text", epoch, x=at, y=self.y + 15, text_anchor="middle"))
+            self.draw("text", epoch, x=at, y=self.y + 15, text_anchor="middle")
 
     def _damage(self, start: int, end: int) -> None:
         self.problems.append(f"damaged: offsets [{start}, {end}).")
         width = max(round(self.x(end) - self.x(start), 1), 3)
-        self.parts.append(
-            element(
-                "rect", element("title", f"damaged: offsets [{start}, {end})"),
-                x=self.x(start), y=self.y, width=width, height=LANE, fill="url(#damage)",
-                stroke="var(--ink)", stroke_width=0.7,
-            )
+        self.draw(
+            "rect", element("title", f"damaged: offsets [{start}, {end})"),
+            x=self.x(start), y=self.y, width=width, height=LANE, fill="url(#damage)",
+            stroke="var(--ink)", stroke_width=0.7,
         )  # fmt: skip
 
     def _notch(self, segment: Row) -> None:
         if segment["base_offset"] is None:
             return
         x, name = self.x(int(segment["base_offset"])), str(segment["file"]).rpartition("/")[2]
-        self.parts.append(
-            element(
-                "line", element("title", f"segment {name}"),
-                x1=x, x2=x, y1=self.y + LANE - 5, y2=self.y + LANE, stroke="var(--ink)", stroke_width=1,
-            )
+        self.draw(
+            "line", element("title", f"segment {name}"),
+            x1=x, x2=x, y1=self.y + LANE - 5, y2=self.y + LANE, stroke="var(--ink)", stroke_width=1,
         )  # fmt: skip
 
     def _tick(self, high_watermark: int) -> None:
         x = self.x(high_watermark)
-        self.parts.append(
-            element(
-                "line", element("title", f"high watermark {high_watermark}"),
-                x1=x, x2=x, y1=self.y - 3, y2=self.y + LANE + 3, stroke="var(--ink)", stroke_width=2,
-            )
+        self.draw(
+            "line", element("title", f"high watermark {high_watermark}"),
+            x1=x, x2=x, y1=self.y - 3, y2=self.y + LANE + 3, stroke="var(--ink)", stroke_width=2,
         )  # fmt: skip
 
     def branch_points(self, divergences: Iterable[Row]) -> None:
-        """A dashed line with its offset where replicas part."""
+        """Draw a dashed line with its offset where replicas diverge."""
         points = sorted({int(row["from_offset"]) for row in divergences})[:MOST_MARKS]
         free = 0.0
         for point in points:
             x = self.x(point)
-            self.parts.append(
-                element(
-                    "line", element("title", f"replicas part at offset {point}"),
-                    x1=x, x2=x, y1=TOP - 8, y2=self.y - BETWEEN + 4, stroke="var(--ink)", stroke_width=1,
-                    stroke_dasharray="2 3",
-                )
+            self.draw(
+                "line", element("title", f"replicas part at offset {point}"),
+                x1=x, x2=x, y1=TOP - 8, y2=self.y - BETWEEN + 4, stroke="var(--ink)", stroke_width=1,
+                stroke_dasharray="2 3",
             )  # fmt: skip
             text = f"parts at {point:,}"
             if x >= free and x + len(text) * NUMBER_WIDTH < WIDTH:
-                self.parts.append(element("text", text, x=x, y=TOP - 12, class_="quiet"))
+                self.draw("text", text, x=x, y=TOP - 12, class_="quiet")
                 free = x + len(text) * NUMBER_WIDTH
 
     def loss(self, row: Row) -> None:
-        """A lost range: outlined on the lanes that still hold it, and named on a lane of its own."""
+        """Draw a lost range: outlined on the lanes that still hold it, and named on a lane of its own."""
         start, end = int(row["from_offset"]), row["to_offset"]
         until = self.high if end is None else int(end)
         shown_end = "..." if end is None else f"{until:,}"
@@ -199,7 +187,7 @@ class _LineagePicture:
             if y is not None:
                 self._outline(start, until, y - 2, LANE + 4, title)
         self._outline(start, until, self.y, LANE, title)
-        self.parts.append(element("text", "lost", x=0, y=self.y + 15))
+        self.draw("text", "lost", x=0, y=self.y + 15)
         text = f"[{start:,}, {shown_end}) {loss_kind}"
         room = self.x(until) + 6 + len(text) * 6.5 < WIDTH
         x = self.x(until) + 6 if room else self.x(start) - 6
@@ -207,21 +195,18 @@ class _LineagePicture:
         if not room and x - len(text) * 6.5 < LEFT - 80:  # beside it there is no room: below
             self.y += LANE
             x, anchor = LEFT, None
-        self.parts.append(element("text", text, x=x, y=self.y + 15, text_anchor=anchor))
+        self.draw("text", text, x=x, y=self.y + 15, text_anchor=anchor)
         self.y += LANE + BETWEEN
 
     def _outline(self, start: int, end: int, y: float, height: float, title: str) -> None:
         width = max(round(self.x(end) - self.x(start), 1), 3)
-        self.parts.append(
-            element(
-                "rect", element("title", title),
-                x=self.x(start), y=y, width=width, height=height, fill="none", stroke="var(--lost)",
-                stroke_width=2.5, stroke_dasharray="6 3",
-            )
+        self.draw(
+            "rect", element("title", title),
+            x=self.x(start), y=y, width=width, height=height, fill="none", stroke="var(--lost)",
+            stroke_width=2.5, stroke_dasharray="6 3",
         )  # fmt: skip
 
     def svg(self) -> Html:
-        """The whole picture."""
         copies = f"{len(self.lanes)} copies" if len(self.lanes) != 1 else "1 copy"
         description = f"{copies}, offsets {self.low:,} to {self.high:,}. {' '.join(self.problems)}".strip()
         return element(
@@ -234,7 +219,7 @@ class _LineagePicture:
 
 
 def offset_axis(low: int, high: int, x: Callable[[int], float], y: float) -> list[Html]:
-    """The axis of a picture: a line, five offsets at most, its title; `AXIS` high."""
+    """The axis of a picture, `AXIS` high: a line, at most five offsets, its title."""
     step = max((high - low) // 4, 1)
     places = [low + step * number for number in range(4) if low + step * number < high - step // 2] + [high]
     parts = [element("line", x1=x(low), x2=x(high), y1=y, y2=y, stroke="var(--mark)")]
@@ -245,20 +230,10 @@ def offset_axis(low: int, high: int, x: Callable[[int], float], y: float) -> lis
             element("text", f"{offset:,}", x=x(offset), y=y + 16, text_anchor=anchor, class_="quiet")
         )
     middle = round((x(low) + x(high)) / 2, 1)
-    return [
-        *parts,
-        element(
-            "text",
-            "offset",
-            x=middle,
-            y=y + 32,
-            text_anchor="middle",
-            class_="quiet",
-        ),
-    ]
+    return [*parts, element("text", "offset", x=middle, y=y + 32, text_anchor="middle", class_="quiet")]
 
 
-# Fills that the pictures of a page share: a colour, and a pattern so that no colour is needed.
+# Fills that the pictures of a page share: a colour, and a pattern for readers who cannot see colours.
 PATTERNS = {
     "band-a": ("var(--band-a)", ""), "band-b": ("var(--band-b)", "M0 0L8 8"), "band-c": ("var(--band-c)", "M4 0V8"),
     "damage": ("var(--paper)", "M0 8L8 0M-2 2L2 -2M6 10L10 6M0 4L4 0M4 8L8 4"), "outside": ("var(--paper)", "M0 0L8 8M0 8L8 0"),
@@ -269,7 +244,7 @@ PATTERNS = {
 
 
 def patterns() -> Html:
-    """The fills, once a page."""
+    """The fills of all pictures, once a page."""
     made = [
         element(
             "pattern",
@@ -283,7 +258,7 @@ def patterns() -> Html:
 
 
 def key(*entries: tuple[Html | str, str]) -> Html:
-    """The legend of pictures: what is drawn, and what it is."""
+    """The legend of a picture: samples and their meaning."""
     spans: list[object] = []
     for drawn, meaning in entries:
         sample = (
@@ -303,7 +278,7 @@ def swatch(fill: str, **attributes: object) -> Html:
 
 
 def legend() -> Html:
-    """What is in a picture of a partition."""
+    """The legend of a partition's picture."""
     line = {"y1": 0, "y2": 14, "x1": 13, "x2": 13}
     return key(
         (swatch("url(#band-a)"), "leader epoch, with its number"), (swatch("none"), "epoch not known"),
@@ -320,7 +295,7 @@ def _short(text: str) -> str:
 
 
 def _thinned(bands: list[Band], least: float) -> list[Band]:
-    """The bands without those too narrow to be seen, where there are very many."""
+    """The bands without those too narrow to be seen, if there are too many."""
     if len(bands) <= MOST_BANDS:
         return bands
     thinned: list[Band] = []

@@ -1,14 +1,15 @@
-"""The page: which sections it has, in which order, and the frame around them."""
+"""The page: its sections, their order, and the frame around them."""
 
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
+from itertools import islice
 
 from kctl.audit.tables import Tables
-from kctl.report import examined, remote, timeline
+from kctl.report import remote, timeline
 from kctl.report.answer import answer_of, answer_section
 from kctl.report.findings import findings_section
-from kctl.report.html import Html, element, join, link
+from kctl.report.html import Html, count, element, join, link, size, table
 from kctl.report.incidents import incidents
 from kctl.report.lineage import patterns
 from kctl.report.partitions import partitions_section
@@ -20,11 +21,14 @@ CONTENTS = {
 }  # fmt: skip
 
 
+MOST_FILES = 1000  # in the section of what was examined
+
+
 def render(tables: Tables) -> str:
     """The whole report as one HTML document: style and script inside, nothing fetched from anywhere.
 
-    The script searches and zooms; without it everything can be read. A policy in the head keeps the browser from
-    any request and from any other script.
+    The script searches and zooms; everything can be read without it. A policy in the head forbids the browser any request
+    and any other script.
     """
     style, script = (
         files("kctl.report").joinpath(name).read_text("utf-8") for name in ("report.css", "report.js")
@@ -32,12 +36,8 @@ def render(tables: Tables) -> str:
     causes = incidents(tables)
     answer = answer_of(tables, causes)
     below = join([
-        section
-        for section in (
-            findings_section(tables, causes), partitions_section(tables), timeline.section(tables),
-            remote.section(tables), examined.section(tables),
-        )
-        if section is not None
+        findings_section(tables, causes), partitions_section(tables), timeline.section(tables),
+        remote.section(tables), _examined(tables),
     ])  # fmt: skip
     links = [link(anchor, title) for anchor, title in CONTENTS.items() if f' id="{anchor}"' in below]
     contents = element(
@@ -61,3 +61,28 @@ def render(tables: Tables) -> str:
     main = element("main", answer_section(tables, answer), contents, below)
     body = element("body", patterns(), main, element("footer", footer), element("script", Html(script)))
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _examined(tables: Tables) -> Html | None:
+    """The first files by name, and how many more the table `files` has; None without files."""
+    rows: list[list[object]] = []
+    digest_name = "SHA-256"
+    columns = ["file", "broker_id", "size_in_bytes", "batches", "records", "sha256", "blake2b"]
+    for row in islice(tables.rows("files", columns=columns), MOST_FILES):
+        digest_name = "BLAKE2b" if row["blake2b"] else digest_name
+        rows.append([element("code", row["file"]), row["broker_id"], size(row["size_in_bytes"]), row["batches"], row["records"],
+                     element("code", row["sha256"] or row["blake2b"])])  # fmt: skip
+    total = tables.count("files")
+    if not total:
+        return None
+    text = f"The first {MOST_FILES:,}; the table `files` has all {total:,}."
+    header = ["file", "broker", "size", "batches", "records", digest_name]
+    return element(
+        "section",
+        element("h2", "What was examined"),
+        element(
+            "details", element("summary", count(total, "file")), table(header, rows, frozenset({1, 2, 3, 4})),
+            element("p", text, class_="quiet") if total > MOST_FILES else None, class_="bulk",
+        ),
+        id="examined",
+    )  # fmt: skip

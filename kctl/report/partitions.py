@@ -1,4 +1,4 @@
-"""The partitions: a picture of each that is lost, diverged or damaged, worst first, then an index of all."""
+"""The partitions: pictures of those that are lost, diverged or damaged, worst first, then an index of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from formats.values import Struct, field
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
-from kctl.report.html import Html, count, element, join, link, slug, table
+from kctl.report.html import Html, count, element, join, link, more_rows, slug, table
 from kctl.report.lineage import MOST_MARKS, is_damage, legend, lineage_picture
 
 MOST_PICTURES = 40
@@ -21,7 +21,7 @@ Rows = list[Row]
 
 
 class PartitionTally(Struct):
-    """What the tables say about a partition, in numbers."""
+    """How many losses, findings and verdicts the tables have of a partition."""
 
     losses: int = 0
     damages: int = 0
@@ -32,17 +32,16 @@ class PartitionTally(Struct):
 
     @property
     def is_pictured(self) -> bool:
-        """Whether there is something to see."""
         return bool(self.losses or self.damages or WRONG.intersection(self.verdicts))
 
     def rank(self) -> tuple[int, ...]:
-        """The worst first."""
+        """The sort key: the worst partition first."""
         wrong = len(WRONG.intersection(self.verdicts))
         return (-self.losses, -self.damages, -wrong, -self.errors, -self.warnings)
 
 
 def partitions_section(tables: Tables) -> Html | None:
-    """Pictures of the worst, and the index; the rest is in the tables."""
+    """Pictures of the worst partitions, and the index of all."""
     tallies = _tallies(tables)
     if not tallies:
         return None
@@ -58,11 +57,8 @@ def partitions_section(tables: Tables) -> Html | None:
         ]
         more = len(faulty) - len(pictured)
         if more > 0:
-            parts.append(
-                element(
-                    "p", f"{count(more, 'more partition')} with something wrong in the index", class_="quiet"
-                )
-            )
+            text = f"{count(more, 'more partition')} with something wrong in the index"
+            parts.append(element("p", text, class_="quiet"))
     return element("section", join(parts), _index(order, tallies, set(pictured)))
 
 
@@ -75,9 +71,8 @@ def _pictures(tables: Tables, keys: list[Key]) -> dict[Key, Html]:
     verdicts = _verdicts(tables, set(keys))
     pictures: dict[Key, Html] = {}
     for key in keys:
-        lineages = rows_by_table["lineages"].get(key) or _from_segments(
-            rows_by_table["segments"].get(key, [])
-        )
+        segments = rows_by_table["segments"].get(key, [])
+        lineages = rows_by_table["lineages"].get(key) or _from_segments(segments)
         if not lineages:
             continue
         losses = rows_by_table["losses"].get(key, [])
@@ -101,7 +96,7 @@ def _pictures(tables: Tables, keys: list[Key]) -> dict[Key, Html]:
 
 
 def _index(order: list[Key], tallies: dict[Key, PartitionTally], pictured: set[Key]) -> Html:
-    """Every partition by name with what is known of it; the search box of the page filters it."""
+    """Every partition by name with its tally; the page's search filters it."""
     shown = sorted(order[:MOST_INDEXED])
     rows: list[list[object]] = []
     ids: list[str] = []
@@ -116,17 +111,7 @@ def _index(order: list[Key], tallies: dict[Key, PartitionTally], pictured: set[K
     used = [column for column in range(len(titles)) if column == 0 or any(row[column] for row in rows)]
     header, rows = [titles[column] for column in used], [[row[column] for column in used] for row in rows]
     numeric = frozenset(number for number, column in enumerate(used) if column in (2, 3, 4))
-    more = len(order) - len(shown)
-    rest = (
-        element(
-            "p",
-            f"and {more:,} more: ",
-            element("code", "SELECT DISTINCT topic, partition FROM segments"),
-            class_="quiet",
-        )
-        if more > 0
-        else None
-    )
+    rest = more_rows(len(order) - len(shown), "SELECT DISTINCT topic, partition FROM segments")
     return element(
         "div",
         element("h2", "Index of partitions", id="index"),
@@ -177,7 +162,7 @@ def _by_partition(
 
 
 def _drawn() -> Callable[[Row], bool]:
-    """Whether a finding is in the picture: a damaged log may have one for each of its batches."""
+    """A filter for the findings that are drawn: of each copy the first `MOST_MARKS` damages."""
     damages: Counter[tuple[Any, ...]] = Counter()
 
     def keep(row: Row) -> bool:
@@ -208,7 +193,7 @@ def _verdicts(tables: Tables, keys: set[Key]) -> dict[Key, list[str]]:
 
 
 def loss_words(row: dict[str, Any]) -> Html:
-    """A loss in words: what, by whom it was dropped, who still has it, and the lines that show it."""
+    """A loss in words: what, who dropped it, who still has it, and the log lines that prove it."""
     parts = [f"offsets {offsets_of(row)}, {row['class']}, {cause_words(row['cause'])}"]
     if row["dropped_by"] is not None:
         epoch = "" if row["lost_in_epoch"] is None else f" from leader epoch {row['lost_in_epoch']} on"
@@ -231,7 +216,7 @@ def loss_words(row: dict[str, Any]) -> Html:
 
 
 def _from_segments(segments: Rows) -> Rows:
-    """What is known of copies that nothing was compared with: where their logs begin and end."""
+    """Lineages of copies that were not compared: where their logs begin and end."""
     copies: dict[tuple[Any, Any], Rows] = defaultdict(list)
     for row in segments:
         copies[row["broker_id"], row["moment"]].append(row)

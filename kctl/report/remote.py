@@ -1,4 +1,4 @@
-"""Tiered storage in the report: per partition a picture of remote and local ranges by epoch on the offset axis."""
+"""Tiered storage in the report: a picture of remote and local ranges by epoch for each partition."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 
 from formats import bounded_json
 from kctl.audit.tables import Tables
-from kctl.report.html import Html, count, element, join, size, slug, table
+from kctl.report.html import Html, count, element, join, more_rows, size, slug, table
 from kctl.report.lineage import AXIS, DRAWN, key, offset_axis, swatch
 
 Row = Mapping[str, Any]
 Fault = tuple[int, int, str]  # from, to, codes of findings
 WIDTH, LEFT, RIGHT = 720, 120, 12
 LANE, GAP_BETWEEN = 22, 8
-# Pictures of so many partitions; the table names the others.
+# Pictures of at most so many partitions; the table lists the others.
 MOST_PICTURES = 40
 MOST_ROWS, MOST_NAMED = 1_000, 5
-# Neighbours of one epoch are drawn as one band where there are more than this.
+# With more bands than this, neighbours of one epoch are drawn as one band.
 MOST_BANDS = 300
 
 
 def _pairs(value: object) -> list[tuple[int, int]]:
-    """Pairs from a list or from JSON text, as a table holds them."""
+    """Pairs of numbers, also from JSON text as tables hold them."""
     pairs = bounded_json.loads(value) if isinstance(value, str) else value
     return [(int(a), int(b)) for a, b in pairs] if isinstance(pairs, list) else []
 
 
 def _bands(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
-    """Ranges (from, to, epoch) of remote segments, each cut at its epochs."""
+    """Ranges (from, to, epoch) of remote segments, split by epoch."""
     bands = []
     for row in rows:
         epochs = _pairs(row["segment_leader_epochs"]) or [(-1, row["start_offset"])]
@@ -40,7 +40,7 @@ def _bands(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
 
 
 def _merged(bands: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The same with neighbours of one epoch as one."""
+    """The ranges with neighbours of one epoch joined."""
     merged: list[tuple[int, int, int]] = []
     for start, end, epoch in bands:
         if merged and merged[-1][2] == epoch and merged[-1][1] >= start:
@@ -51,7 +51,7 @@ def _merged(bands: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def local_bands(partition: Row) -> list[tuple[int, int, int]]:
-    """The leader's local range, cut at its epochs."""
+    """The leader's local range, split by epoch."""
     start, end = partition["local_log_start_offset"], partition["log_end_offset"]
     if start is None or end is None:
         return []
@@ -70,6 +70,9 @@ class _TierPicture:
         self.parts: list[Html] = []
         self.y = 18
 
+    def draw(self, name: str, *children: object, **attributes: object) -> None:
+        self.parts.append(element(name, *children, **attributes))
+
     def x(self, offset: int) -> float:
         return round(LEFT + (offset - self.low) * (WIDTH - LEFT - RIGHT) / (self.high - self.low), 1)
 
@@ -77,8 +80,8 @@ class _TierPicture:
         if not bands:
             return
         shown = Counter(bands if len(bands) <= MOST_BANDS else _merged(bands))
-        self.parts.append(element("text", name, x=0, y=self.y + 15))
-        # Overlapping copies go on top of each other in half height, so that none hides another.
+        self.draw("text", name, x=0, y=self.y + 15)
+        # Overlapping copies are drawn on top of each other in half height, so that none hides another.
         end = self.low
         for (start, after, epoch), times in shown.items():
             overlaps = start < end
@@ -89,11 +92,7 @@ class _TierPicture:
     def _band(self, start: int, end: int, epoch: int, style: str, overlaps: bool, times: int) -> None:
         x, width = self.x(start), max(self.x(end) - self.x(start), 1)
         height = LANE / 2 if overlaps else LANE
-        fill = {
-            "solid": f"url(#band-{'ab'[epoch % 2]})",
-            "outside": "url(#outside)",
-            "unfinished": "none",
-        }[style]
+        fills = {"solid": f"url(#band-{'ab'[epoch % 2]})", "outside": "url(#outside)", "unfinished": "none"}
         title = element(
             "title",
             f"offsets [{start}, {end}), "
@@ -101,66 +100,43 @@ class _TierPicture:
             + (f", {times} times" if times > 1 else ""),
         )
         dashes = "4 3" if style == "unfinished" else None
-        self.parts.append(
-            element(
-                "rect",
-                title,
-                x=x,
-                y=self.y,
-                width=round(width, 1),
-                height=height,
-                fill=fill,
-                stroke="var(--mark)",
-                stroke_width=0.7,
-                stroke_dasharray=dashes,
-            )
-        )
+        self.draw(
+            "rect", title, x=x, y=self.y, width=round(width, 1), height=height, fill=fills[style],
+            stroke="var(--mark)", stroke_width=0.7, stroke_dasharray=dashes,
+        )  # fmt: skip
         if width > 14 and epoch >= 0 and not overlaps:
-            self.parts.append(
-                element("text", epoch, x=round(x + width / 2, 1), y=self.y + 15, text_anchor="middle")
-            )
+            self.draw("text", epoch, x=round(x + width / 2, 1), y=self.y + 15, text_anchor="middle")
 
     def faults(self, name: str, faults: list[Fault]) -> None:
-        """A lane with a hatched box for each; its title says what is wrong."""
+        """Draw a lane with a hatched box for each fault; its title names the findings."""
         if not faults:
             return
-        self.parts.append(element("text", name, x=0, y=self.y + 15))
+        self.draw("text", name, x=0, y=self.y + 15)
         for start, end, codes in faults[:MOST_BANDS]:
             width = max(round(self.x(end) - self.x(start), 1), 3)
             title = element("title", f"offsets [{start}, {end}): {codes}")
-            self.parts.append(
-                element(
-                    "rect", title, x=self.x(start), y=self.y, width=width, height=LANE, fill="url(#damage)",
-                    stroke="var(--lost)", stroke_width=1,
-                )
+            self.draw(
+                "rect", title, x=self.x(start), y=self.y, width=width, height=LANE, fill="url(#damage)",
+                stroke="var(--lost)", stroke_width=1,
             )  # fmt: skip
         self.y += LANE + GAP_BETWEEN
 
     def gap(self, start: int, end: int) -> None:
         x = self.x(start)
         title = element("title", f"offsets [{start}, {end}) are served by nothing")
-        self.parts.append(
-            element(
-                "rect",
-                title,
-                x=x,
-                y=14,
-                width=max(round(self.x(end) - x, 1), 2),
-                height=max(self.y - 18, 4),
-                fill="none",
-                stroke="var(--lost)",
-                stroke_width=2,
-                stroke_dasharray="5 3",
-            )
-        )
+        width, height = max(round(self.x(end) - x, 1), 2), max(self.y - 18, 4)
+        self.draw(
+            "rect", title, x=x, y=14, width=width, height=height, fill="none",
+            stroke="var(--lost)", stroke_width=2, stroke_dasharray="5 3",
+        )  # fmt: skip
 
     def tick(self, offset: int | None, name: str, anchor: str = "middle") -> None:
         if offset is None or not self.low <= offset <= self.high:
             return
         x = self.x(offset)
         anchor = "end" if x > WIDTH - RIGHT - 40 else anchor
-        self.parts.append(element("line", x1=x, x2=x, y1=14, y2=self.y, stroke="var(--ink)", stroke_width=1))
-        self.parts.append(element("text", name, x=x, y=10, text_anchor=anchor, class_="quiet"))
+        self.draw("line", x1=x, x2=x, y1=14, y2=self.y, stroke="var(--ink)", stroke_width=1)
+        self.draw("text", name, x=x, y=10, text_anchor=anchor, class_="quiet")
 
     def svg(self, label: str, description: str) -> Html:
         return element(
@@ -171,7 +147,7 @@ class _TierPicture:
 
 
 def faults_of(segments: Iterable[Row], findings: Iterable[Row]) -> tuple[list[Fault], list[Fault]]:
-    """The segments that findings are about, as (from, to, codes), and the objects that no metadata know."""
+    """Segments with findings as (from, to, codes), and objects without metadata."""
     codes: dict[str, dict[str, None]] = defaultdict(dict)
     orphans: list[Fault] = []
     ranges = {row["remote_log_segment_id"]: (row["start_offset"], row["end_offset"] + 1) for row in segments}
@@ -186,7 +162,7 @@ def faults_of(segments: Iterable[Row], findings: Iterable[Row]) -> tuple[list[Fa
 
 
 def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row] = ()) -> Html:
-    """An inline SVG: the tier's lanes and the leader's local lane on the offset axis, gaps outlined, ticks on top.
+    """An inline SVG: the tier's lanes and the leader's local lane by offset, with gaps outlined.
 
     `partition` is a `tier_partition` row, `segments` and `findings` the partition's rows of these kinds.
     """
@@ -200,11 +176,8 @@ def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row
     unfinished = [row for row in live if row["state"] != "COPY_SEGMENT_FINISHED"]
     local = local_bands(partition)
     offsets = [offset for a, b, _ in [*_bands(live), *local] for offset in (a, b)]
-    offsets += [
-        offset
-        for offset in (partition["log_start_offset"], partition["log_end_offset"])
-        if offset is not None
-    ]
+    ends = (partition["log_start_offset"], partition["log_end_offset"])
+    offsets += [offset for offset in ends if offset is not None]
     faulty, orphans = faults_of(segments, findings)
     offsets += [offset for start, end, _ in orphans for offset in (start, end)]
     picture = _TierPicture(min(offsets, default=0), max(offsets, default=1))
@@ -232,7 +205,7 @@ def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row
 
 
 def legend() -> Html:
-    """What is in a picture of a tiered partition."""
+    """The legend of a tiered partition's picture."""
     line = {"y1": 0, "y2": 14, "x1": 13, "x2": 13}
     return key(
         (swatch("url(#band-a)"), "segments of a leader epoch, with its number"),
@@ -248,24 +221,14 @@ def legend() -> Html:
 
 
 def section(tables: Tables) -> Html | None:
-    """The section of the report; None where nothing is tiered. Pictures where the tier has faults, else a table."""
+    """The section of the report; None without tiered partitions. Partitions with faults get pictures, others a table."""
     partitions = list(tables.rows("tier_partitions"))
     if not partitions:
         return None
     worst = sorted(
-        partitions,
-        key=lambda partition: (
-            -partition["errors"],
-            -partition["warnings"],
-            partition["topic"],
-            partition["partition"],
-        ),
+        partitions, key=lambda row: (-row["errors"], -row["warnings"], row["topic"], row["partition"])
     )
-    faulty = [
-        partition
-        for partition in worst
-        if partition["errors"] or partition["warnings"] or _pairs(partition["gaps"])
-    ]
+    faulty = [row for row in worst if row["errors"] or row["warnings"] or _pairs(row["gaps"])]
     by_partition: dict[tuple[object, object], list[Row]] = {}
     pictured = {(partition["topic_id"], partition["partition"]) for partition in faulty[:MOST_PICTURES]}
     for row in tables.rows("remote_segments"):
@@ -298,9 +261,7 @@ def section(tables: Tables) -> Html | None:
                 id=slug(f"tier-{name}"),
             )
         )
-    without_picture = [
-        partition for partition in worst if (partition["topic_id"], partition["partition"]) not in pictured
-    ]
+    without_picture = [row for row in worst if (row["topic_id"], row["partition"]) not in pictured]
     if without_picture:
         rows: list[list[object]] = [
             [f"{partition['topic']}-{partition['partition']}", partition["segments"], size(partition["size_in_bytes"]), partition["errors"] or "", partition["warnings"] or ""]
@@ -308,10 +269,8 @@ def section(tables: Tables) -> Html | None:
         ]  # fmt: skip
         summary = f"{count(len(without_picture), 'partition')} without a picture"
         header = ["partition", "remote segments", "size", "errors", "warnings"]
-        more = len(without_picture) - len(rows)
         parts.append(element(
             "details", element("summary", summary), table(header, rows, frozenset({1, 2, 3, 4})),
-            element("p", f"and {more:,} more: ", element("code", "SELECT * FROM tier_partitions"), class_="quiet") if more else None,
-            class_="bulk",
+            more_rows(len(without_picture) - len(rows), "SELECT * FROM tier_partitions"), class_="bulk",
         ))  # fmt: skip
     return element("section", element("h2", "Tiered storage"), join(parts), id="tier")

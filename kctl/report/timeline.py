@@ -1,7 +1,7 @@
-"""The section of the report on time: brokers' lives above the leaderships, partitions of one history as one row.
+"""The report's section on time: brokers' lives above the leaderships; partitions with one history share a row.
 
-The plot is a nested SVG of its own coordinates, so that the page's script can stretch it to the time range in the
-URL (`#time=FROM/TO`) without a change of letters.
+The plot is a nested SVG with its own coordinates, so that the page's script can stretch it to the time range in the
+URL (`#time=FROM/TO`) without stretching the letters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 WIDTH, LABELS, RIGHT, TOP = 960, 190, 8, 40
 PLOT = WIDTH - LABELS - RIGHT
 COLORS = 8
-# Up to so many rows are tall; more are low, and quiet groups are only counted.
+# Up to so many rows are tall; more are low, and groups without changes are only counted.
 TALL, TALL_ROW, LOW_ROW = 60, 26, 12
 MOST_ROWS = 300
 MOST_LISTED = 600
@@ -38,18 +38,18 @@ ENDS = {"killed": "✕", "halted": "✕", "down": "■", "controlled_shutdown": 
 
 
 class Axis(Struct, frozen=True):
-    """Times to places in the plot."""
+    """The scale of time in the plot."""
 
     start: int
     end: int
 
     def x(self, time_ms: int) -> float:
-        """Where a time is, from the left edge of the plot."""
+        """The horizontal position of a time in the plot."""
         return round(PLOT * (time_ms - self.start) / max(self.end - self.start, 1), 1)
 
 
 class SharedHistory(Struct, frozen=True):
-    """Partitions of the same history; the leaderships are those of the first of them."""
+    """Partitions with the same history; the leaderships are those of the first one."""
 
     partitions: tuple[TopicPartition, ...]
     leaderships: tuple[Leadership, ...]
@@ -63,28 +63,22 @@ class SharedHistory(Struct, frozen=True):
     @property
     def trouble(self) -> int:
         """3 with an unclean election, 2 with a time without leader, 1 with a gap in the logs, else 0."""
-        return max(
-            3
-            if leadership.is_unclean
-            else 2
-            if leadership.leader == NO_LEADER
-            else 1
-            if leadership.leader is None
-            else 0
-            for leadership in self.leaderships
-        )
+        if any(leadership.is_unclean for leadership in self.leaderships):
+            return 3
+        leaders = {leadership.leader for leadership in self.leaderships}
+        return 2 if NO_LEADER in leaders else 1 if None in leaders else 0
 
 
 def section(tables: Tables) -> Html | None:
-    """The section of the report; None where no log named a partition."""
+    """The section of the report; None if no log names a partition."""
     return leaders_section(tables.rows("leaders"), tables.rows("broker_states"))
 
 
 def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | None:
     """Who led each partition and when, from rows of kind `leader` and `broker_state`; None without a leader.
 
-    Brokers are told apart by number and pattern as well as by colour; each bar leads to the line of the table
-    beneath that says what it is and which line of a log shows it. Times are UTC.
+    Brokers differ by number and pattern as well as by colour; each bar links to the line of the table below that
+    describes it and names the log line that shows it. Times are UTC.
     """
     partitions: dict[TopicPartition, list[Leadership]] = {}
     for row in rows:
@@ -97,20 +91,15 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
     changes = [parse_iso(row["time"]) for row in lives]
     start = min([leadership.from_ms for leadership in everything] + changes)
     end = max([leadership.to_ms or leadership.last_seen_ms for leadership in everything] + changes)
-    # Room at the left for the mark of a start, at the right for what still holds.
+    # Room at the left for the mark of a start, at the right for leaderships that still hold.
     axis = Axis(start - max((end - start) // 80, 1), end + max((end - start) // 25, 1))
     alike_ms = max(ALIKE_MS, (axis.end - axis.start) // 400)
     groups = grouped(partitions, alike_ms)
     if len(groups) > TALL:
         groups = grouped(partitions, alike_ms, across_topics=True)
     shown = _shown(groups)
-    brokers = sorted(
-        {
-            leadership.leader
-            for leadership in everything
-            if leadership.leader is not None and leadership.leader >= 0
-        }
-    )
+    leaders = {leadership.leader for leadership in everything}
+    brokers = sorted(leader for leader in leaders if leader is not None and leader >= 0)
     colors = {broker: number % COLORS for number, broker in enumerate(brokers)}
     listing = _Listing()
     picture = _picture(shown, lives, colors, axis, listing)
@@ -138,15 +127,8 @@ def leadership_of(row: Row) -> Leadership:
         leader=row["leader"],
         isr=isr,
         isr_changes=[
-            IsrChange(
-                parse_iso(change["time"]),
-                tuple(change["isr"]),
-                None,
-                change["file"],
-                change["line"],
-                change.get("offset"),
-            )
-            for change in listed(row["isr_changes"])
+            IsrChange(parse_iso(c["time"]), tuple(c["isr"]), None, c["file"], c["line"], c.get("offset"))
+            for c in listed(row["isr_changes"])
         ],
         from_ms=start,
         to_ms=parse_iso(row["to_time"]) if row["to_time"] else None,
@@ -161,14 +143,11 @@ def leadership_of(row: Row) -> Leadership:
 def grouped(
     partitions: Mapping[TopicPartition, Sequence[Leadership]], alike_ms: int, *, across_topics: bool = False
 ) -> list[SharedHistory]:
-    """Partitions of the same leaders, epochs and ISRs at much the same times together; those with trouble first."""
+    """Partitions grouped by leaders, epochs and ISRs at about the same times; those with trouble first."""
     alike: dict[object, list[list[TopicPartition]]] = defaultdict(list)
     for name in sorted(partitions):
         leaderships = partitions[name]
-        steps = tuple(
-            (leadership.leader, leadership.leader_epoch, leadership.how, leadership.isr)
-            for leadership in leaderships
-        )
+        steps = tuple((led.leader, led.leader_epoch, led.how, led.isr) for led in leaderships)
         for members in alike[across_topics or name.topic, steps]:
             first = partitions[members[0]]
             if all(abs(a.from_ms - b.from_ms) <= alike_ms for a, b in zip(first, leaderships, strict=True)):
@@ -185,7 +164,7 @@ def grouped(
 
 
 def _shown(groups: Sequence[SharedHistory]) -> Sequence[SharedHistory]:
-    """The groups to draw: all where they are few, else those in which something changed."""
+    """The groups to draw: all if they are few, else those that changed."""
     if len(groups) <= TALL:
         return groups
     busy = [group for group in groups if len(group.leaderships) > 1][:MOST_ROWS]
@@ -213,14 +192,14 @@ def _legend(brokers: Sequence[int], colors: dict[int, int]) -> Html:
 
 
 class _Listing:
-    """What is drawn, in words: the rows that bars lead to."""
+    """The table of everything drawn, which the bars link to."""
 
     def __init__(self) -> None:
         self.rows: list[list[object]] = []
         self.total = 0
 
     def add(self, cells: list[object]) -> str | None:
-        """The id of the new row; None where the table is full."""
+        """Add a row; return its id, None if the table is full."""
         self.total += 1
         if len(self.rows) >= MOST_LISTED:
             return None
@@ -228,7 +207,6 @@ class _Listing:
         return f"change-{len(self.rows)}"
 
     def html(self) -> Html:
-        """The table, folded."""
         header = ["what", "from (UTC)", "leader", "epoch", "ISR", "how", "line that shows it"]
         more = f" (the first {len(self.rows):,})" if self.total > len(self.rows) else ""
         ids = [f"change-{number}" for number in range(1, len(self.rows) + 1)]
@@ -258,16 +236,8 @@ def _picture(
     top += 20 * len(brokers) + (8 if brokers else 0)
     for group in groups:
         label = group.name if len(group.name) <= 28 else f"{group.name[:12]}…{group.name[-15:]}"
-        labels.append(
-            element(
-                "text",
-                element("title", group.name),
-                label,
-                x=2,
-                y=top + bar_height - 2 - (bar_height > 15) * 3,
-                class_="low" if row == LOW_ROW else None,
-            )
-        )
+        y, class_ = top + bar_height - 2 - (bar_height > 15) * 3, "low" if row == LOW_ROW else None
+        labels.append(element("text", element("title", group.name), label, x=2, y=y, class_=class_))
         for leadership in group.leaderships:
             plot.extend(_bar(group, leadership, colors, axis, top, bar_height, listing))
         top += row
@@ -323,14 +293,8 @@ def _bar(
             if width < 90
             else f"{leadership.leader} · epoch {leadership.leader_epoch}"
         )
-        parts.append(
-            element(
-                "text",
-                text,
-                x=round(left + 4 + leadership.is_unclean * 10, 1),
-                y=top + height - 2 - (height > 15) * 4,
-            )
-        )
+        x = round(left + 4 + leadership.is_unclean * 10, 1)
+        parts.append(element("text", text, x=x, y=top + height - 2 - (height > 15) * 4))
     for change in leadership.isr_changes:
         x = axis.x(change.time_ms)
         parts.append(element("line", x1=x, x2=x, y1=top + height - 4, y2=top + height, class_="isr"))
@@ -341,7 +305,7 @@ def _bar(
 
 
 def _life(states: Sequence[Row], axis: Axis, top: int, listing: _Listing) -> Iterator[Html]:
-    """A bar while the broker ran, and a mark for each change of its life."""
+    """Draw a bar while the broker ran, and a mark for each change of its life."""
     running: int | None = axis.start if states[0]["state"] in ENDS else None
     bars: list[tuple[int, int]] = []
     marks: list[Html] = []

@@ -1,1 +1,1 @@
-"""The scan where the data is: on Spark, from local disks, HDFS and object stores. The only home of pyspark."""
+"""The scan where the data is, on Spark: local disks, HDFS and object stores. The only home of pyspark."""

@@ -1,7 +1,7 @@
 """`spark.read.format("kafka-segments")`: the tables of a scan as a Spark data source (Spark 4.1 and later).
 
-Options and filters: docs/spark.md. Filters are exact only together with Spark's own, which run again. Rows of one
-partition of the job come in the order of the log.
+Options and filters: docs/spark.md. Filters are exact only because Spark applies its own again. Rows of one partition of
+the job come in the order of the log.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ DDL = {
     pa.float64(): "double",
 }
 LEAST_SPLIT = 32 << 20
-# `paths` is what Spark makes of a list that `load` is given.
+# Spark passes a list given to `load` as `paths`.
 OPTIONS = ("table", "path", "paths", "split_bytes", "least_split_bytes", "pushdown")
 
-# What a filter on a column bounds: (least, most) of Filters, or a set.
+# What a filter on a column sets: two bounds (least, most) of Filters, or a set.
 SETS = {"topic": "topics", "partition": "partitions", "broker_id": "brokers"}
 RANGES = {
     "offset": ("from_offset", "to_offset"),
@@ -62,7 +62,7 @@ RANGES = {
 
 
 def ddl_of(schema: pa.Schema) -> str:
-    """A schema as Spark writes it."""
+    """An Arrow schema in Spark's DDL."""
     return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
 
 
@@ -75,9 +75,9 @@ def _type(kind: pa.DataType) -> str:
 
 
 class JobPartition(InputPartition):
-    """The pieces of one partition of the job, and the size of the cuts that they are numbers of.
+    """The cuts that one partition of the job reads, and the target size that they were planned with.
 
-    The findings of the listing are those of the first partition.
+    The first partition has the findings of the listing.
     """
 
     def __init__(self, pieces: list[SegmentCut], target: int, findings: list[Finding]) -> None:
@@ -110,28 +110,25 @@ class Reader(DataSourceReader):
 
 
 class FilteringReader(Reader):
-    """The same where pushdown is on: a reader that defines `pushFilters` fails where it is off."""
+    """A reader with filter pushdown: Spark fails if a reader defines `pushFilters` while pushdown is off."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # Spark's name
-        """Take what filters say into account; gives back those that Spark is to check again.
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # the name that Spark requires
+        """Use the filters; return those that Spark must check again.
 
-        What it is not given it shows as pushed: filters on what all rows of a segment have in common. A finding may be
-        of no segment.
+        Filters that are not returned show as pushed: those on what all rows of a segment have in common. A finding may have
+        no segment.
         """
         self.filters = filters_of(filters)
         return [filter_ for filter_ in filters if self.table == "findings" or not is_exact(filter_)]
 
 
 class KafkaSegments(DataSource):
-    """The data source."""
-
     @classmethod
     def name(cls) -> str:
         return "kafka-segments"
 
     @property
     def table(self) -> str:
-        """The table asked for."""
         table = str(self.options.get("table", "batches"))
         if table not in TABLES:
             raise KctlError(f"no table {table!r}", f"there are {', '.join(TABLES)}")
@@ -175,15 +172,17 @@ class KafkaSegments(DataSource):
 
 
 def paths_of(options: Mapping[str, str]) -> list[str]:
-    """The folders and URIs that `load` was given, each once; patterns of local folders as what they match."""
+    """The folders and URIs given to `load`, each once; patterns of local folders are expanded."""
     patterns = json.loads(options["paths"]) if options.get("paths") else [options.get("path")]
     paths: dict[str, None] = {}
     for path in filter(None, patterns):
         if "://" in path or os.path.lexists(path):
             matches = [path]
         else:
-            matches = sorted(glob(path)) or [path]  # what matches nothing is said as a path that is not there
-        # Executors have other working folders.
+            matches = sorted(glob(path)) or [
+                path
+            ]  # a pattern without a match is reported as a path that does not exist
+        # Executors have other working directories.
         paths |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches)
     if not paths:
         raise KctlError("no path given", "call load() with a folder or a URI")
@@ -191,7 +190,7 @@ def paths_of(options: Mapping[str, str]) -> list[str]:
 
 
 def filters_of(filters: Iterable[Filter]) -> Filters:
-    """The bounds that AND-ed filters set; those that say nothing usable are left to Spark."""
+    """The bounds that AND-ed filters set; filters without usable bounds are left to Spark."""
     sets: dict[str, Any] = {}
     bounds: dict[str, Any] = {}
     for filter_ in filters:
@@ -211,7 +210,7 @@ def _column_of(filter_: Filter) -> str:
 
 
 def is_exact(filter_: Filter) -> bool:
-    """Whether a filter leaves out all rows that it shall, by segments alone."""
+    """Whether segments alone decide the filter for every row."""
     if not isinstance(filter_, (EqualTo, In)) or _column_of(filter_) not in SETS:
         return False
     return None not in (filter_.value if isinstance(filter_, In) else (filter_.value,))
@@ -233,7 +232,7 @@ _frozen = False
 
 
 def freeze_once() -> None:
-    """Take what is imported out of the garbage collector's sight: a worker collects after every task."""
+    """Hide imported objects from the garbage collector: a worker collects after every task."""
     global _frozen  # one flag a process, set once
     if not _frozen:
         gc.collect()

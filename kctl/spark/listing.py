@@ -1,4 +1,4 @@
-"""Which segments lie below a path or URI, and whose they are, by names alone: nothing but identities is read."""
+"""Which segments are below a path or URI, and of which broker and partition, by names and `meta.properties` alone."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LARGEST_IDENTITY = 1 << 20
 
 
 class SegmentRef(NamedTuple):
-    """A `.log` of a live partition: where it is, and what its names say. Sent to executors."""
+    """A `.log` of a live partition, and what its path says. Sent to executors."""
 
     store: str  # path or URI of the root
     key: str  # below the root
     index_key: str | None
     size_in_bytes: int
     base_offset: int
-    next_base_offset: int | None  # of the segment behind it in the same folder
+    next_base_offset: int | None  # of the next segment in the same folder
     topic: str
     partition: int
     broker_id: int | None
@@ -38,11 +38,11 @@ class SegmentRef(NamedTuple):
 
     @property
     def log(self) -> tuple[str, str]:
-        """The log that it is a segment of: the root, and the folder's key below it."""
+        """The log that the segment is part of: the root, and the folder's key below it."""
         return self.store, self.key.rpartition("/")[0]
 
     def place(self) -> Place:
-        """Where findings and rows say that it is."""
+        """The place of its findings and rows."""
         return Place(
             broker_id=self.broker_id,
             topic=self.topic,
@@ -53,9 +53,9 @@ class SegmentRef(NamedTuple):
 
 
 def list_segments(where: str, findings: list[Finding]) -> list[SegmentRef]:
-    """The segments below a path or URI, by folder and base offset. What cannot be listed is a finding and the rest goes on.
+    """The segments below a path or URI, by folder and base offset. What cannot be listed is a finding, and listing goes on.
 
-    `KctlError` where the root itself cannot be listed.
+    `KctlError` if the root itself cannot be listed.
     """
     store = open_store(where)
     sizes = {
@@ -98,14 +98,14 @@ def _with_next(refs: list[SegmentRef]) -> Iterator[SegmentRef]:
 
 
 class _Brokers:
-    """The broker of each log directory: `meta.properties`, else a name such as `broker-3` above it."""
+    """The broker of each log directory: by `meta.properties`, else by a folder name such as `broker-3`."""
 
     def __init__(self, store: Store, sizes: dict[str, int]) -> None:
         self.store, self.sizes = store, sizes
         self.known: dict[str, int | None] = {}
 
     def of(self, log_dir: str) -> int | None:
-        """The id; None where nothing tells it."""
+        """The broker id; None if unknown."""
         if log_dir not in self.known:
             self.known[log_dir] = self._recorded(log_dir)
             if self.known[log_dir] is None:

@@ -1,7 +1,7 @@
-"""Segments as pieces of work: large ones cut, small ones together, those that no filter wants left out.
+"""Segments as pieces of work: large ones cut, small ones together, without those that filters exclude.
 
-The driver cuts by size alone and reads nothing. A piece is a number: the executor that has it works out the
-proven cuts of the segment, which depend on the file and its index only, and takes the cut of that number.
+The driver cuts by size and reads nothing. A cut is a number: the executor computes the proven cuts of the segment,
+which depend only on the file and its index, and reads the one with this number.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from kctl.scan.splits import TARGET, most_splits
 from kctl.spark.listing import SegmentRef
 
 MOST_FILES = 2000
-"""Of small files in one partition: each costs an open and a listing entry."""
+"""At most so many small files in one partition: each costs an open and a listing entry."""
 MOST_TASKS = 50_000
-"""Of a job, about: the driver keeps some kilobytes of each."""
+"""About the most tasks of a job: the driver keeps some kilobytes of each."""
 WHOLE_TABLES = frozenset({"findings", "segments"})
 """Tables whose rows are about a whole segment: it is not cut."""
 
@@ -30,7 +30,7 @@ class SegmentCut(NamedTuple):
 
 
 class Filters(Struct, frozen=True):
-    """What filters leave: bounds are inclusive, None where there is none."""
+    """The rows that filters select; bounds are inclusive, None is no bound."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -44,14 +44,14 @@ class Filters(Struct, frozen=True):
 
     @property
     def has_bounds(self) -> bool:
-        """Whether any is set on offsets, times or epochs."""
+        """Whether there is a bound on offsets, times or epochs."""
         bounds = (
             self.from_offset, self.to_offset, self.from_time, self.to_time, self.from_epoch, self.to_epoch,
         )  # fmt: skip
         return any(bound is not None for bound in bounds)
 
     def wants(self, segment: SegmentRef) -> bool:
-        """Whether any row of a segment may pass."""
+        """Whether any row of a segment may be selected."""
         if self.topics is not None and segment.topic not in self.topics:
             return False
         if self.partitions is not None and segment.partition not in self.partitions:
@@ -75,10 +75,10 @@ class _Bin(Struct):
 def plan(
     segments: Iterable[SegmentRef], table: str, filters: Filters, target: int = TARGET
 ) -> list[list[SegmentCut]]:
-    """Pieces by partition of the job: each of about `target` bytes, in the order of the segments.
+    """The cuts of each partition of the job: about `target` bytes each, in the order of the segments.
 
-    For `findings` all segments of a log are in one partition, whatever its size, and bounds leave none of them out:
-    some checks compare a batch with all before it, and some findings are known only at the end of the log.
+    For `findings` all segments of a log are in one partition, whatever their size, and bounds exclude none of them:
+    some checks compare a batch with all earlier ones, and some findings are known only at the end of the log.
     """
     is_by_log = table == "findings"
     if is_by_log:
@@ -107,7 +107,7 @@ def plan(
 
 
 def target_for(segments: Iterable[SegmentRef], target: int) -> int:
-    """The bytes of a piece: `target`, or more where the job would have too many tasks for Spark's driver."""
+    """The bytes of a cut: `target`, or more if the job would have too many tasks for Spark's driver."""
     return max(target, sum(segment.size_in_bytes for segment in segments) // MOST_TASKS)
 
 

@@ -1,6 +1,6 @@
-"""Pieces of segments as record batches of a table; what executors run. Imports no pyspark.
+"""Cuts of segments as record batches of a table; runs on executors. Imports no pyspark.
 
-Of other files offset indexes alone are read, so whether a topic is compacted is known of Kafka's own and from batches.
+Other files are not read except offset indexes, so that only Kafka's own topics and batches show compaction.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kctl.tier.stores import Store, open_store
 
 LARGEST_INDEX = 64 << 20
 ROWS_AT_ONCE, BYTES_AT_ONCE = 16384, 8 << 20  # of a record batch for Spark
-# What has to be looked at for each table; a header tells whose batches a filter wants.
+# What must be read for each table; filters on batches need only headers.
 LEVELS = {"batches": Level.CRC, "records": Level.RECORDS, "segments": Level.CRC}
 STAMPS = {"records": "timestamp", "batches": "max_timestamp"}
 
@@ -41,10 +41,10 @@ STAMPS = {"records": "timestamp", "batches": "max_timestamp"}
 def read_pieces(
     pieces: Sequence[SegmentCut], table: str, columns: Sequence[str], filters: Filters, target: int = TARGET
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the pieces, only these columns, in the order of the segments.
+    """The rows of the cuts with these columns, in the order of the segments.
 
-    A segment that vanished or cannot be read gives a row of `findings`, and nothing in the other tables. The pieces
-    for `findings` are whole logs, one after the other, as `plan` gives them.
+    A segment that vanished or cannot be read is a row of `findings`, and missing in the other tables. The cuts for
+    `findings` are whole logs, one after the other, as `plan` returns them.
     """
     for _, of_log in groupby(pieces, key=lambda piece: piece.segment.log):
         log = _Log()
@@ -57,14 +57,14 @@ def read_pieces(
 
 
 class _Log(Struct):
-    """What its segments share."""
+    """What the segments of one log share."""
 
     checks: LogChecks = field(default_factory=LogChecks)
     has_short_batches: bool = False
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer, larger batches: each takes Spark a millisecond, however few rows are in it."""
+    """The same rows in fewer, larger batches: each batch costs Spark a millisecond."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -95,12 +95,10 @@ def _read_piece(
     try:
         source = _store(segment.store).open(segment.key)
     except (OSError, KctlError) as error:
-        type_ = say.VANISHED if isinstance(error, FileNotFoundError) else None
-        finding = (
-            type_.at(segment.place())
-            if type_
-            else say.UNREADABLE.at(segment.place(), reason=reason_of(error))
-        )
+        if isinstance(error, FileNotFoundError):
+            finding = say.VANISHED.at(segment.place())
+        else:
+            finding = say.UNREADABLE.at(segment.place(), reason=reason_of(error))
         yield from findings_rows(table, columns, [finding])
         return
     try:
@@ -126,7 +124,7 @@ def _read_piece(
 def _findings_of(
     segment: SegmentRef, source: Source, hints: np.ndarray[tuple[int], np.dtype[np.int64]], log: _Log
 ) -> list[Finding]:
-    """What is wrong with a segment and with how it follows those before it."""
+    """The findings of a segment, including how it follows the segments before it."""
     place = segment.place()
     known = True if segment.topic in COMPACTED else None
     options = ScanOptions(base_offset=segment.base_offset, is_compacted=known, place=place)
@@ -138,7 +136,7 @@ def _findings_of(
 
 
 def _index(segment: SegmentRef) -> bytes:
-    """The offset index; nothing where there is none or it cannot be read."""
+    """The offset index; empty if it is missing or cannot be read."""
     if segment.index_key is None:
         return b""
     try:
@@ -173,7 +171,7 @@ def _read_split(
         elif table == "records" and chunk.records is not None and _may_have_rows(chunk, filters):
             yield from _chosen(records_table(chunk, place, _needed(table, columns)), table, columns, filters)
         elif table == "segments" and _old_sets(chunk):
-            # What they hold is counted only where they are opened.
+            # Their records are counted only if they are opened.
             scan = scan_segment(source, replace(options, level=Level.RECORDS), hints=inside)
             for _ in scan:
                 pass
@@ -183,7 +181,7 @@ def _read_split(
 
 
 def _old_sets(chunk: Chunk) -> bool:
-    """Whether compressed sets of magic 0 or 1 are there: only their records tell where they begin."""
+    """Whether compressed sets of magic 0 or 1 are among the batches: only their records have the first offset."""
     return bool((chunk.headers.records_count < 0).any())
 
 
@@ -206,7 +204,7 @@ def _may_have_rows(chunk: Chunk, filters: Filters) -> bool:
 
 
 def _needed(table: str, columns: Sequence[str]) -> list[str]:
-    """The columns asked for, and those that filters look at."""
+    """The selected columns, and those that filters compare."""
     filtered = (
         ("offset", "timestamp") if table == "records" else ("base_offset", "last_offset", "max_timestamp")
     )
@@ -216,7 +214,7 @@ def _needed(table: str, columns: Sequence[str]) -> list[str]:
 def _chosen(
     rows: pa.RecordBatch, table: str, columns: Sequence[str], filters: Filters
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that the bounds let through, with the columns asked for in their order."""
+    """The rows within the bounds, with the selected columns in their order."""
     first, last = ("offset", "offset") if table == "records" else ("base_offset", "last_offset")
     keep = None
     bounds = (
@@ -236,7 +234,7 @@ def _chosen(
 def findings_rows(
     table: str, columns: Sequence[str], findings: Sequence[Finding]
 ) -> Iterator[pa.RecordBatch]:
-    """Findings as rows where the table is `findings`."""
+    """Findings as rows, if the table is `findings`."""
     if table == "findings" and findings:
         yield findings_table(findings).select(list(columns))
 

@@ -1,8 +1,8 @@
-"""The part of a segment that rows wanted by a filter lie in, so that the rest is neither checked nor decoded.
+"""The part of a segment with the rows that a filter selects, so that the rest is neither checked nor decoded.
 
-The offset index says where to begin; an entry is believed only where a batch begins for certain, and one that the
-entry's offset fits. Behind it the headers tell. What a filter on offsets leaves out is thus right as long as offsets
-grow in the file, as they do in any that a broker wrote.
+The offset index says where to begin; an entry counts only if a batch certainly begins at its position and fits its
+offset. After that the headers decide. A filter on offsets is exact as long as offsets rise in the file, as in any
+file that a broker wrote.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADER = 61
 def indexed_start(
     source: Source, index: bytes, hints: NDArray[np.int64], base_offset: int, from_offset: int | None
 ) -> int:
-    """The position of a batch before which no offset from `from_offset` on lies; 0 where the index tells none."""
+    """The position of a batch with no offset from `from_offset` on before it; 0 if the index has none."""
     if from_offset is None or not len(hints):
         return 0
     entries = np.frombuffer(index, ">i4", len(index) // 8 * 2).reshape(-1, 2)
@@ -39,9 +39,9 @@ def indexed_start(
 
 
 def part_within(source: Source, split: Split, hints: NDArray[np.int64], filters: Filters) -> Split | None:
-    """The part of a split from the first batch to the last that is wanted; None where there is none.
+    """The part of a split from the first selected batch to the last; None if no batch is selected.
 
-    The whole split where headers do not tell: damage, or message sets, whose first offset they do not have.
+    The whole split if headers do not say: damage, or message sets, whose headers lack the first offset.
     """
     if not filters.has_bounds:
         return split
@@ -59,7 +59,7 @@ def part_within(source: Source, split: Split, hints: NDArray[np.int64], filters:
 
 
 def _within(headers: Headers, filters: Filters) -> NDArray[np.bool_]:
-    """Which batches may hold a row that is wanted; of their times only the largest is known for certain."""
+    """Which batches may hold a selected row; of their times only the largest is certain."""
     keep = np.ones(len(headers), np.bool_)
     if filters.from_offset is not None:
         keep &= headers.last_offset >= filters.from_offset

@@ -24,7 +24,7 @@ from kctl.version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What is set, and why (`kctl doctor` prints it).
+# Settings, and why (`kctl doctor` prints them).
 SETTINGS: dict[str, tuple[str, str]] = {
     "spark.python.unix.domain.socket.enabled": ("true", "loopback TCP costs 40 ms a task"),
     "spark.sql.python.filterPushdown.enabled": ("true", "filters reach the data source"),
@@ -33,7 +33,7 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "spark.ui.showConsoleProgress": ("false", "kctl draws its own"),
     "spark.sql.shuffle.partitions": ("32", "audits are small after the scan"),
 }
-# What is done besides, and why (`kctl doctor` prints it).
+# What kctl does besides, and why (`kctl doctor` prints it).
 DONE_BY_KCTL: dict[str, str] = {
     "PYSPARK_PYTHON": "kctl's own interpreter where it is not set; tasks would start any python3 of the PATH",
     "frozen garbage collector": "once a worker; Spark's workers collect after every task, 40 ms each",
@@ -43,13 +43,13 @@ DONE_BY_KCTL: dict[str, str] = {
     "spark.local.dir": "on local masters a folder of the run's own, removed however the run ends",
 }
 PREPARED = "spark.kctl.prepared"
-"""A setting of our own in a session: the version of kctl that its executors have."""
+"""A setting of kctl in a session: the version of kctl that its executors have."""
 RACE = "java.util.ConcurrentModificationException"
 LOCAL = re.compile(r"local(\[.*\])?\Z")
 PACKAGES = ("formats", "kctl")
 OLDEST_JAVA = 17
 UNUSED_SECONDS = 30 * 86400.0
-"""After this time an archive of classes is taken for one of a Java or Spark that is no longer here."""
+"""After this time an archive of classes is taken to be of a Java or Spark that is no longer installed."""
 LONGEST_FOLDER_OF_SOCKETS = 50
 """The path of a socket has at most 104 bytes on macOS and 108 on Linux; Spark's names take 50 of them."""
 QUIET = """\
@@ -64,7 +64,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 def check_java() -> None:
-    """Raise `KctlError` where no Java fit for Spark 4 is found."""
+    """Raise `KctlError` if there is no Java that can run Spark 4."""
     java = _java()
     if not java or not Path(java).exists():
         raise KctlError(
@@ -98,7 +98,7 @@ def session(
 ) -> Iterator[SparkSession]:
     """A session on a master URL (`local[4]`, `spark://...`, `yarn`, `k8s://...`) or a Connect URL (`sc://...`).
 
-    A session that this process has already is used, whatever its master, and left running.
+    An active session of this process is used, whatever its master, and stays open.
     """
     try:
         import pyspark  # noqa: F401
@@ -130,7 +130,7 @@ def session(
         try:
             with errors_into(java_errors), own_code_on_path():
                 spark = _started(builder)
-        # py4j and gRPC have families of their own; pyspark ends the process where Connect's libraries are missing.
+        # py4j and gRPC have exceptions of their own; pyspark exits if Connect's libraries are missing.
         except (Exception, SystemExit) as error:
             raise KctlError(
                 f"Spark at {master} did not start: {_why(error, java_errors)}",
@@ -149,7 +149,7 @@ def session(
 
 
 def _started(builder: Any) -> SparkSession:
-    """A session; asked for once more where Spark's own threads met, as in 2 of 24 starts on YARN of a busy machine."""
+    """A session; tries once more if Spark's threads collide at the start, as in 2 of 24 starts on YARN of a busy machine."""
     try:
         return builder.getOrCreate()
     except Exception as error:
@@ -160,9 +160,9 @@ def _started(builder: Any) -> SparkSession:
 
 @contextmanager
 def errors_into(path: Path) -> Iterator[None]:
-    """What processes that are started meanwhile write to standard error goes into the file, as long as they live.
+    """Write the standard error of processes started in the block into the file, as long as they live.
 
-    Java says there which modules it uses and where its log settings are from; what matters comes as an exception.
+    Java lists its modules and log settings there; errors that matter come as exceptions.
     """
     sys.stderr.flush()
     saved = os.dup(2)
@@ -177,7 +177,7 @@ def errors_into(path: Path) -> Iterator[None]:
 
 @contextmanager
 def own_code_on_path() -> Iterator[None]:
-    """kctl's own code on the path of the Python processes that a JVM started meanwhile starts: compiled already."""
+    """Put kctl's compiled code on the path of Python processes that a JVM started in the block starts."""
     before = os.environ.get("PYTHONPATH")
     places = dict.fromkeys(str(root.parent) for root in package_roots().values())
     os.environ["PYTHONPATH"] = os.pathsep.join([*places, *([before] if before else [])])
@@ -191,7 +191,7 @@ def own_code_on_path() -> Iterator[None]:
 
 
 def _why(error: BaseException, java_errors: Path) -> str:
-    """Why Spark did not start: the exception's first line, and what Java said last where it ended by itself."""
+    """Why Spark did not start: the exception's first line, and Java's last one if the JVM ended."""
     first = _first_line(error)
     lines = java_errors.read_text(errors="replace").splitlines() if java_errors.exists() else []
     lines = [
@@ -201,10 +201,10 @@ def _why(error: BaseException, java_errors: Path) -> str:
 
 
 def prepare(spark: SparkSession) -> None:
-    """The data source, and kctl's own code for executors, in a session that somebody else made; once a session."""
+    """Add the data source and kctl's code for executors to a session that somebody else created; once a session."""
     if spark.conf.get(PREPARED, "") != __version__:
         _register(spark)
-        folder = Path(tempfile.mkdtemp(prefix="kctl-code-"))  # executors that start later fetch it then
+        folder = Path(tempfile.mkdtemp(prefix="kctl-code-"))  # executors that start later fetch it
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         _send(spark, code_archive(folder), is_remote="connect" in type(spark).__module__)
         spark.conf.set(PREPARED, __version__)
@@ -224,7 +224,7 @@ def _send(spark: SparkSession, archive: Path, *, is_remote: bool) -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    """Of py4j's errors the second, which has Java's own exception."""
+    """The first line of an error; of py4j's errors the second, which has Java's own exception."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
         return lines[1].removeprefix(": ")
@@ -232,9 +232,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def settings_for(master: str = "local") -> dict[str, str]:
-    """What is set for a master: Unix sockets lie in the folder for temporary files, whose path may be too long.
+    """The settings for a master. Unix sockets are off if the path of the temporary folder is too long for them.
 
-    That of a container of YARN always is: it names the user, the application and the container.
+    The path of a YARN container always is: it contains user, application and container.
     """
     settings = {key: value for key, (value, _) in SETTINGS.items()}
     if master.startswith("yarn") or len(tempfile.gettempdir()) > LONGEST_FOLDER_OF_SOCKETS:
@@ -243,7 +243,7 @@ def settings_for(master: str = "local") -> dict[str, str]:
 
 
 def _settings_of(master: str, scratch: Path, archive: Path | None) -> dict[str, str]:
-    """What is set for a driver in this process."""
+    """The settings for a driver in this process."""
     settings = {"spark.driver.extraJavaOptions": java_options(master, scratch)}
     if archive:
         return settings | {"spark.submit.pyFiles": str(archive)}
@@ -253,7 +253,7 @@ def _settings_of(master: str, scratch: Path, archive: Path | None) -> dict[str, 
 
 
 def java_options(master: str, scratch: Path) -> str:
-    """Options of the driver's JVM: quiet, and on this machine a class-data archive, which halves the start."""
+    """Options of the driver's JVM: quiet, and on local masters a class-data archive, which halves the start."""
     logging = scratch / "log4j2.properties"
     logging.write_text(QUIET)
     options = [f"-Dlog4j2.configurationFile=file:{logging}"]
@@ -264,7 +264,7 @@ def java_options(master: str, scratch: Path) -> str:
         except OSError:
             return " ".join(options)
         _keep_used(archive)
-        # Read where it is there; else written when the JVM ends.
+        # Read if it exists, else written when the JVM ends.
         options += (
             ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
             if archive.exists()
@@ -275,7 +275,7 @@ def java_options(master: str, scratch: Path) -> str:
 
 
 def _keep_used(archive: Path) -> None:
-    """Mark the archive as used now, and remove those that nobody has used for long: each takes 160 MB."""
+    """Mark the archive as used now, and remove those unused for long: each takes 160 MB."""
     now = time.time()
     for file in archive.parent.glob("spark-*.jsa"):
         with suppress(OSError):  # another process may have removed it
@@ -286,7 +286,7 @@ def _keep_used(archive: Path) -> None:
 
 
 def archive_of_classes() -> Path:
-    """Where the classes of this installation of Spark and this Java are kept: the JVM reads no archive of another path."""
+    """The class-data archive for this installation of Spark and Java: the JVM reads no archive of another path."""
     import pyspark
 
     java = _java()
@@ -296,7 +296,7 @@ def archive_of_classes() -> Path:
 
 
 def package_roots() -> dict[str, Path]:
-    """Where kctl's own packages lie."""
+    """The folders of kctl's own packages."""
     source_root = Path(__file__).parents[2]
     return {
         package: Path(sys.modules[package].__path__[0]) if package in sys.modules else source_root / package
@@ -305,7 +305,7 @@ def package_roots() -> dict[str, Path]:
 
 
 def code_archive(folder: Path) -> Path:
-    """kctl's own code as a zip for executors: they need Python, numpy and pyarrow besides, and msgspec for an audit."""
+    """Zip kctl's own code for executors; besides they need Python, numpy and pyarrow, and msgspec for an audit."""
     path = folder / "kctl-code.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package, root in package_roots().items():

@@ -1,4 +1,4 @@
-"""SQL over the tables of an audit by Spark, for audits that are too large for one machine."""
+"""SQL over the tables of an audit on Spark, for audits that are too large for one machine."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 SETTINGS = {
     "spark.sql.runSQLOnFiles": "false",  # the audit's tables and no other file
     "spark.sql.ansi.enabled": "true",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "true",  # as DuckDB has it: a group is "group"
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",  # as in DuckDB: a column named group is "group"
 }
 
 
 def query(spark: SparkSession, tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
-    """The rows of a statement, a partition in memory at a time. `BadValue` where Spark refuses it."""
+    """The rows of a statement, one partition in memory at a time. `BadValue` if Spark refuses it."""
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     for name in tables.names():
@@ -36,7 +36,7 @@ def query(spark: SparkSession, tables: Tables, statement: str) -> Iterator[dict[
 
 
 def views(spark: SparkSession, out: str, evidence: str | None = None) -> list[str]:
-    """Temporary views of all tables of an audit, and of evidence itself as `evidence_batches` and so on; their names."""
+    """Create temporary views of all tables of an audit, and of evidence as `evidence_batches` etc.; return their names."""
     tables = Tables(Path(out))
     for name in tables.names():
         _view(spark, tables, name)
@@ -49,7 +49,7 @@ def views(spark: SparkSession, out: str, evidence: str | None = None) -> list[st
 
 
 def _view(spark: SparkSession, tables: Tables, name: str) -> None:
-    # The topic of a row stands in the files; from the names of folders Spark would take `7` for a number.
+    # The files have the topic of a row; from folder names Spark would read `7` as a number.
     reader = spark.read.option("recursiveFileLookup", "true").schema(ddl_of(tables.dataset(name).schema))
     reader.parquet(str(tables.folder.resolve() / name)).createOrReplaceTempView(name)
 
@@ -58,7 +58,7 @@ def _frame(spark: SparkSession, statement: str, tables: Tables) -> DataFrame:
     from pyspark.errors import PySparkException
 
     try:
-        # In brackets only a question is allowed: commands would be carried out as soon as they are read.
+        # In parentheses only a query is allowed: Spark would run a command as soon as it is parsed.
         spark.sql(f"SELECT * FROM (\n{statement}\n)")  # noqa: S608  # the operator's own words
         return spark.sql(statement)
     except PySparkException as error:
@@ -67,7 +67,7 @@ def _frame(spark: SparkSession, statement: str, tables: Tables) -> DataFrame:
 
 
 def _plain(value: Any) -> Any:
-    """A value as DuckDB gives it: no decimals."""
+    """A value as DuckDB returns it: no decimals."""
     if isinstance(value, Decimal):
         return (
             int(value)

@@ -1,8 +1,8 @@
 """Any function over any items on executors, results in order: how an audit runs on Spark.
 
-Functions are sent as partitions of a data source, which works on classic masters and over Connect alike; items and
-results go over Spark's own connections in its serialization. Items go out in waves, so that the driver holds few results;
-while one wave's last tasks run, the next has begun.
+Functions are sent as partitions of a data source, which works on classic masters and over Connect; items and results
+use Spark's own connections and serialization. Items are sent in waves, so that the driver holds few results; the next
+wave begins while the last tasks of one run.
 """
 
 from __future__ import annotations
@@ -51,31 +51,31 @@ NOUNS = {
     "PosixPath": "files",
     "int": "probes",
 }
-"""What items are, for those who look at Spark's pages."""
+"""What items are, shown on Spark's pages."""
 PARTITIONS_A_WAVE = 4
-"""For each core: enough that a slow one does not keep the others waiting."""
+"""For each core: enough that a slow one does not delay the others."""
 FIRST_ITEMS, ITEMS_A_PARTITION = 4, 64
-"""The first wave shows results early; later ones have fewer, larger partitions."""
+"""The first wave gives results early; later ones have fewer, larger partitions."""
 MOST_ITEMS = 512
-"""Of a wave, unless there are more cores than that: results of a wave are in the driver's memory at once."""
+"""Of a wave, unless there are more cores: the driver has all results of a wave in memory."""
 WAVES_AT_ONCE, MOST_WAVES = 2, 32
 """A wave waits for its largest item; others begin meanwhile."""
 MOST_HELD = 128 << 20
-"""Bytes of results that wait for those before them, from which on no wave begins."""
+"""No wave begins while so many bytes of results wait for earlier ones."""
 NEEDED = "executors need Python {}.{} as the driver has it, numpy, pyarrow and msgspec: see PYSPARK_PYTHON in docs/spark.md"
 UNFIT = ("No module named", "PYTHON_VERSION_MISMATCH", "Cannot run program")
-"""What Python or Spark says where an executor lacks something of it."""
-LOOK_EVERY = 0.5  # seconds, at how many tasks are done
+"""What Python or Spark says if an executor lacks something."""
+LOOK_EVERY = 0.5  # seconds between looks at the number of finished tasks
 
 
 class TaskFailed(WorkerDied):
-    """A function failed on an executor, or its process died, as often as Spark tries."""
+    """A function failed on an executor, or its process died, as often as Spark tries it."""
 
     hint = "the executors' logs say more; name fewer files to find the one"
 
 
 class Packed(NamedTuple):
-    """Some items, serialized, and the files of stores that they open: what an item says, else all paths in it."""
+    """Serialized items, and the mirrored files that they open: an item's `opens`, else all paths in it."""
 
     first: int
     items: list[bytes]
@@ -83,20 +83,20 @@ class Packed(NamedTuple):
 
 
 class ItemsPartition(InputPartition):
-    """The same as a partition."""
+    """Packed items as a partition of the job."""
 
     def __init__(self, packed: Packed) -> None:
         self.packed = packed
 
 
 class Pickler(cloudpickle.CloudPickler):
-    """Notes which paths of mirrors it meets, and writes them so that they are the reader's own."""
+    """Notes which paths of mirrors it meets, and writes them so that they become the reader's own."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.mirror_paths: list[str] = []
 
-    def reducer_override(self, value: Any) -> Any:  # pickle's name
+    def reducer_override(self, value: Any) -> Any:  # the name that pickle requires
         """Pickle a path of a mirror so that the reader gets its own path; everything else as usual."""
         if isinstance(value, PurePath) and (place := place_of(str(value))):
             self.mirror_paths.append(str(value))
@@ -113,16 +113,17 @@ def pickled(value: object) -> tuple[bytes, list[str]]:
 
 
 def packed(first: int, items: Iterable[object]) -> Packed:
-    """Some items, of which the first has this number."""
-    pickled_items = [(item, *pickled(item)) for item in items]
-    opened = (
-        path for item, _, mirror_paths in pickled_items for path in getattr(item, "opens", mirror_paths)
-    )
-    return Packed(first, [data for _, data, _ in pickled_items], mirrors_for(map(str, opened)))
+    """Packed items; `first` is the number of the first one."""
+    serialized, opened = [], list[Any]()
+    for item in items:
+        data, mirror_paths = pickled(item)
+        serialized.append(data)
+        opened += getattr(item, "opens", mirror_paths)
+    return Packed(first, serialized, mirrors_for(map(str, opened)))
 
 
 class TasksReader(DataSourceReader):
-    """Runs the function over the items of its partitions."""
+    """Runs the function over the items of a partition."""
 
     def __init__(self, work: bytes) -> None:
         self.work = work
@@ -139,7 +140,7 @@ class TasksReader(DataSourceReader):
             for number, item in enumerate(partition.packed.items, partition.packed.first):
                 try:
                     counted = run_counted(function, PLAIN.loads(item))
-                except StoreGone as error:  # Spark would begin the task again, and quote its stack
+                except StoreGone as error:  # Spark would repeat the task and show its stack
                     counted = CountedResult(error, 0, 0)
                 result, _ = pickled(counted)
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
@@ -148,7 +149,7 @@ class TasksReader(DataSourceReader):
 
 
 class Tasks(DataSource):
-    """The data source; its work comes as an option."""
+    """The data source of tasks; its work comes as an option."""
 
     @classmethod
     def name(cls) -> str:
@@ -179,7 +180,7 @@ def wants_another(waves: int, unfinished: int, bytes_waiting: int, cores: int) -
 def interrupts() -> Iterator[list[int]]:
     """A list that gets an item for each Ctrl-C, even if the KeyboardInterrupt is lost.
 
-    Python drops exceptions raised while an object is finalized, and py4j waits for Java in a finalizer.
+    Python drops exceptions raised in a finalizer, and py4j waits for Java in one.
     """
     signals: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
@@ -210,11 +211,11 @@ class SparkEngine:
         self._done = 0  # tasks of waves whose results were taken
         self._tasks_noted = 0
         self._failed: dict[int, int] = {}  # tasks by stage
-        self._ended: set[int] = set()  # jobs whose stages will not change any more
+        self._ended: set[int] = set()  # jobs whose stages are final
         spark.dataSource.register(Tasks)
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """function(item) for each item, in order; `TaskFailed` with the task's own words where one fails."""
+        """function(item) for each item, in order; `TaskFailed` with the task's own message if one fails."""
         pool = ThreadPoolExecutor(MOST_WAVES, thread_name_prefix="kctl-wave")
         waves = self._waves(WITH_CODE.dumps(function), iter(items))
         running: deque[Wave] = deque()
@@ -237,27 +238,24 @@ class SparkEngine:
                     yield from self._first_results(running)
                     begin()
             finally:
-                # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
+                # An early end (error, Ctrl-C, closed reader): stop work that is no longer needed.
                 if running:
                     self._cancel()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _wants_another(self, running: Iterable[Wave]) -> bool:
         """Whether to start another wave because the running ones will soon leave cores idle."""
-        waves = list(running)
-        is_done_by_wave = [wave.results.done() for wave in waves]
-        unfinished = sum(
-            wave.tasks for wave, is_done in zip(waves, is_done_by_wave, strict=True) if not is_done
-        )
-        bytes_waiting = sum(
-            sum(map(len, wave.results.result()))
-            for wave, is_done in zip(waves, is_done_by_wave, strict=True)
-            if is_done and not wave.results.exception()
-        )
-        return wants_another(len(waves), unfinished - self._completed(), bytes_waiting, self.cores)
+        waves = unfinished = bytes_waiting = 0
+        for wave in running:
+            waves += 1
+            if not wave.results.done():
+                unfinished += wave.tasks
+            elif not wave.results.exception():
+                bytes_waiting += sum(map(len, wave.results.result()))
+        return wants_another(waves, unfinished - self._completed(), bytes_waiting, self.cores)
 
     def _waves(self, body: bytes, waiting: Iterator[Item]) -> Iterator[tuple[str, int, str]]:
-        """Each wave as an option of the data source, how many tasks it has, and of what they are."""
+        """Each wave as an option of the data source, its number of tasks, and what they are."""
         at_once = self.cores * PARTITIONS_A_WAVE
         most = min(ITEMS_A_PARTITION, max(1, MOST_ITEMS // at_once))
         size = min(most, FIRST_ITEMS)
@@ -278,10 +276,10 @@ class SparkEngine:
             yield result_of(PLAIN.loads(result))
 
     def _completed(self) -> int:
-        """Tasks that are done, of waves that are not."""
+        """Tasks that are done in waves that are not."""
         with suppress(Exception):  # Connect does not say
             stages = self._stages()
-            # These are of all that run in the session.
+            # These are the stages of all jobs in the session.
             active = self.spark.sparkContext.statusTracker().getActiveStageIds()
             return sum(stages[number].numCompletedTasks for number in active if number in stages)
         return 0
@@ -289,12 +287,12 @@ class SparkEngine:
     def _say_tasks(self) -> None:
         if self.progress is SILENT:
             return
-        # A wave that is done and not yet taken is in neither count.
+        # A wave that is done but not yet taken is in neither count.
         self._tasks_noted = max(self._tasks_noted, min(self._done + self._completed(), self._tasks_begun))
         self.progress.note(f"{self._tasks_noted:,} of {self._tasks_begun:,} tasks")
 
     def _results(self, work: str, description: str) -> list[bytes]:
-        """What the executors made of a wave, in order, serialized. Runs in a thread of its own."""
+        """The serialized results of a wave, in order. Runs in a thread of its own."""
         try:
             self.spark.addTag(self._tag)
             with suppress(Exception):  # Connect has none
@@ -309,7 +307,7 @@ class SparkEngine:
         return [bytes(row["result"]) for row in rows]
 
     def _count_retries(self) -> None:
-        """Take in what Spark says of the jobs so far."""
+        """Count the failed tasks that Spark reports."""
         try:
             self._stages()
             self.retries = sum(self._failed.values())
@@ -317,7 +315,7 @@ class SparkEngine:
             self.retries = None
 
     def _stages(self) -> dict[int, SparkStageInfo]:
-        """Those of own jobs that were not known to have ended, by their ids; what failed of them is taken in."""
+        """The stages of own jobs that were still running, by id; counts their failed tasks."""
         tracker = self.spark.sparkContext.statusTracker()
         stages: dict[int, SparkStageInfo] = {}
         for number in set(tracker.getJobIdsForGroup(self._tag)) - self._ended:

@@ -1,1 +1,1 @@
-"""Object stores and HDFS: opened by URL, listed, and read as files are."""
+"""Object stores and HDFS: opened by URL, listed, and read like files."""

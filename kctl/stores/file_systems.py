@@ -1,7 +1,7 @@
 """File systems by URL: S3, Google Cloud Storage, Azure and HDFS through `pyarrow.fs`, others through fsspec.
 
-Credentials and end points come from each store's ordinary chain of environment and files; the URL's query overrides
-them. What the client of a store says is not yet evidence: see `kctl.stores.objects`.
+Credentials and end points come from the usual environment and files of each store; the URL's query overrides them.
+Errors of a store's client are not evidence by themselves: see `kctl.stores.objects`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5, 60, 4
 GCS_SECONDS = 30  # of attempts for one request
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 TRUE = ("true", "1", "yes")
-# Options of a URL's query, as the constructors of pyarrow.fs call them.
+# Options of a URL's query, named as in the constructors of pyarrow.fs.
 S3_OPTIONS = {
     "endpoint_override", "region", "scheme", "access_key", "secret_key", "session_token", "role_arn", "anonymous",
     "force_virtual_addressing",
@@ -37,23 +37,23 @@ NOT_SECRET = {
     "target_service_account", "tenant_id", "client_id", "blob_storage_authority", "blob_storage_scheme",
     "dfs_storage_authority", "dfs_storage_scheme", "replication", "retry_limit_seconds",
 }  # fmt: skip
-"""Those whose values are no secrets."""
+"""Options whose values are no secrets."""
 
 
 class StoreUnreachable(KctlError):
-    """The store did not answer, or does not let us in."""
+    """The store did not answer or denied access."""
 
     hint = "check the URL, the credentials in the environment, and that the store can be reached from here"
 
 
 class StoreGone(KctlError):
-    """A store stopped answering, or revoked access, during the run: the rest of it is not read."""
+    """A store stopped answering or revoked access during the run; the rest of it is not read."""
 
     hint = "look whether it runs and its credentials still hold, and start again"
 
 
 def is_url(path: str) -> bool:
-    """Whether a path of the command line is the URL of something that is not on this machine."""
+    """Whether a path of the command line is a URL of something outside of this machine."""
     return URL.match(path) is not None and not path.startswith("file://")
 
 
@@ -69,17 +69,15 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         return SCHEMES.get(parts.scheme.lower(), _fsspec)(url)
     except (OSError, ValueError, NotImplementedError, ImportError, ArrowException) as error:
-        message, values = (
-            str(error),
-            [value for name, value in parse_qsl(parts.query) if name not in NOT_SECRET],
-        )
-        for value in sorted(values, key=len, reverse=True):
-            message = message.replace(value, REDACTED)
+        message = str(error)
+        secrets = [value for name, value in parse_qsl(parts.query) if name not in NOT_SECRET]
+        for secret in sorted(secrets, key=len, reverse=True):
+            message = message.replace(secret, REDACTED)
         raise StoreUnreachable(f"{shown_url}: {one_line(OSError(message))}") from None
 
 
 def one_line(error: BaseException) -> str:
-    """What a library says, without line ends and secrets."""
+    """A library's message on one line, without secrets."""
     return redact_text(" ".join(str(error).split())) or type(error).__name__
 
 
@@ -103,7 +101,7 @@ def _s3(url: str) -> tuple[Any, str]:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in options:
         options["scheme"], _, options["endpoint_override"] = endpoint.rstrip("/").rpartition("://")
-    if "endpoint_override" in options:  # otherwise the end point of the metadata service is asked
+    if "endpoint_override" in options:  # otherwise the client asks the metadata service for the region
         options.setdefault(
             "region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
         )
@@ -132,7 +130,7 @@ def _gcs(url: str) -> tuple[Any, str]:
 def _azure(url: str) -> tuple[Any, str]:
     """`abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`, or `abfs://CONTAINER/PATH` of the account in the environment.
 
-    The library ignores a key in the URL and puts signatures into its errors.
+    The library ignores a key in the URL and writes signatures into its errors.
     """
     from pyarrow import fs
 
@@ -196,10 +194,10 @@ def _fsspec(url: str) -> tuple[Any, str]:
 
 
 def timed(info: dict[str, Any]) -> dict[str, Any]:
-    """What fsspec says of a file, with the time of its last change where pyarrow looks for it.
+    """File information from fsspec with the modification time under the name that pyarrow expects.
 
-    The clients of HDFS call it otherwise, in milliseconds; without it a file that is replaced by one of its size is taken for
-    the same, and one that did not change for another.
+    HDFS clients use another name, in milliseconds. Without the time, a file replaced by one of equal size would seem
+    unchanged, and an unchanged one replaced.
     """
     for name in ("modification_time", "modificationTime"):
         if isinstance(value := info.get(name), int) and "mtime" not in info:

@@ -1,7 +1,7 @@
-"""Evidence in a store, seen as folders of this machine: every object is an empty file of its name, size and time.
+"""Evidence in a store as folders on this machine: every object is an empty file with its name, size and time.
 
-What opens a file of a mirror gets the object, in ranges, with nothing kept on disk. Processes that are started
-meanwhile know the mirrors by the environment.
+Opening a file of a mirror reads the object, in ranges, with nothing kept on disk. Child processes find the mirrors by
+the environment.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
     from kctl.stores.objects import ObjectSource, ObjectStream
 
 MIRRORS = "KCTL_MIRRORS"
-"""The environment's variable: folders of mirrors, a list in JSON. Beside each lies a file with its URL."""
+"""Environment variable: folders of mirrors as a JSON list. Beside each folder is a file with its URL."""
 OBJECTS_A_PAGE = 1000  # of a listing
 LONGEST_NAME = 255  # bytes of a file's name
 DESCRIPTION = ".mirror"
-# Of a key that goes on where another one ends, and of one that is too long.
+# For a key below another key, and for one that is too long.
 NO_PLACE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 
 
 class Mirror(NamedTuple):
-    """What a mirror is of; `given` is the URL without secrets, `path` where its folder is in the file system."""
+    """A mirror; `shown_url` is the URL without secrets, `path` the path of its root in the file system."""
 
     root: Path
     shown_url: str
     files: Any
     path: str
     unlisted: str
-    """What of it is not in the folder, as a sentence."""
+    """Which objects are missing in the folder, as a sentence."""
 
 
 class Description(NamedTuple):
-    """What is kept beside a mirror; `url` as it was given, secrets included, the others as in `Mirror`."""
+    """The file beside a mirror; `url` includes secrets, the other fields are as in `Mirror`."""
 
     url: str
     path: str
     shown_url: str
     unlisted: str
     part_of: str = ""
-    """The folder of the mirror that was sent, on the machine that sent it."""
+    """The folder of the mirror that was sent, on the sender's machine."""
 
 
 def local_path(path: str) -> str:
-    """The path; of a URL the folder or file that stands for it until this process ends. Raises as `mirror`."""
+    """The path; for a URL the folder or file that mirrors it until this process ends. Raises as `mirror`."""
     if "://" not in path:
         return path
     import atexit
@@ -69,9 +69,9 @@ def local_path(path: str) -> str:
 
 
 def mirror(url: str, folder: Path) -> Path:
-    """The folder or file below `folder` that stands for a URL.
+    """Create a mirror of a URL; return the folder or file below `folder` that stands for it.
 
-    Raises StoreUnreachable; where nothing is under the URL as well.
+    Raises StoreUnreachable, also if there is no object under the URL.
     """
     import json
 
@@ -89,23 +89,15 @@ def mirror(url: str, folder: Path) -> Path:
         if info.type == fs.FileType.File:
             path, _, file_name = path.rpartition("/")
             root, shown_url = folder / _name_of(path), shown_url.rpartition("/")[0]
-            objects = files.get_file_info(fs.FileSelector(path))
-            objects = [
-                stored_object
-                for stored_object in objects
-                if stored_object.base_name.partition(".")[0] == file_name.partition(".")[0]
-            ]
+            stem, objects = file_name.partition(".")[0], files.get_file_info(fs.FileSelector(path))
+            objects = [info for info in objects if info.base_name.partition(".")[0] == stem]
         else:
             file_name, objects = "", files.get_file_info(fs.FileSelector(path, recursive=True))
     except (OSError, ValueError, ArrowException) as error:
         raise StoreUnreachable(f"{shown_url}: {failure(error, shown_url).strerror}") from None
-    # The mark of a folder holds nothing.
-    objects = [
-        stored_object
-        for stored_object in objects
-        if stored_object.type == fs.FileType.File
-        and (stored_object.size or not stored_object.path.endswith("/"))
-    ]
+    # The marker object of a folder is empty.
+    objects = [info for info in objects if info.type == fs.FileType.File]
+    objects = [info for info in objects if info.size or not info.path.endswith("/")]
     REQUESTS.add(2 + len(objects) // OBJECTS_A_PAGE)
     if not objects:
         raise StoreUnreachable(f"{shown_url}: no object is under this URL", "check the bucket and the prefix")
@@ -113,11 +105,9 @@ def mirror(url: str, folder: Path) -> Path:
     unplaced = [stored_object.path for stored_object in objects if not _placed(root, stored_object, path)]
     unlisted = ""
     if unplaced:
-        first_key = redact_text(repr(unplaced[0].removeprefix(path)))
         what = f"{len(unplaced)} keys cannot be names of files; the first is"
-        unlisted = (
-            f"{shown_url}: {what if len(unplaced) > 1 else '1 key cannot be the name of a file:'} {first_key}"
-        )
+        what = what if len(unplaced) > 1 else "1 key cannot be the name of a file:"
+        unlisted = f"{shown_url}: {what} {redact_text(repr(unplaced[0].removeprefix(path)))}"
     describe(root, Description(url, path, shown_url, unlisted))
     os.environ[MIRRORS] = json.dumps([*mirrors(), str(root)])
     return root / file_name
@@ -133,13 +123,13 @@ def _is_name(name: str) -> bool:
 
 
 def _placed(root: Path, info: Any, path: str) -> bool:
-    """Put an empty file in the place of an object; whether its key can be the name of one."""
+    """Create an empty file for an object; False if its key cannot be a file name."""
     names = info.path.removeprefix(path).removeprefix("/").split("/")
     return all(map(_is_name, names)) and place_file(root.joinpath(*names), info.size, info.mtime_ns)
 
 
 def place_file(path: Path, size: int, modified: int | None) -> bool:
-    """Make an empty file of this size, last changed at this time (nanoseconds); whether there can be one."""
+    """Create an empty file of this size and modification time (nanoseconds); False if that is impossible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
@@ -151,7 +141,7 @@ def place_file(path: Path, size: int, modified: int | None) -> bool:
         os.ftruncate(descriptor, size)
         if modified is not None:
             os.utime(descriptor, ns=(modified, modified))
-    except (OSError, OverflowError, TypeError):  # of a size or a time that no file can have
+    except (OSError, OverflowError, TypeError):  # a size or a time that no file can have
         path.unlink()
         return False
     finally:
@@ -160,7 +150,7 @@ def place_file(path: Path, size: int, modified: int | None) -> bool:
 
 
 def describe(root: Path, description: Description) -> None:
-    """Write what a mirror is of beside it, for this user alone."""
+    """Write the description beside a mirror, readable only by this user."""
     import json
 
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -169,7 +159,7 @@ def describe(root: Path, description: Description) -> None:
 
 
 def description_of(root: str) -> Description:
-    """What a mirror is of."""
+    """The description beside a mirror."""
     import json
 
     return Description(**json.loads(_file_of(Path(root)).read_bytes()))
@@ -180,7 +170,6 @@ def _file_of(root: Path) -> Path:
 
 
 def mirrors() -> list[str]:
-    """The folders of all mirrors."""
     text = os.environ.get(MIRRORS)
     return list(_parsed(text)) if text else []
 
@@ -193,7 +182,7 @@ def _parsed(text: str) -> tuple[str, ...]:
 
 
 def mirror_of(path: str) -> Mirror | None:
-    """The mirror that a path lies in."""
+    """The mirror that a path is in; None for other paths."""
     for root in mirrors():
         if path == root or path.startswith(root + os.sep):
             return _opened(root, os.getpid())
@@ -209,14 +198,14 @@ def _opened(root: str, process: int) -> Mirror:
 
 @functools.lru_cache(maxsize=64)
 def _client(url: str, whole: str, process: int) -> Any:
-    """Once a process: the clients of stores do not outlive a fork. One for all parts of a mirror."""
+    """The client of a store, created once a process, since clients do not survive a fork; shared by parts of a mirror."""
     from kctl.stores.file_systems import file_system
 
     return CountingFiles(file_system(url)[0])
 
 
 def stored(path: str) -> ObjectSource | None:
-    """The object that a path of a mirror stands for; None for any other path. `OSError` where it was not listed."""
+    """The object behind a path of a mirror; None for other paths. `OSError` if it was not listed."""
     if not (MIRRORS in os.environ and (mirror_of_path := mirror_of(path))):
         return None
     from kctl.stores.objects import ObjectSource
@@ -230,7 +219,7 @@ def stored(path: str) -> ObjectSource | None:
 
 
 def ask(mirror_: Mirror) -> None:
-    """Raise StoreGone if the store that listed this evidence no longer answers."""
+    """Raise StoreGone if the store of a mirror no longer answers."""
     from pyarrow.lib import ArrowException
 
     from kctl.stores.file_systems import StoreGone
@@ -251,7 +240,7 @@ def ask_all() -> None:
 
 
 def stream(path: str) -> ObjectStream | None:
-    """The same as a file."""
+    """The object behind a path of a mirror as a file; None for other paths."""
     from kctl.stores.objects import ObjectStream
 
     source = stored(path)
@@ -259,14 +248,14 @@ def stream(path: str) -> ObjectStream | None:
 
 
 def unlisted(path: str) -> KctlError | None:
-    """The error for objects of this store that could not be listed; None if all were."""
+    """The error about objects of this store that could not be listed; None if all were."""
     mirror_ = mirror_of(path)
     hint = "name a deeper prefix, which leaves them out"
     return KctlError(mirror_.unlisted, hint) if mirror_ and mirror_.unlisted else None
 
 
 def given_name(text: str) -> str:
-    """The text with the URL, without secrets, in the place of each mirror's path, which is another in every run."""
+    """The text with the URLs of mirrors (without secrets) instead of their paths, which differ in every run."""
     for root in mirrors():
         if root in text and (mirror_ := mirror_of(root)):
             text = text.replace(root, mirror_.shown_url)

@@ -1,7 +1,7 @@
-"""One object of a store, read in large ranges, and asked afterwards whether it is still the one that was listed.
+"""One object of a store, read in large ranges, with a check afterwards that it is still the one that was listed.
 
 The stores' client libraries hide errors: that of S3 fills a short answer with NUL bytes, mixes two versions of an
-object that is replaced while it is read, and hides the cause of an error behind a small read; that of GCS raises
+object that is replaced during a read, and hides the cause of an error of a small read; that of GCS raises
 ValueError, that of Azure ArrowException.
 """
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 RANGE = 8 << 20
 """Bytes of one request: 13 for 100 MB, where reads of 64 KiB take 1,600."""
-LEGIBLE = 4096  # bytes of a read whose error the client of S3 does not hide
-# Words of the clients, and what the system calls the same. What is not among them is an I/O error.
+LEGIBLE = 4096  # bytes of a read whose error the client of S3 shows
+# Words in clients' messages, and the matching system error. Everything else is an I/O error.
 CAUSES = (
     (("NO_SUCH_KEY", "NO_SUCH_BUCKET", "NOT_FOUND", "404", "Not Found", "not found"), errno.ENOENT, "the object does not exist"),
     (("ExpiredToken", "has expired"), errno.EACCES, "the credentials have expired"),
@@ -35,18 +35,18 @@ CAUSES = (
 )  # fmt: skip
 
 
-LONGEST_WORDS = 300  # characters of what a client says; which address it tried stands near the end
+LONGEST_WORDS = 300  # characters of a client's message; the address that it tried is near the end
 
 
 class Replaced(OSError):
-    """The object is no longer the one that was listed; what was read of it is of one, the other or both."""
+    """The object is no longer the one that was listed; what was read is of one, the other or both."""
 
     def __init__(self, path: str, was: str, now: str) -> None:
         super().__init__(errno.ESTALE, f"was replaced while it was read ({was}, now {now})", path)
 
 
 def failure(error: BaseException, path: str) -> OSError:
-    """What a store's client raised, as the system would say it."""
+    """An error of a store's client as an OSError."""
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "the object does not exist", path)
     message = one_line(error)
@@ -58,15 +58,15 @@ def failure(error: BaseException, path: str) -> OSError:
 
 
 def _says(message: str, word: str) -> bool:
-    """Whether a message has a word; the number of a status stands alone, not within a port or a name."""
+    """Whether a message has a word; the number of a status must stand alone, not within a port or a name."""
     return bool(re.search(rf"(?<![\w/.-]){word}(?![\w/-])", message)) if word.isdigit() else word in message
 
 
 class ObjectSource:
     """An object as a source of bytes (`kctl.scan.source.Source`).
 
-    `size` and `modified`, nanoseconds, are what the listing said; OSError where it cannot be read, and whatever
-    `ask_store` raises, which is called then: it may be the store that is gone, not the object.
+    `size` (bytes) and `modified` (nanoseconds) are those of the listing. Raises OSError if it cannot be read; `ask_store`
+    is called then and may raise too, since the store may be gone, not the object.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class ObjectSource:
 
     @classmethod
     def opened(cls, files: Any, path: str, name: str) -> ObjectSource:
-        """An object of which no listing is at hand; OSError where it cannot be opened."""
+        """An object that was not listed. Raises OSError."""
         source = cls(files, path, -1, None, name)
         source._open()
         return source
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Bytes from position on, fewer where it ends."""
+        """Bytes from a position on, fewer at its end."""
         size = max(0, min(size, self.size - position))
         if not size:
             return b""
@@ -99,7 +99,7 @@ class ObjectSource:
         return self._buffer[position - self._start : position - self._start + size]
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
-        """Fill the room from position on; how many bytes there were."""
+        """Fill the room from a position on; return how many bytes were read."""
         import numpy as np
 
         filled = 0
@@ -138,7 +138,7 @@ class ObjectSource:
         return data
 
     def _cause(self, error: BaseException, size: int) -> OSError:
-        """What failed; asked again where the first answer hides it."""
+        """The error; reads again if the first message hides its cause."""
         from pyarrow.lib import ArrowException
 
         if isinstance(error, ValueError) or "INTERNAL_FAILURE" in str(error):
@@ -150,7 +150,7 @@ class ObjectSource:
         return self._failed(error)
 
     def _failed(self, error: BaseException) -> OSError:
-        """What failed, where that is about this object."""
+        """The error as one of this object, after asking whether the store is gone."""
         failed = failure(error, self.name)
         if failed.errno not in (errno.ENOENT, errno.ESTALE):
             self._ask_store()
@@ -160,7 +160,7 @@ class ObjectSource:
         """None: the bytes are not in memory."""
 
     def current_size(self) -> int:
-        """Its size; `OSError` where it is gone or another one."""
+        """Its size. Raises OSError if it is gone or was replaced."""
         from pyarrow import fs
         from pyarrow.lib import ArrowException
 
@@ -177,34 +177,29 @@ class ObjectSource:
         return self.size
 
     def close(self) -> None:
-        """Give the file back."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class ObjectStream(io.RawIOBase):
-    """An object as a file; a failure to read is an OSError, also that it was replaced before its end was reached."""
+    """An object as a file; a failed read is an OSError, and so is a replacement found at its end."""
 
     def __init__(self, source: ObjectSource) -> None:
         self._source, self._position = source, 0
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """The new position."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._source.size}[whence]
         self._position = start + offset
         return self._position
 
     def readinto(self, room: Any) -> int:
-        """Fill the room; how many bytes there were."""
         view = memoryview(room).cast("B")
         data = self._source.read_at(self._position, len(view))
         view[: len(data)] = data
@@ -214,6 +209,5 @@ class ObjectStream(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Give the object back."""
         self._source.close()
         super().close()

@@ -1,6 +1,6 @@
-"""A finished report put into a store: tables first, `summary.json` last, so that a prefix without it is no report.
+"""Writes a finished report into a store: tables first, `summary.json` last, so that a prefix without it is no report.
 
-What a killed run leaves the next one with `--overwrite` takes away.
+A later run with `--overwrite` removes what a killed run has left.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PIECE = 8 << 20
 
 
 class Target:
-    """A prefix that a report goes to. Raises StoreUnreachable where it cannot be listed."""
+    """A prefix that a report is written to. Raises StoreUnreachable if it cannot be listed."""
 
     def __init__(self, url: str) -> None:
         from formats.secrets import redact_text
@@ -29,13 +29,13 @@ class Target:
         self.files, self.path = file_system(url)
         self.shown_url = redact_text(url).partition("?")[0].rstrip("/")
         self.kept: Path | None = None
-        """The folder of a report that could not be put there."""
+        """The local folder of a report that could not be written there."""
         bucket, parts = self.path.partition("/")[0], urlsplit(url)
         if bucket in (parts.hostname, parts.username) and self._is_missing(bucket):
             raise StoreUnreachable(f"{self.shown_url}: no {bucket!r} in the store")
 
     def _is_missing(self, bucket: str) -> bool:
-        """Whether the store reports that the bucket is missing. False if it may not be asked: writing may be allowed."""
+        """Whether the store says that the bucket is missing. False if asking is denied: writing may be allowed."""
         from pyarrow import fs
         from pyarrow.lib import ArrowException
 
@@ -44,7 +44,7 @@ class Target:
         return False
 
     def refuse_others(self, own_names: frozenset[str], *, overwrite: bool) -> None:
-        """Raise Refused where the prefix contains an earlier report that is not to be replaced, or what no audit writes."""
+        """Raise Refused if the prefix has files of others, or an earlier report that may not be overwritten."""
         names = {key.split("/", 1)[0] for key in self._keys()}
         if foreign := sorted(names - own_names):
             raise Refused(
@@ -57,9 +57,9 @@ class Target:
             )
 
     def publish(self, folder: Path) -> None:
-        """Replace what is below the prefix by the files of a folder.
+        """Replace everything below the prefix by the files of a folder.
 
-        Raises KctlError, and then no summary is there and the folder is `kept`.
+        Raises KctlError; then there is no summary, and the folder is `kept`.
         """
         try:
             self._publish(folder)

@@ -1,6 +1,6 @@
 """Requests to stores and bytes read from them, by this process and by those that work for it.
 
-Requests that a store's client repeats by itself are not among them: it does not say.
+Requests that a store's client repeats by itself are not counted, since it does not report them.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ Result = TypeVar("Result")
 
 
 class RequestCounts(Struct):
-    """Sums since this process began."""
+    """Requests and bytes since this process began."""
 
     requests: int = 0
     bytes: int = 0
 
     def add(self, requests: int, size: int = 0) -> None:
-        """Requests, and the bytes of their answers that are of objects."""
+        """Add requests, and the bytes of objects in their answers."""
         self.requests += requests
         self.bytes += size
 
 
 REQUESTS = RequestCounts()
-"""Of this process."""
+"""The counts of this process."""
 
 
 class CountingFiles:
-    """A file system of `pyarrow.fs` whose requests for what objects are and hold count."""
+    """A file system of `pyarrow.fs` whose requests are counted."""
 
     def __init__(self, files: Any) -> None:
         self._files = files
@@ -41,18 +41,16 @@ class CountingFiles:
         return getattr(self._files, name)
 
     def get_file_info(self, what: Any) -> Any:
-        """What an object is."""
         REQUESTS.add(1)
         return self._files.get_file_info(what)
 
     def open_input_file(self, path: str) -> Any:
-        """An object, for reading."""
         REQUESTS.add(1)
         return CountingFile(self._files.open_input_file(path))
 
 
 class CountingFile:
-    """An object that is open, whose reads count."""
+    """An open object whose reads are counted."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -67,7 +65,6 @@ class CountingFile:
         self._file.close()
 
     def read_at(self, size: int, position: int) -> Any:
-        """Bytes from a position on."""
         REQUESTS.add(1)
         data = self._file.read_at(size, position)
         REQUESTS.add(0, len(data))
@@ -75,7 +72,7 @@ class CountingFile:
 
 
 class CountedResult(NamedTuple):
-    """The result of some work, and what it asked."""
+    """A result, and the requests and bytes that it took."""
 
     result: object
     requests: int
@@ -90,7 +87,7 @@ def run_counted(function: Callable[[Item], Result], item: Item) -> CountedResult
 
 
 def result_of(counted: CountedResult) -> object:
-    """The result of a worker, whose requests and bytes are added to those of this process. Raises its KctlError."""
+    """A worker's result, after adding its counts to those of this process. Raises its KctlError."""
     REQUESTS.add(counted.requests, counted.bytes)
     if isinstance(counted.result, KctlError):
         raise counted.result

@@ -1,7 +1,7 @@
-"""Files of mirrors for another machine: what a piece of work needs of each goes with it, and is laid there again.
+"""Mirrored files for another machine: what a piece of work needs of them is sent along and recreated there.
 
-A worker gets names, sizes and times from whoever listed the store, and bytes from the store, with its own credentials.
-Paths are told by the mirror that they lie in and the name below it, and mean the own mirror on either side.
+A worker gets names, sizes and times from the process that listed the store, and reads bytes from the store with its
+own credentials. A path is sent as its mirror and the name below it, and means the reader's own mirror.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from kctl.stores.mirror import MIRRORS, Description, describe, description_of, m
 from kctl.temporary_folder import new_folder
 
 ACCOUNTS = ("target_service_account", "role_arn")
-"""Options with an @ in names that are no secret."""
+"""Options that may have an @ in names that are no secret."""
 
 
 class SentMirror(NamedTuple):
     """Some files of a mirror."""
 
-    root: str  # its folder where it was sent
+    root: str  # its folder on the sender's machine
     description: Description
     files: list[tuple[str, int, int]]
     """Path below the root, size in bytes, time of last change in nanoseconds."""
 
 
 class SentStore(NamedTuple):
-    """A store alone, for a worker to see whether it reaches it."""
+    """A store by itself, for a worker to test whether it can reach it."""
 
     url: str
     shown_url: str
 
 
 _local_roots: dict[str, str] = {}
-"""Where the mirrors of another machine lie on this one, by their folders there."""
+"""The folders of mirrors sent by another machine on this one, by their folders on that machine."""
 
 
 def stores() -> list[SentStore]:
-    """Those of all mirrors; BadValue where a URL holds what is not to be sent around."""
+    """The stores of all mirrors. Raises BadValue if a URL has secrets that must not be sent."""
     descriptions = [description_of(root) for root in mirrors()]
     for description in descriptions:
         if secret := _secret_in(description.url):
@@ -56,13 +56,13 @@ def stores() -> list[SentStore]:
 
 
 def _secret_in(url: str) -> str:
-    """What in a URL may be secret; an account that Azure's containers are named with is none."""
+    """What in a URL may be secret, "" if nothing; the account name in an Azure URL is none."""
     parts = urlsplit(url)
     options = sorted(parse_qsl(parts.query))
     if parts.password or (parts.username and parts.scheme.startswith("s3")):
         return "a key"
     secrets_named = [f"the option {name}" for name, _ in options if name not in NOT_SECRET]
-    # Of an end point it parts user and password from the host.
+    # In an end point it separates user and password from the host.
     secrets_named += [
         f"a key in the option {name}" for name, value in options if "@" in value and name not in ACCOUNTS
     ]
@@ -87,7 +87,7 @@ def reached(store: SentStore) -> str | None:
 
 
 def mirrors_for(paths: Iterable[str]) -> list[SentMirror]:
-    """What has to go along with work that is about these files and folders of mirrors, folders with all below."""
+    """The mirrored files that work on these files and folders needs; folders include everything below."""
     keys_by_root: dict[str, set[str]] = {}
     for path in paths:
         if location := _in_mirror(path):
@@ -110,7 +110,7 @@ def _files(root: str, keys: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _below(path: str) -> Iterator[str]:
-    """The files of a folder; of a file, those whose names begin alike: a segment's own."""
+    """The files of a folder; for a file, the files with the same stem, such as a segment's indexes."""
     path = os.path.normpath(path)
     if os.path.isdir(path):
         for folder, _, names in os.walk(path):
@@ -127,7 +127,7 @@ def _below(path: str) -> Iterator[str]:
 
 
 def place_of(path: str) -> tuple[str, str] | None:
-    """A path of a mirror as the sender's folder and the path below it; None for any other."""
+    """A path of a mirror as the sender's folder and the path below it; None for other paths."""
     for root, local_root in _local_roots.items():
         if path == local_root or path.startswith(local_root + os.sep):
             return root, os.path.relpath(path, local_root)
@@ -142,7 +142,7 @@ def _in_mirror(path: str) -> tuple[str, str] | None:
 
 
 def placed(root: str, key: str) -> Path:
-    """The path that `place_of` told, on this machine."""
+    """The path on this machine for a result of `place_of`."""
     return Path(os.path.normpath(os.path.join(_local_roots.get(root, root), key)))
 
 

@@ -1,1 +1,1 @@
-"""Tiered storage (KIP-405): what the metadata says, what the brokers would do next, what the store really holds."""
+"""Tiered storage (KIP-405): its metadata, its objects, and what brokers would do next."""

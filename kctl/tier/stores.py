@@ -1,7 +1,7 @@
-"""Where a tier's objects lie: a local folder, or anything that `pyarrow.fs` opens (S3, GCS, Azure, HDFS).
+"""Where a tier's objects are: a local folder, or anything that `pyarrow.fs` opens (S3, GCS, Azure, HDFS).
 
-A store is listed folder by folder with a bounded number of requests in flight, in one order every time. Objects
-come and go while a broker runs: what is gone by the time it is read is the caller's finding.
+A store is listed folder by folder with a bounded number of concurrent requests, always in the same order. Objects
+come and go while a broker runs: an object that is gone when it is read is the caller's finding.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ Out = TypeVar("Out")
 
 
 class StoredObject(Struct, frozen=True):
-    """A key, relative to the store's root, and its size; the size is None for what is not a regular file."""
+    """A key relative to the store's root, and its size; None if it is not a regular file."""
 
     key: str
     size_in_bytes: int | None
 
 
 class Store(Protocol):
-    """Objects under keys."""
+    """Objects by key."""
 
     name: str
     requests_in_flight: int
 
     def objects(self, say: Say) -> Iterator[StoredObject]:
-        """Every object; a folder that cannot be listed is a finding and the rest goes on."""
+        """Every object; a folder that cannot be listed is a finding, and listing goes on."""
 
     def open(self, key: str) -> Source:
-        """An object; `OSError` where it is not there."""
+        """An object; `OSError` if it does not exist."""
 
 
 def bounded_map(
     function: Callable[[In], Out], items: Iterable[In], in_flight: int
 ) -> Iterator[tuple[In, Out]]:
-    """Results in the order of the items, never more than `in_flight` begun and not taken."""
+    """Results in the order of the items; at most `in_flight` calls are running or waiting to be taken."""
     if in_flight <= 1:
         for item in items:
             yield item, function(item)
@@ -90,7 +90,7 @@ def open_store(where: str) -> Store:
 
 
 class LocalStore:
-    """A folder of this machine."""
+    """A folder on this machine."""
 
     requests_in_flight = 1
 
@@ -123,7 +123,6 @@ class LocalStore:
                     yield StoredObject(key, status.st_size if stat.S_ISREG(status.st_mode) else None)
 
     def open(self, key: str) -> Source:
-        """A file."""
         return open_source(self.root / key, key)
 
 
@@ -139,7 +138,7 @@ class ArrowStore:
         self.is_flat = self.files.type_name == "gcs"
 
     def objects(self, say_: Say) -> Iterator[StoredObject]:
-        """Every object, folders listed side by side."""
+        """Every object; several folders are listed at once."""
         from pyarrow import fs
 
         level = [self.root]
@@ -172,5 +171,4 @@ class ArrowStore:
         return path.removeprefix(self.root).lstrip("/")
 
     def open(self, key: str) -> Source:
-        """An object."""
         return ObjectSource.opened(self.files, f"{self.root.rstrip('/')}/{key}", key)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import BadValue
-from kctl.replication.epochs import EpochEnd
+from kctl.replication.epochs import EpochEndOffset
 from kctl.replication.exploration import explore
 from kctl.replication.rules import parse_version, rules_for
 from kctl.replication.scenario import (
@@ -23,7 +23,7 @@ from kctl.replication.scenario import (
     read_scenario,
 )
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
-from kctl.replication.truncation import Algorithm, Truncation, TruncationRound
+from kctl.replication.truncation import Algorithm, FollowerTruncation, TruncationRound
 from tests.conftest import kctl, rows, vectors
 
 VERSIONS = {
@@ -117,7 +117,7 @@ class Story:
         return told
 
 
-def rounds_of(found: Truncation, algorithm: Algorithm) -> dict[str, Any]:
+def rounds_of(found: FollowerTruncation, algorithm: Algorithm) -> dict[str, Any]:
     if algorithm is Algorithm.HIGH_WATERMARK:
         return {}
     return {"rounds": [round_of(one) for one in found.rounds]}
@@ -125,7 +125,7 @@ def rounds_of(found: Truncation, algorithm: Algorithm) -> dict[str, Any]:
 
 def round_of(one: TruncationRound) -> dict[str, Any]:
     if one.fetch_offset is None:
-        assert isinstance(one.answer, EpochEnd)
+        assert isinstance(one.answer, EpochEndOffset)
         answer = {k: v for k, v in one.answer._asdict().items() if v is not None}
         return {
             "request_epoch": one.request_epoch,
@@ -135,7 +135,7 @@ def round_of(one: TruncationRound) -> dict[str, Any]:
             "reason": one.reason,
         }
     told: Any = one.answer
-    if isinstance(one.answer, EpochEnd):
+    if isinstance(one.answer, EpochEndOffset):
         told = {"diverging_epoch": one.answer.leader_epoch, "end_offset": one.answer.end_offset}
     reason = {"reason": one.reason} if one.reason else {}
     return {

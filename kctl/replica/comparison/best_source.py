@@ -1,8 +1,8 @@
-"""Which replica to trust, and what each other one would drop if it led.
+"""Which replica to trust, and what each other replica would drop under it.
 
-Branches are never merged by offset: where the branch with the newest epoch is not the one with the highest
-high watermark, the first keeps what was written since the election, the second what was promised before it, and
-a person must choose.
+Branches are never merged by offset. If the branch with the newest epoch is not the one with the highest high
+watermark, the first has what was written since the election and the second what was committed before it: an
+operator must choose.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Branch(Struct, frozen=True):
 
 
 class BestSource(Struct, frozen=True):
-    """The branches, the replica that ends the newest one and the one that ends the most committed one."""
+    """The branches, the longest replica of the newest branch and that of the branch with the highest high watermark."""
 
     branches: tuple[Branch, ...]
     current_lineage: int
@@ -58,8 +58,8 @@ def best_source(
 ) -> BestSource | None:
     """The branches of a partition's replicas and the best of them; None without replicas.
 
-    `contradictions` are the pairs (ascending ids) whose records differ, where bytes were compared; without
-    them the epochs decide.
+    `contradictions` are the pairs (ascending ids) whose records differ, if records were compared; without them the
+    epochs decide.
     """
     groups: list[list[int]] = []
     for broker_id in sorted(
@@ -86,14 +86,11 @@ def best_source(
 
 
 def _contradict(
-    replicas: Mapping[int, Lineage],
-    contradictions: Container[tuple[int, int]] | None,
-    first: int,
-    second: int,
+    replicas: Mapping[int, Lineage], contradictions: Container[tuple[int, int]] | None, a: int, b: int
 ) -> bool:
     if contradictions is not None:
-        return (min(first, second), max(first, second)) in contradictions
-    return compare_lineages(replicas[first], replicas[second]).relation is Relation.DIVERGED
+        return (min(a, b), max(a, b)) in contradictions
+    return compare_lineages(replicas[a], replicas[b]).relation is Relation.DIVERGED
 
 
 def _branch(replicas: Mapping[int, Lineage], members: list[int]) -> Branch:
@@ -114,11 +111,11 @@ def rejoin_table(
     algorithm: Algorithm = Algorithm.FETCH,
     new_leader_epoch: int | None = None,
 ) -> dict[int, Rejoin]:
-    """What each other replica would drop if this one led next.
+    """What each other replica would drop if this one became the next leader.
 
     The election writes an entry at the leader's log end (2.0.1 and later); without `new_leader_epoch` it is one
-    above the highest known. Tiered topics: see the follower's rebuild instead where the log end is below the
-    leader's local log start.
+    above the highest known. For tiered topics whose follower ends below the leader's local log start, see the
+    follower's rebuild instead.
     """
     if new_leader_epoch is None:
         new_leader_epoch = 1 + max(epoch for r in replicas.values() for epoch, _ in ((-1, 0), *r.recorded))

@@ -1,12 +1,12 @@
 """Pairs of copies compared in one pass: by batch headers, and by records where the bytes differ.
 
 Followers store what the leader sent, so base offset, last offset, epoch and CRC agree batch by batch. The CRC covers
-neither base offset, length nor leader epoch. On a compacted topic the cleaner runs on each broker by itself: batches
-vanish or are rewritten, and records are compared instead. A record is its key, value, headers and timestamp; what the
-message format of one side does not have (headers before magic 2, a timestamp in magic 0) is not compared.
+neither base offset, length nor leader epoch. On a compacted topic each broker's cleaner removes and rewrites
+batches by itself, so that records are compared instead. A record is its key, value, headers and timestamp; a field
+that one side's message format lacks (headers before magic 2, a timestamp in magic 0) is not compared.
 
-Logs are read side by side in windows of offsets. A window ends where no log has a batch that reaches across, so that
-batches can be compared within it; memory is bounded by the chunks that the logs are read in.
+Logs are read side by side in windows of offsets. No batch of any log crosses the end of a window, so that batches can
+be compared within it; memory is bounded by the chunks that the logs are read in.
 
 Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecordBatch.java @ 3.9.0-rc3;
 clients/src/main/java/org/apache/kafka/common/record/MemoryRecords.java @ 3.9.0-rc3
@@ -29,7 +29,7 @@ from formats.log.record_batch import CODEC_MASK, BatchHeader, Record
 from formats.log.records import LogEntry, iterate_records, walk
 from formats.values import Struct, field
 from kctl.errors import reason_of
-from kctl.replica.copies.replica_log import NO_BATCHES, Batches, ReplicaLog, joined
+from kctl.replica.copies.replica_log import NO_BATCHES, ReplicaLog, SoundBatches, joined
 from kctl.replica.copies.scanned import shared_scan
 from kctl.scan.pool import Jobs
 from kctl.scan.source import opened_source
@@ -38,7 +38,7 @@ LIMIT = 256 << 20
 
 
 class Content(Struct, frozen=True):
-    """A record as far as it can be compared: digests instead of bytes, so that windows stay small."""
+    """A record as far as it can be compared; digests instead of bytes keep windows small."""
 
     magic: int
     body: bytes
@@ -46,8 +46,8 @@ class Content(Struct, frozen=True):
     headers: bytes
 
 
-def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterator[tuple[int, Content]]:
-    """The records of these batches and their offsets, which rise: one whose offset does not is left out."""
+def contents(log: ReplicaLog, batches: SoundBatches, rows: Iterable[int]) -> Iterator[tuple[int, Content]]:
+    """The records of these batches with their offsets; a record whose offset does not rise is left out."""
     last = -1
     for entry in entries(log, batches, rows):
         try:
@@ -59,8 +59,8 @@ def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterator
             log.problems.append(f"batch at offset {entry.base_offset} cannot be decoded: {error}")
 
 
-def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[LogEntry]:
-    """These batches with their bytes, read again."""
+def entries(log: ReplicaLog, batches: SoundBatches, rows: Iterable[int]) -> Iterable[LogEntry]:
+    """These batches with their bytes, read again from disk."""
     for segment, of_segment in groupby(rows, lambda row: int(batches.segment[row])):
         path = log.files[segment]
         try:
@@ -87,7 +87,7 @@ def content_of(magic: int, record: Record) -> Content:
 
 
 def is_same(first: Content, second: Content) -> bool:
-    """Whether two records are the same as far as their formats let one say."""
+    """Whether two records are equal in every field that both message formats have."""
     if first.body != second.body:
         return False
     older = min(first.magic, second.magic)
@@ -97,12 +97,12 @@ def is_same(first: Content, second: Content) -> bool:
 
 
 class Ranges(Struct):
-    """Maximal ranges of offsets, put together from pieces in ascending order."""
+    """Maximal ranges of offsets, built from pieces in ascending order."""
 
     spans: list[list[int]] = field(default_factory=list)
 
     def add(self, start: int, end: int, *, joined_from: int | None = None) -> None:
-        """Add [start, end); with `joined_from`, nothing that both sides share lies between there and start."""
+        """Add [start, end). `joined_from`: no offset between it and `start` is in both logs."""
         last = self.spans[-1] if self.spans else None
         if last and (last[1] >= start or (joined_from is not None and last[1] >= joined_from)):
             last[1] = max(last[1], end)
@@ -110,7 +110,7 @@ class Ranges(Struct):
             self.spans.append([start, end])
 
     def add_differences(self, shared: Iterable[tuple[int, Content, Content]]) -> bool:
-        """Add the offsets at which both hold records and those are not the same; whether any are, and all the same."""
+        """Add the offsets at which the two records differ; return whether there were records and all were equal."""
         after_shared: int | None = None
         is_any, are_same = False, True
         for offset, first, second in shared:
@@ -145,7 +145,7 @@ DIVERGED = frozenset(
 
 
 class BatchDifference(NamedTuple):
-    """Where batches differ: the base offset, and the index of the batch on each side (-1: none there)."""
+    """Where batches differ: the base offset, and the index of the batch on each side (-1: no batch)."""
 
     offset: int
     kind: DifferenceKind
@@ -169,14 +169,13 @@ class BatchColumns(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """The offset at which the log ends."""
         if self.next_offset is not None:
             return self.next_offset
         return int(self.last_offset[-1]) + 1 if len(self) else self.log_start_offset
 
 
 def equal_run(first: BatchColumns, second: BatchColumns, i: int = 0, j: int = 0) -> int:
-    """How many batches from these two on are the same on both sides, header by header."""
+    """How many batches from these two on have equal headers on both sides."""
     total, window = 0, 16
     while True:
         size = min(len(first) - i - total, len(second) - j - total, window)
@@ -195,7 +194,7 @@ def equal_run(first: BatchColumns, second: BatchColumns, i: int = 0, j: int = 0)
 def batch_differences(
     first: BatchColumns, second: BatchColumns, *, compacted: bool = False
 ) -> Iterator[BatchDifference]:
-    """Every batch that is not the same on both sides, by ascending base offset."""
+    """Every batch that differs between the two sides, by ascending base offset."""
     i, j = 0, 0
     while i < len(first) or j < len(second):
         run = equal_run(first, second, i, j)
@@ -233,7 +232,7 @@ def _same_base(
 
 
 def _one_side(base: int, last: int, other: BatchColumns, at: int, compacted: bool) -> DifferenceKind | None:
-    """The kind of a batch that the other side does not have at its offset; `at` is the other's next batch."""
+    """The kind of difference of a batch that only one side has; `at` is the other side's next batch."""
     if last < other.log_start_offset:
         return None
     if base >= other.end:
@@ -246,12 +245,12 @@ def _one_side(base: int, last: int, other: BatchColumns, at: int, compacted: boo
 
 
 class _Stream(Struct):
-    source: Iterator[Batches]
-    batches: Batches = NO_BATCHES
+    source: Iterator[SoundBatches]
+    batches: SoundBatches = NO_BATCHES
     is_over: bool = False
 
     def more(self) -> bool:
-        """Hold one chunk more; whether there was one."""
+        """Read one chunk more; False at the end."""
         chunk = next(self.source, None)
         if chunk is None:
             self.is_over = True
@@ -259,22 +258,22 @@ class _Stream(Struct):
         self.batches = joined([self.batches, chunk])
         return True
 
-    def take(self, end: int | None) -> Batches:
-        """Give away the batches that end before `end`."""
+    def take(self, end: int | None) -> SoundBatches:
+        """Remove and return the batches that end before `end`."""
         count = len(self.batches) if end is None else int(np.searchsorted(self.batches.last_offset, end))
         batches, self.batches = self.batches[:count], self.batches[count:]
         return batches
 
 
 class BatchWindow(Struct, frozen=True):
-    """The batches of each log that lie in one run of offsets, and which logs end with it."""
+    """The batches of each log in one range of offsets, and which logs end in it."""
 
-    batches: tuple[Batches, ...]
+    batches: tuple[SoundBatches, ...]
     is_over: tuple[bool, ...]
 
 
 def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[BatchWindow]:
-    """Windows in order of offset until every log is read; large ones by several processes."""
+    """Windows in order of offset until every log is read; large logs are read by several processes."""
     shared = shared_scan([log.copy.folder for log in logs], jobs)
     streams = [_Stream(log.batches(shared.of(index) if shared else None)) for index, log in enumerate(logs)]
     while True:
@@ -287,7 +286,7 @@ def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[BatchWind
             return
         end = _window_end(streams)
         if all(not len(s.batches) or int(s.batches.last_offset[0]) >= end for s in streams):
-            # A batch reaches across every possible end: read on where the least is known.
+            # A batch crosses every possible end: read the log that is least far.
             open_streams = [s for s in streams if not s.is_over]
             min(open_streams, key=lambda s: int(s.batches.last_offset[-1])).more()
             continue
@@ -296,7 +295,7 @@ def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[BatchWind
 
 
 def _window_end(streams: Sequence[_Stream]) -> int:
-    """The greatest offset up to which every log is held and no batch is cut in two."""
+    """The greatest offset up to which every log was read and that cuts no batch in two."""
     end = min(int(s.batches.last_offset[-1]) + 1 for s in streams if not s.is_over)
     while True:
         lowest = end
@@ -313,28 +312,28 @@ NOT_OVER = 1 << 62
 
 
 class Pair(Struct):
-    """Two copies, by their index, and how they differ."""
+    """Two copies, by index, and how they differ."""
 
     first: int
     second: int
     different: Ranges = field(default_factory=Ranges)
     same_payload: Ranges = field(default_factory=Ranges)
-    other_bytes: int = 0  # batches in other bytes with the same records
+    other_bytes: int = 0  # batches of different bytes with the same records
     lacking: tuple[Ranges, Ranges] = field(default_factory=lambda: (Ranges(), Ranges()))
-    """The offsets that each side lacks in the middle of its log and the other holds."""
+    """Offsets in the middle of each log that it lacks and the other one has."""
     unmatched: Ranges = field(default_factory=Ranges)
-    """The offsets that only the second holds, opposite a batch of the first: where a cleaner went, or nothing decodes."""
+    """Offsets that only the second log has, opposite a batch of the first: removed by a cleaner, or not decodable."""
 
     @property
     def contradict(self) -> bool:
-        """Whether the two have parted: other records, or the same ones written in another epoch."""
+        """Whether the two copies diverge: other records, or the same records written in another epoch."""
         return bool(self.different.spans or self.same_payload.spans)
 
 
 def compare_pairs(
     logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]], jobs: Jobs = None
 ) -> list[Pair]:
-    """Every pair compared in one pass over the logs, by several processes where the logs are large."""
+    """Every pair compared in one pass over the logs, by several processes if the logs are large."""
     pairs = [Pair(first, second) for first, second in indexes]
     for window in windows(logs, jobs):
         for pair in pairs:
@@ -364,7 +363,7 @@ def _compare(pair: Pair, logs: Sequence[ReplicaLog], window: BatchWindow) -> Non
         _compare_records(pair, (first_log, second_log), (first, second), rows, start)
 
 
-def _columns(batches: Batches, log: ReplicaLog, *, is_over: bool) -> BatchColumns:
+def _columns(batches: SoundBatches, log: ReplicaLog, *, is_over: bool) -> BatchColumns:
     return BatchColumns(
         batches.first_offset,
         batches.last_offset,
@@ -378,11 +377,11 @@ def _columns(batches: Batches, log: ReplicaLog, *, is_over: bool) -> BatchColumn
 def _sort(
     pair: Pair,
     difference: BatchDifference,
-    batches: tuple[Batches, Batches],
+    batches: tuple[SoundBatches, SoundBatches],
     rows: tuple[list[int], list[int]],
     start: int,
 ) -> None:
-    """Note a difference that headers decide; keep the rows of one that only records do."""
+    """Note a difference that headers decide; collect the rows of batches whose records must be compared."""
     side = 0 if difference.first >= 0 else 1
     row = difference.first if side == 0 else difference.second
     from_offset, to_offset = int(batches[side].first_offset[row]), int(batches[side].last_offset[row]) + 1
@@ -402,7 +401,7 @@ def _sort(
 def _compare_records(
     pair: Pair,
     logs: tuple[ReplicaLog, ReplicaLog],
-    batches: tuple[Batches, Batches],
+    batches: tuple[SoundBatches, SoundBatches],
     rows: tuple[list[int], list[int]],
     start: int,
 ) -> None:
@@ -416,15 +415,12 @@ def _compare_records(
 
 
 def _shared(
-    first: Iterator[tuple[int, Content]],
-    second: Iterator[tuple[int, Content]],
-    start: int,
-    unmatched: Ranges,
+    first: Iterator[tuple[int, Content]], second: Iterator[tuple[int, Content]], start: int, unmatched: Ranges
 ) -> Iterator[tuple[int, Content, Content]]:
-    """The offsets from `start` on that both sides hold, and what each holds there; one record a side in memory.
+    """The offsets from `start` on that both sides have, with both records; one record of each side in memory.
 
-    Those that only the second holds are added to `unmatched`. Both sides are read to their ends, so that what cannot
-    be decoded is said of all.
+    Those that only the second holds are added to `unmatched`. Both sides are read to their ends, so that everything
+    that cannot be decoded is reported.
     """
     first_record, second_record = next(first, None), next(second, None)
     while first_record is not None or second_record is not None:
@@ -441,7 +437,7 @@ def _shared(
 
 
 def _are_recompressed(first: LogEntry, second: LogEntry) -> bool:
-    """Whether two batches hold the same records, as they do where only the compression differs."""
+    """Whether two batches hold the same records and differ only by their compression."""
     first_header, second_header = first.batch, second.batch
     if first_header is None or second_header is None:
         return False
@@ -450,11 +446,11 @@ def _are_recompressed(first: LogEntry, second: LogEntry) -> bool:
     try:
         return _digest_of(first) == _digest_of(second)
     except FormatError:
-        return False  # why is said by who reads the records
+        return False  # whoever reads the records reports it
 
 
 def _uncompressed(header: BatchHeader) -> BatchHeader:
-    """The header without what compression and the leader that wrote it change."""
+    """The header without the fields that depend on compression and on the leader that wrote it."""
     attributes = header.attributes & ~CODEC_MASK
     return header._replace(batch_length=0, partition_leader_epoch=0, crc=0, attributes=attributes)
 

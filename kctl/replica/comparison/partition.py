@@ -45,7 +45,6 @@ class PartitionComparison(Struct):
 
     @property
     def place(self) -> Place:
-        """Where findings about the partition are."""
         return Place(topic=self.partition.topic, partition=self.partition.partition, moment=self.moment)
 
     def compare(
@@ -66,11 +65,11 @@ class PartitionComparison(Struct):
 
     @property
     def _last(self) -> Copy:
-        """The copy of the last broker: where a finding about all of them is."""
+        """The copy of the last broker, used as the place of findings about all copies."""
         return next(reversed(self.copies.values()))
 
     def _same_topic(self) -> bool:
-        """Whether the copies can be of one log; says why not."""
+        """Whether the copies can be of one log; if not, adds a finding."""
         clusters = {c.replica.log_dir.cluster_id for c in self.copies.values()} - {None}
         if len(clusters) > 1:
             ids = ", ".join(sorted(map(str, clusters)))
@@ -98,20 +97,12 @@ class PartitionComparison(Struct):
                 checkpointed = log.copy.checkpoint(what)
                 if broker_id in running:
                     break  # its checkpoints may have been copied after its log
-                if (
-                    checkpointed is not None
-                    and checkpointed > log.next_offset
-                    and log.base_offset is not None
-                ):
-                    self.findings.append(
-                        say.INCOMPLETE_COPY.at(
-                            log.copy.place,
-                            broker_id=broker_id,
-                            end=log.next_offset,
-                            checkpoint=name,
-                            said=checkpointed,
-                        )
+                if (checkpointed or 0) > log.next_offset and log.base_offset is not None:
+                    place, end = log.copy.place, log.next_offset
+                    finding = say.INCOMPLETE_COPY.at(
+                        place, broker_id=broker_id, end=end, checkpoint=name, said=checkpointed or 0
                     )
+                    self.findings.append(finding)
                     break
 
     def _note_missing(self, assigned: Sequence[int]) -> None:
@@ -123,10 +114,9 @@ class PartitionComparison(Struct):
                 self.findings.append(finding)
 
     def _looks_compacted(self) -> bool:
-        """Kafka's own topics are; else a cleaner's checkpoint or offsets missing inside batches say so."""
-        return self.partition.topic in INTERNAL_COMPACTED or any(
-            log.has_gaps_inside or log.copy.checkpoint("cleaner") is not None for log in self.logs.values()
-        )
+        """Whether the topic is compacted: Kafka's own topics by name, others by a cleaner checkpoint or gaps inside batches."""
+        is_internal = self.partition.topic in INTERNAL_COMPACTED
+        return is_internal or any(log.looks_compacted for log in self.logs.values())
 
     def _judge(self, pairs: Sequence[Pair], logs: Sequence[ReplicaLog], compacted: bool) -> None:
         ids = list(self.copies)
@@ -156,11 +146,7 @@ class PartitionComparison(Struct):
             self.findings.append(
                 say.OTHER_BYTES_SAME_RECORDS.at(self.place, one=first, other=second, count=pair.other_bytes)
             )
-        first_lineage, second_lineage = lineages[first], lineages[second]
-        starts = {
-            first: first_lineage.local_log_start_offset or 0,
-            second: second_lineage.local_log_start_offset or 0,
-        }
+        starts = {broker: lineages[broker].local_log_start_offset or 0 for broker in (first, second)}
         later = max(starts, key=lambda broker_id: starts[broker_id])
         earlier = second if later == first else first
         end = lineages[earlier].log_end_offset
@@ -173,7 +159,7 @@ class PartitionComparison(Struct):
             )
 
     def _note_holes(self, pair: Pair, logs: Sequence[ReplicaLog], ids: Sequence[int]) -> set[int]:
-        """Say what each side lacks that damage does not explain; the brokers that lack anything."""
+        """Add a finding for each gap that damage does not explain; return the brokers with gaps."""
         sides = ((pair.first, pair.second, pair.lacking[0]), (pair.second, pair.first, pair.lacking[1]))
         holed = set()
         for lacking, holding, ranges in sides:
@@ -192,7 +178,7 @@ class PartitionComparison(Struct):
         return holed
 
     def _note_damage(self, ids: Sequence[int]) -> set[int]:
-        """Say which copies are damaged where, and which others hold the range; the brokers whose copies are."""
+        """Add a finding for each damaged range and the copies that are whole there; return the brokers with damage."""
         damaged = set()
         for broker_id in ids:
             log = self.logs[broker_id]
@@ -215,7 +201,7 @@ class PartitionComparison(Struct):
         return damaged
 
     def _name_best_source(self, flawed: set[int]) -> None:
-        """The longest copy without damage or holes of the branch to take; None where a person must choose."""
+        """Choose the longest copy of the current branch without damage or gaps; none if an operator must choose."""
         best = self.best
         if best is None or best.choice is Choice.OPERATOR_MUST_CHOOSE:
             return
@@ -228,7 +214,7 @@ class PartitionComparison(Struct):
 
     @property
     def recover_from(self) -> list[int]:
-        """The brokers whose copies hold records, below their own high watermark, that the newest branch lacks."""
+        """Brokers whose copies hold records below their own high watermark that the newest branch lacks."""
         if self.best is None:
             return []
         current = next(b.replicas for b in self.best.branches if self.best.current_lineage in b.replicas)
@@ -242,7 +228,7 @@ class PartitionComparison(Struct):
 
     @property
     def incomplete(self) -> list[int]:
-        """Brokers whose copy is not all that the broker had, by its own checkpoints."""
+        """Brokers whose copies end before their own checkpoints."""
         broker_ids = {f.place.broker_id for f in self.findings if f.code == say.INCOMPLETE_COPY.code}
         return sorted(broker_id for broker_id in broker_ids if broker_id is not None)
 
@@ -279,9 +265,9 @@ def compare_partition(
     running: Container[int] = (),
     jobs: Jobs = None,
 ) -> PartitionComparison:
-    """The comparison of these copies; `is_compacted` None leaves it to what the logs show.
+    """The comparison of these copies; if `is_compacted` is None, the logs decide.
 
-    `assigned` are the replicas that znodes name, `running` the brokers that ran while they were copied. Large logs are read by `jobs` processes.
+    `assigned` are the replicas in the znodes, `running` the brokers that ran while they were copied. `jobs` processes read large logs.
     """
     comparison = PartitionComparison(partition, moment, dict(sorted(copies.items())))
     comparison.compare(assigned, is_compacted, running, jobs)

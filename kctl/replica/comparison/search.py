@@ -1,4 +1,4 @@
-"""Every partition of the evidence that two brokers hold, compared moment by moment, and the rows about it."""
+"""Every partition that two brokers hold, compared moment by moment, and the rows about it."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class ComparedEvidence:
         self.registered = Registered(evidence)
 
     def copies(self) -> dict[TopicPartition, ByMoment]:
-        """The copies of the partitions asked for."""
+        """The copies of the selected partitions."""
         by_partition, numbers = copies_of(self.evidence, self.options.topics), self.options.partitions
         return {tp: copies for tp, copies in by_partition.items() if not numbers or tp.partition in numbers}
 
     def work(self) -> list[ComparisonTask]:
-        """Each partition and moment with two copies or more, or with one of several assigned; moments in order."""
+        """A task for each partition and moment with several copies, or with one copy of several assigned; moments in order."""
         order = {moment: index for index, moment in enumerate(self.evidence.moments)}
         tasks = []
         for partition, by_moment in self.copies().items():
@@ -89,7 +89,7 @@ class ComparedEvidence:
         return self._judged(partition, moment, comparison.copies, verdict, reason, unreadable, incomplete)
 
     def not_compared(self) -> Iterator[Judgement]:
-        """Judgements on what has no copies to compare: one copy alone, or none of a partition that was named."""
+        """Judgements on partitions without two copies: those with one copy, and selected ones without any."""
         compared = {(task.partition, task.moment) for task in self.work()}
         copied = self.copies()
         for partition, by_moment in copied.items():
@@ -131,7 +131,7 @@ class ComparedEvidence:
         )
 
     def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
-        """The comparisons in order; small ones a process each, large ones by all processes together."""
+        """The comparisons in order; each small one in one process, each large one with all processes."""
         work = self.work()
         progress.start("compare", len(work), "partitions")
         jobs = self.options.jobs
@@ -158,21 +158,20 @@ class ComparisonTask(NamedTuple):
     assigned: tuple[int, ...]
     is_compacted: bool | None
     running: frozenset[int] = frozenset()
-    """The brokers that are known to have run while they were copied."""
+    """Brokers that are known to have run while their log was copied."""
 
     @property
     def opens(self) -> list[Path]:
-        """The folders that are read; of the log directories around them all that counts has been read."""
+        """The folders that the comparison reads; checkpoints and identities of the log directories were read before."""
         return [copy.folder for copy in self.copies.values()]
 
 
 def is_large(task: ComparisonTask) -> bool:
-    """Whether one comparison is worth several processes."""
+    """Whether a comparison is large enough for several processes."""
     return sum(size_of(copy.folder) for copy in task.copies.values()) >= LARGE
 
 
 def compared_task(task: ComparisonTask, jobs: int | None = 1) -> PartitionComparison:
-    """The comparison of one partition."""
     return compare_partition(
         task.partition,
         task.moment,
@@ -185,7 +184,7 @@ def compared_task(task: ComparisonTask, jobs: int | None = 1) -> PartitionCompar
 
 
 def comparison_rows(comparison: PartitionComparison, options: CompareOptions) -> Iterator[Row]:
-    """The rows of one comparison: lineages, divergences, what else is to say, the verdict, the rejoin table."""
+    """The rows of one comparison: lineages, divergences, findings, verdict and rejoin table."""
     for broker_id, lineage in comparison.lineages.items():
         yield lineage_row(comparison.logs[broker_id], lineage)
     for divergence in comparison.divergences:

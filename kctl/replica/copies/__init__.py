@@ -1,1 +1,1 @@
-"""Copies of replicas as the evidence holds them: logs, epochs, and what znodes and broker logs say of them."""
+"""Copies of replicas in the evidence: logs, epochs, and what znodes and broker logs say about them."""

@@ -1,6 +1,6 @@
-"""Copies of replicas: whose they are, and what the checkpoints of their log directory say about them.
+"""Copies of replicas: their broker, and their entries in the checkpoints of the log directory.
 
-A checkpoint entry is as old as its file's last writing: a high watermark up to five seconds, a recovery point
+A checkpoint entry is as old as the last write of its file: a high watermark up to five seconds, a recovery point
 and a log start up to a minute. Of several entries for one partition Kafka keeps the last.
 
 Source: core/src/main/scala/kafka/server/ReplicaManager.scala, core/src/main/scala/kafka/log/LogManager.scala @ 2.8.2
@@ -31,7 +31,7 @@ CHECKPOINTS = {
     "cleaner": "cleaner-offset-checkpoint",
 }
 NOBODY = -1
-"""The broker of a copy where nothing names it."""
+"""The broker id of a copy whose broker is unknown."""
 
 
 @dataclass(frozen=True)
@@ -48,42 +48,40 @@ class Copy:
 
     @property
     def partition(self) -> TopicPartition:
-        """Which partition it is a replica of."""
         return self.replica.topic_partition
 
     @property
     def moment(self) -> str | None:
-        """The moment it was taken at; None where there is one only."""
+        """The moment at which it was taken; None if the evidence has only one."""
         return self.replica.moment
 
     @property
     def folder(self) -> Path:
-        """Where its segments are."""
         return self.replica.folder
 
     @property
     def who(self) -> str:
-        """The copy in words."""
+        """The copy in words: `broker 1 at moment 'before'`."""
         at = f" at moment {self.moment!r}" if self.moment else ""
         return f"broker {self.broker_id}{at}"
 
     def checkpoint(self, what: str) -> int | None:
-        """Its offset in a checkpoint of its log directory; None where it has no entry."""
+        """Its offset in a checkpoint of its log directory; None without an entry."""
         return self.marks.get(what)
 
     @property
     def was_never_cleaned(self) -> bool:
-        """Whether the cleaner of its broker has a checkpoint, and no entry for it there."""
+        """Whether its broker has a cleaner checkpoint without an entry for it."""
         return CHECKPOINTS["cleaner"] in self.replica.log_dir.files and "cleaner" not in self.marks
 
     @property
     def recorded_epochs(self) -> Entries | None:
-        """The entries of `leader-epoch-checkpoint` as they stand; None without a file that a broker would take."""
+        """The entries of `leader-epoch-checkpoint` as written; None without a file that a broker would accept."""
         return self._epochs[0]
 
     @property
     def epochs_problem(self) -> str | None:
-        """Why `leader-epoch-checkpoint` cannot be read; None where it can, or is not there."""
+        """Why `leader-epoch-checkpoint` cannot be read; None if it can be read or does not exist."""
         return self._epochs[1]
 
     @cached_property
@@ -99,14 +97,14 @@ class Copy:
 
 
 MOST_OF_EPOCHS = 4 << 20
-"""Bytes of a checkpoint of leader epochs: some 300,000 of them, more than any partition has."""
+"""Bytes of a leader epoch checkpoint: about 300,000 entries, more than any partition has."""
 
 Moment = str | None
 ByMoment = dict[Moment, dict[int, Copy]]
 
 
 def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
-    """Every live replica folder of these topics (of all without any), in the order of the evidence."""
+    """Every live replica folder of these topics (all topics if none is given), in the order of the evidence."""
     selected, read = frozenset(topics), cache(_read_checkpoint)
     for replica in evidence.replicas:
         if replica.kind is not FolderKind.LIVE or (selected and replica.topic not in selected):
@@ -134,7 +132,7 @@ def partitions_in(log_dir: LogDir) -> set[TopicPartition]:
 
 
 def _read_checkpoint(path: Path) -> tuple[dict[tuple[str, int], int], str | None]:
-    """The offsets of a checkpoint by topic and partition, none where it cannot be read; and why it cannot."""
+    """The offsets of a checkpoint by topic and partition, and why it cannot be read (then there are no offsets)."""
     try:
         entries = parse_offset_checkpoint(read_lenient(path))
     except FileNotFoundError:
@@ -145,7 +143,7 @@ def _read_checkpoint(path: Path) -> tuple[dict[tuple[str, int], int], str | None
 
 
 def every_copy(evidence: FoundEvidence, topics: Iterable[str] = ()) -> list[Copy]:
-    """Every live replica folder, also those whose broker nobody knows, by partition, moment and broker."""
+    """Every live replica folder, sorted by partition, moment and broker; also those of unknown brokers."""
     copies = list(live_copies(evidence, topics))
     order = {name: place for place, name in enumerate(evidence.moments)} if copies else {}
     return sorted(
@@ -154,11 +152,10 @@ def every_copy(evidence: FoundEvidence, topics: Iterable[str] = ()) -> list[Copy
 
 
 def copies_of(evidence: FoundEvidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
-    """The live copies of each partition by moment and broker; those whose broker nobody knows are left out."""
+    """The live copies of each partition by moment and broker, without those of unknown brokers."""
     by_partition: dict[TopicPartition, ByMoment] = {}
     for copy in live_copies(evidence, topics):
         if copy.broker_id != NOBODY:
-            by_partition.setdefault(copy.partition, {}).setdefault(copy.moment, {}).setdefault(
-                copy.broker_id, copy
-            )
+            by_moment = by_partition.setdefault(copy.partition, {})
+            by_moment.setdefault(copy.moment, {}).setdefault(copy.broker_id, copy)
     return dict(sorted(by_partition.items()))

@@ -1,4 +1,4 @@
-"""Who led a partition in which epoch, from brokers' logs where there are any, else from the znodes of moments."""
+"""Who led a partition in which epoch, from brokers' logs if there are any, else from the znodes of each moment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.decided import how_it_began
 from kctl.model import TopicPartition
 from kctl.replica.copies.log_notes import LogNotes
-from kctl.replica.copies.moments import PartitionState, Znodes
+from kctl.replica.copies.moments import RecordedState, Znodes
 
 
 class LeaderTerm(Struct, frozen=True):
-    """One leadership. `isr` is as decided, `last_isr` as it was at its end; None where nobody says."""
+    """One leadership. `isr` is as decided, `last_isr` as it was at the end; None if unknown."""
 
     leader_epoch: int
     leader: int | None
@@ -24,15 +24,15 @@ class LeaderTerm(Struct, frozen=True):
     how: str = "unknown"
     proofs: tuple[Mapping[str, object], ...] = ()
     is_isr_last: bool = False
-    """Whether every change of the ISR is known: a leader's own log names those that it made."""
+    """Whether every change of the ISR is known: the leader's own log names the changes that it made."""
     eligible: tuple[int, ...] = ()
-    """Who may be elected next besides the ISR, as cleanly (KIP-966)."""
+    """Eligible leader replicas besides the ISR; electing one of them is clean too (KIP-966)."""
     is_decided: bool = False
-    """Whether a metadata log tells how it began; lines of brokers do not count then."""
+    """Whether a metadata log says how it began; then lines of brokers do not count."""
 
     @property
     def leader_id(self) -> int | None:
-        """The broker that led; None where nobody did, or nobody says who."""
+        """The broker that led; None without a leader, or if it is unknown."""
         return self.leader if self.leader is not None and self.leader >= 0 else None
 
 
@@ -43,36 +43,36 @@ class IsrBefore(NamedTuple):
     is_complete: bool
     """Whether every decision in between is known."""
     is_last: bool
-    """Whether it was surely the last, no member having come back unseen."""
+    """Whether it was certainly the last ISR: no member can have come back unnoticed."""
     eligible: tuple[int, ...] = ()
     """Eligible leader replicas outside the ISR."""
 
 
 class Leaders(Struct, frozen=True):
-    """The leaderships that are known, ascending; an epoch that is not there is not known."""
+    """The known leaderships, ascending; epochs that are missing are unknown."""
 
     known: tuple[LeaderTerm, ...] = ()
     by_epoch: Mapping[int, LeaderTerm] = field(default_factory=dict)
     is_doubtful: bool = False
-    """Whether the order of times says nothing, so that nobody knows which ISR was the last of an epoch."""
+    """Whether the order of times is unreliable, so that the last ISR of an epoch is unknown."""
 
     def of(self, leader_epoch: int | None) -> LeaderTerm | None:
-        """The leadership of an epoch."""
+        """The leadership of an epoch; None if unknown."""
         return self.by_epoch.get(leader_epoch) if leader_epoch is not None else None
 
     def leader_of(self, leader_epoch: int | None) -> int | None:
-        """Who led in an epoch; None where nobody knows, or nobody led."""
+        """Who led in an epoch; None if unknown, or without a leader."""
         term = self.of(leader_epoch)
         return term.leader_id if term else None
 
     def before(self, leader_epoch: int) -> Sequence[LeaderTerm]:
-        """The leaderships of lower epochs, the nearest first."""
+        """The leaderships of lower epochs, nearest first."""
         return [term for term in reversed(self.known) if term.leader_epoch < leader_epoch]
 
     def isr_before(self, leader_epoch: int) -> IsrBefore:
         """The last ISR that had members before an epoch.
 
-        A state without a leader may have an empty ISR (0.8.2 to 1.0): then the leader before it was alone in its own.
+        A state without a leader may have an empty ISR (0.8.2 to 1.0): then the leader before it was alone in the ISR.
         """
         expected = leader_epoch - 1
         complete, emptied = True, False
@@ -90,7 +90,7 @@ class Leaders(Struct, frozen=True):
 
 
 def leaders_of(partition: TopicPartition, log_notes: LogNotes, moments: Iterable[Znodes]) -> Leaders:
-    """The leaderships of a partition; znodes fill in what the logs do not say."""
+    """The leaderships of a partition from logs, completed from znodes."""
     terms: dict[int, LeaderTerm] = {}
     servers = log_notes.history.servers if log_notes.history else frozenset()
     for leadership in log_notes.leaderships(partition):
@@ -130,8 +130,8 @@ def leaders_of(partition: TopicPartition, log_notes: LogNotes, moments: Iterable
     return Leaders(ordered, {term.leader_epoch: term for term in ordered}, log_notes.is_doubtful)
 
 
-def _stated(state: PartitionState, *, is_isr_last: bool = False) -> LeaderTerm:
-    """A leadership that a state znode or a record of the metadata log tells of."""
+def _stated(state: RecordedState, *, is_isr_last: bool = False) -> LeaderTerm:
+    """A leadership from a state znode or a record of the metadata log."""
     proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
     return LeaderTerm(
         state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,), is_isr_last=is_isr_last
@@ -139,7 +139,7 @@ def _stated(state: PartitionState, *, is_isr_last: bool = False) -> LeaderTerm:
 
 
 def of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:
-    """The moments but those at which another topic had the name."""
+    """The moments without those at which the name belonged to another topic."""
     known = list(moments)
     created = next((export.created[topic] for export in reversed(known) if topic in export.created), None)
     topic_id = next(
@@ -153,7 +153,7 @@ def of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:
 
 
 def _decided(partition: TopicPartition, moments: Iterable[Znodes]) -> dict[int, LeaderTerm]:
-    """The leaderships of a metadata log, by epoch: the ISR as decided, and as it was at the end."""
+    """The leaderships in a metadata log by epoch, with the ISR as decided and as it was at the end."""
     terms: dict[int, LeaderTerm] = {}
     for znodes in moments:
         for decision in znodes.decisions.get(partition, ()):

@@ -1,8 +1,8 @@
-"""A replica's lineage: its leader epochs as they can be compared with another's.
+"""A replica's lineage: its leader epochs in a form that can be compared with another replica's.
 
-A `leader-epoch-checkpoint` cannot be compared as it stands: it may hold epochs in which nothing was written,
-entries at or above the log end (elections that wrote nothing, truncations not yet flushed), and a front cut at
-another offset than elsewhere. Normalised, an entry means "from here on, records of this epoch are here".
+A `leader-epoch-checkpoint` cannot be compared as written: it may have epochs without records, entries at or above
+the log end (elections without writes, truncations not yet flushed), and another first offset than other replicas.
+Normalised, an entry means "from here on, records of this epoch are in the log".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kctl.replication.truncation import ReplicaState
 
 
 class Relation(enum.StrEnum):
-    """The relation of two replicas, by their epochs."""
+    """How two replicas relate, by their epochs."""
 
     EQUAL = "equal"
     FIRST_BEHIND = "first_behind"
@@ -29,7 +29,7 @@ class Relation(enum.StrEnum):
 class Lineage(Struct, frozen=True, dict=True):
     """The extent of one replica: normalised epochs, [log start, log end), and its checkpointed high watermark.
 
-    `recorded` are the entries of the checkpoint file, or those rebuilt from batches where there is none.
+    `recorded` are the entries of the checkpoint file, or those rebuilt from batches if there is no file.
     """
 
     log_start_offset: int
@@ -40,33 +40,30 @@ class Lineage(Struct, frozen=True, dict=True):
 
     @cached_property
     def epochs(self) -> Entries:
-        """The normalised epochs."""
         return normalised(self.recorded, self.log_start_offset, self.log_end_offset)
 
     @property
     def committed_end(self) -> int:
-        """Evidence of what is committed: the high watermark, capped by the log end; 0 where none is recorded."""
+        """What is known to be committed: the high watermark, limited to the log end; 0 without a recorded one."""
         return min(self.high_watermark or 0, self.log_end_offset)
 
     @property
     def last_epoch(self) -> int:
-        """The newest epoch with records here; -1 where none is known."""
+        """The newest epoch with records in this log; -1 if none is known."""
         latest = latest_epoch(self.epochs)
         return -1 if latest is None else latest
 
     def epoch_at(self, offset: int) -> int | None:
-        """The epoch in which the record at this offset was written; None where it is not known."""
+        """The epoch in which the record at this offset was written; None if unknown."""
         return epoch_for_offset(self.epochs, offset)
 
     def state(self) -> ReplicaState:
-        """The replica as a running broker sees it: entries beyond the end are stale, one at the end may be its own."""
+        """The replica as a running broker sees it: without entries beyond the log end; one at the end may be its own."""
         entries = tuple(e for e in loaded(self.recorded) if e[1] <= self.log_end_offset)
         return ReplicaState(entries, self.log_end_offset, self.committed_end, self.log_start_offset)
 
 
 class LineageComparison(Struct, frozen=True):
-    """Two lineages compared with each other."""
-
     relation: Relation
     common_range: OffsetRange | None
     first_divergent_offset: int | None
@@ -74,7 +71,7 @@ class LineageComparison(Struct, frozen=True):
 
 
 def normalised(entries: Entries, log_start_offset: int, log_end_offset: int) -> Entries:
-    """Entries with records: none empty, none ending at or below the log start, the first moved up to it."""
+    """Entries that have records, without those that end at or below the log start; the first is moved up to it."""
     with_records: list[tuple[int, int]] = []
     ordered = loaded(entry for entry in entries if min(entry) >= 0)
     for index, (epoch, start) in enumerate(ordered):
@@ -86,9 +83,9 @@ def normalised(entries: Entries, log_start_offset: int, log_end_offset: int) -> 
 
 
 def first_difference(first: Entries, second: Entries, start: int, end: int) -> int | None:
-    """The first offset in [start, end) to which the two lineages give different epochs; None if there is none.
+    """The first offset in [start, end) at which the two lineages have different epochs; None if there is none.
 
-    Where one side does not know the epoch (message formats before 2) nothing is said.
+    Offsets whose epoch one side does not know (message formats before 2) are not compared.
     """
     points = sorted({start, *(o for _, o in (*first, *second) if start < o < end)})
     for point in points:
@@ -101,7 +98,7 @@ def first_difference(first: Entries, second: Entries, start: int, end: int) -> i
 
 
 def compare_lineages(first: Lineage, second: Lineage) -> LineageComparison:
-    """The relation of two replicas by their epochs alone; batches must confirm it."""
+    """How two replicas relate by their epochs alone; batches must confirm it."""
     start = max(first.log_start_offset, second.log_start_offset)
     end = min(first.log_end_offset, second.log_end_offset)
     if start > end:

@@ -1,7 +1,7 @@
-"""Notes from brokers' logs about replicas: leaderships, and loads, cuts and high watermarks of each log.
+"""Notes from brokers' logs about replicas: leaderships, loads, cuts and high watermarks of each log.
 
-One pass over the logs. Notes are kept by partition; a line that says nothing about a log's end, a cut or a
-high watermark is not kept. Which line proves what is a table of templates.
+The logs are read once. Only lines about the end of a log, a cut or a high watermark are kept, by partition; a table
+of templates says which line proves what.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable"
 LOADED = re.compile(
     r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d{1,18}),.*logEndOffset=(?P<end>\d{1,18})"
 )
-# `[orders,2], initOffset 5 to broker` or `orders-2, initOffset ...`: where the log ends as a fetcher is made (to 0.11).
+# `[orders,2], initOffset 5 to broker` or `orders-2, initOffset ...`: the log end when a fetcher is created (to 0.11).
 FETCHED = re.compile(
     r"(?:\[(?P<old>[\w.-]+),(?P<id>\d{1,18})\]|(?P<topic>[\w.-]+)-(?P<partition>\d{1,18})), initOffset (?P<end>\d{1,18}) to"
 )
 
 
 class Note(NamedTuple):
-    """One line about a replica; numbers that it does not say are None."""
+    """One log line about a replica; numbers that the line lacks are None."""
 
     what: str
     broker_id: int
@@ -44,7 +44,7 @@ class Note(NamedTuple):
     leader_epoch: int | None = None
 
 
-# Template to what it is a note of: a role taken, a log loaded, a cut, a fall-back to the own high watermark, ...
+# Template to the kind of note: a role, a loaded log, a cut, a fall-back to the own high watermark, ...
 WHAT = {
     "L01": "leader", "L03": "leader", "S12": "leader", "S13": "leader",
     "L02": "follower", "L04": "follower",
@@ -60,19 +60,19 @@ WHAT = {
 
 
 class LogNotes(Struct):
-    """The notes of all logs. `history` is None where there are no logs."""
+    """The notes from all logs; without logs `history` is None."""
 
     history: Timeline | None = None
     notes: dict[TopicPartition, list[Note]] = field(default_factory=dict)
     starts: dict[int, list[int]] = field(default_factory=dict)
-    """When each broker's process began to start, UTC milliseconds."""
+    """When each broker's process started, UTC milliseconds."""
     zones: list[Finding] = field(default_factory=list)
     """Findings about the time zones of the brokers' logs."""
     is_doubtful: bool = False
-    """Whether the order of lines of different brokers is not known."""
+    """Whether the order of lines of different brokers is unknown."""
 
     def of(self, partition: TopicPartition, *what: str, broker_id: int | None = None) -> list[Note]:
-        """The notes of these kinds about a partition in order of time, of one broker where it is given."""
+        """The notes of these kinds about a partition in order of time, of one broker if it is given."""
         return [
             note
             for note in self.notes.get(partition, [])
@@ -80,7 +80,7 @@ class LogNotes(Struct):
         ]
 
     def leaderships(self, partition: TopicPartition) -> list[Leadership]:
-        """The leaderships of the topic that has the name now, ascending epochs."""
+        """The leaderships of the topic that has the name now, by ascending epoch."""
         leaderships = self.history.of(partition) if self.history else []
         begin = 0
         for index in range(1, len(leaderships)):
@@ -89,20 +89,19 @@ class LogNotes(Struct):
         return leaderships[begin:]
 
     def began_at(self, partition: TopicPartition) -> int:
-        """When the topic that has the name now was first seen; lines from before are about another one."""
+        """When the topic that has the name now was first seen; earlier lines are about another topic."""
         leaderships = self.history.of(partition) if self.history else []
         present = self.leaderships(partition)
         return present[0].from_ms if present and len(present) < len(leaderships) else 0
 
     def started_between(self, broker_id: int, after_ms: int, until_ms: int) -> bool:
-        """Whether the broker's process started within this time."""
         return any(after_ms < start <= until_ms for start in self.starts.get(broker_id, ()))
 
 
 def read_log_notes(
     sources: Sources, is_selected: Callable[[TopicPartition], bool] = lambda partition: True
 ) -> LogNotes:
-    """The notes of these sources' logs about the partitions for which `wanted` is true."""
+    """The notes from these logs about the partitions for which `is_selected` is true."""
     log_notes = LogNotes()
     if not sources.sources:
         return log_notes
@@ -146,7 +145,7 @@ def _fetched(event: Event) -> Iterator[tuple[tuple[int, TopicPartition], Note]]:
 def _cut_after_all(
     log_notes: LogNotes, event: Event, fetched: dict[tuple[int, TopicPartition], Note]
 ) -> None:
-    """Until 0.11 a cut is printed before it is known to change anything: it does below where the log ended."""
+    """Until 0.11 the line is printed before a cut is known to change anything: it does if the log ended beyond the offset."""
     partition, offset = event.topic_partition, event.number("offset")
     if event.broker_id is None or partition is None or offset is None:
         return

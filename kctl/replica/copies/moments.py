@@ -1,8 +1,8 @@
-"""The state of the cluster at each moment: leader, ISR, assignment, live brokers, and which topic has a name.
+"""The state of the cluster at each moment: leader, ISR, assignment, live brokers, and the topic of each name.
 
-Znodes say so, or the metadata log of a KRaft cluster. Every node has a copy of that log, or of a snapshot and the
-records after it. Each decision about a partition is a record in it (leader, leader epoch, ISR); a znode holds the last
-decision alone.
+It is read from znodes, or from the metadata log of a KRaft cluster. Every node has a copy of that log, or a snapshot
+and the records after it. Each decision about a partition is a record in it (leader, leader epoch, ISR); a znode has
+only the last decision.
 
 Source: core/src/main/scala/kafka/zk/ZkData.scala @ 2.8.2;
 metadata/src/main/resources/common/metadata/PartitionRecord.json, PartitionChangeRecord.json @ 3.9.0-rc3
@@ -32,8 +32,8 @@ CONFIG = re.compile(r"/config/topics/([^/]+)")
 INTERNAL_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-class PartitionState(Struct, frozen=True):
-    """A partition's state znode, and where it was read."""
+class RecordedState(Struct, frozen=True):
+    """A partition's state, and the file it was read from."""
 
     leader: int
     leader_epoch: int
@@ -41,51 +41,51 @@ class PartitionState(Struct, frozen=True):
     moment: str | None
     file: str
     eligible: tuple[int, ...] = ()
-    """Brokers outside the ISR that hold all that is committed (KIP-966): each may be elected as cleanly."""
+    """Brokers outside the ISR that hold everything committed (KIP-966): electing one of them is clean too."""
 
 
 class Znodes(Struct):
-    """The znodes of one moment as far as replicas are concerned."""
+    """The cluster at one moment as far as replicas are concerned, from znodes or from a metadata log."""
 
     moment: str | None
     file: str
     is_zookeeper: bool = True
-    """Whether znodes say it, and not a metadata log."""
-    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    """Whether it was read from znodes, not from a metadata log."""
+    states: dict[TopicPartition, RecordedState] = field(default_factory=dict)
     replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     live: set[int] = field(default_factory=set)
     registered: set[int] = field(default_factory=set)
-    """Brokers that a metadata log tells of, those that are down too; znodes forget these."""
+    """Brokers in the metadata log, including those that are down; znodes do not keep these."""
     created: dict[str, int] = field(default_factory=dict)  # topic to the czxid of its znode
     created_ms: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """What was set for topics; the brokers' default has the name ``""``."""
+    """The configuration of topics; the brokers' default is under the name ``""``."""
     newest: int = -1
-    """When the newest znode was changed, or the newest record of the metadata log written; milliseconds."""
+    """When the newest znode was changed or the newest record of the metadata log was written, in milliseconds."""
     decisions: dict[TopicPartition, list[Decision]] = field(default_factory=dict)
-    """Every state that a metadata log tells of, oldest first; znodes hold the last only."""
+    """Every state in the metadata log, oldest first; znodes hold only the last one."""
     removed: set[str] = field(default_factory=set)
-    """Ids of topics that a metadata log tells to be gone; of znodes a topic that is not there is gone."""
+    """Ids of topics that the metadata log says were deleted; znodes of a deleted topic are missing."""
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether the topic's own configuration or its name says that it is compacted; None where neither does."""
+        """Whether the topic is compacted by its configuration or its name; None if neither says so."""
         if topic in INTERNAL_COMPACTED:
             return True
         policy = self.configs.get(topic, {}).get("cleanup.policy")
         return None if policy is None else "compact" in policy
 
     def is_tiered(self, topic: str) -> bool:
-        """Whether the topic's configuration says that its segments go to remote storage."""
+        """Whether the topic's configuration enables remote storage."""
         return self.configs.get(topic, {}).get("remote.storage.enable") == "true"
 
     def minimum_isr(self, topic: str) -> int:
-        """The topic's min.insync.replicas, else the brokers' default, where either was set."""
+        """The topic's min.insync.replicas, else the brokers' default, else 1."""
         settings = (self.configs.get(name, {}).get("min.insync.replicas", "") for name in (topic, ""))
         return next((int(minimum) for minimum in settings if minimum.isdecimal()), 1)
 
-    def state(self, partition: TopicPartition) -> PartitionState | None:
-        """The partition's state where it has a leader."""
+    def state(self, partition: TopicPartition) -> RecordedState | None:
+        """The partition's state; None without a leader."""
         state = self.states.get(partition)
         return state if state is not None and state.leader > NO_LEADER else None
 
@@ -111,7 +111,7 @@ def _decoded(exported: Mapping[str, ExportedZnode], moment: str | None, file: st
         try:
             _take_znode(znodes, path, znode)
         except FormatError:
-            continue  # a znode that nobody can read says nothing
+            continue  # an unreadable znode says nothing
     return znodes
 
 
@@ -120,7 +120,7 @@ def _take_znode(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
     if match := STATE.fullmatch(path):
         state = parse_partition_state(znode.data)
         partition = TopicPartition(match[1], int(match[2]))
-        znodes.states[partition] = PartitionState(
+        znodes.states[partition] = RecordedState(
             state.leader, state.leader_epoch, tuple(state.isr), znodes.moment, znodes.file
         )
     elif match := TOPIC.fullmatch(path):
@@ -138,7 +138,7 @@ def _take_znode(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
 
 
 def furthest_last(order: Sequence[Moment], copies: ByMoment) -> tuple[Moment, ...]:
-    """The moments with the one last at which a copy of the partition reaches furthest, by its last segment."""
+    """The moments, the one whose copy of the partition reaches furthest last, by the last segment."""
 
     def reach(moment: Moment) -> tuple[int, int]:
         return max((_reach(copy) for copy in copies.get(moment, {}).values()), default=(-1, -1))
@@ -151,14 +151,12 @@ def _reach(copy: Copy) -> tuple[int, int]:
         last = read_folder(copy.folder).logs[-1:]
     except OSError:
         return -1, -1
-    return max(
-        ((segment.base_offset, segment.log.size_in_bytes) for segment in last if segment.log),
-        default=(-1, -1),
-    )
+    ends = ((segment.base_offset, segment.log.size_in_bytes) for segment in last if segment.log)
+    return max(ends, default=(-1, -1))
 
 
 def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> dict[Moment, Znodes]:
-    """The cluster at each moment: by znodes, else by the copy of the metadata log that reaches furthest.
+    """The cluster at each moment: from znodes, else from the longest copy of the metadata log.
 
     What cannot be read is reported and left out.
     """
@@ -174,7 +172,7 @@ def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) ->
 
 
 def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
-    """The partitions that the metadata of any moment assign."""
+    """The partitions that have replicas in the metadata of any moment."""
     return {partition for znodes in clusters.values() for partition in znodes.replicas}
 
 
@@ -182,14 +180,14 @@ def _read_metadata_logs(evidence: FoundEvidence, moment: Moment, logs: Sequence[
     decided = read_decisions(evidence, logs)
     znodes = Znodes(moment, decided.file, is_zookeeper=False, removed={*decided.removed})
     for decision in decided.decisions:
-        if decision.topic_id in decided.image.names:  # no topic of that name from before
+        if decision.topic_id in decided.image.names:  # not of an earlier topic of that name
             znodes.decisions.setdefault(decision.topic_partition, []).append(decision)
     _take_image(znodes, decided.image)
     return znodes
 
 
-def _state(partition: PartitionImage, znodes: Znodes) -> PartitionState:
-    return PartitionState(
+def _state(partition: PartitionImage, znodes: Znodes) -> RecordedState:
+    return RecordedState(
         partition.leader,
         partition.leader_epoch,
         tuple(partition.isr),
@@ -200,11 +198,11 @@ def _state(partition: PartitionImage, znodes: Znodes) -> PartitionState:
 
 
 def _take_image(znodes: Znodes, image: ClusterImage) -> None:
-    """The cluster as it was at the end of the log."""
+    """Fill in the cluster as it was at the end of the log."""
     znodes.newest = image.timestamp if image.timestamp is not None else -1
     for topic_id, name in image.names.items():
         znodes.topic_ids[name] = topic_id
-        znodes.created[name] = 0  # there are no transactions of ZooKeeper; the ids tell topics apart
+        znodes.created[name] = 0  # there are no ZooKeeper transactions; topics differ by their ids
         for number, partition in image.partitions.get(topic_id, {}).items():
             where = TopicPartition(name, number)
             znodes.states[where] = _state(partition, znodes)

@@ -1,6 +1,6 @@
-"""The newest leader epochs that the evidence names: in znodes, and in the epoch files of copies.
+"""The newest leader epochs in the evidence: in znodes, and in the epoch files of copies.
 
-Brokers' logs that end earlier do not tell all of a history; files next to them may show it.
+If brokers' logs end earlier, their history is incomplete; the files beside them may show it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NamedEpoch(NamedTuple):
 
 
 def newest_epochs(evidence: FoundEvidence) -> dict[TopicPartition, NamedEpoch]:
-    """The greatest of each partition at the last moment; epochs of earlier moments may be of an earlier topic."""
+    """The newest epoch of each partition at the last moment; earlier moments may be of an earlier topic."""
     newest: dict[TopicPartition, NamedEpoch] = {}
     last = evidence.moments[-1] if evidence.moments else None
 
@@ -40,7 +40,7 @@ def newest_epochs(evidence: FoundEvidence) -> dict[TopicPartition, NamedEpoch]:
 
 
 def epochs_of(copies: Iterable[Copy], znodes: Znodes | None) -> Iterator[tuple[Copy, int]]:
-    """The newest epoch of each copy that has any; not of those whose topic is another than the znodes'."""
+    """The newest epoch of each copy that has epochs, without copies of another topic than the znodes name."""
     for copy in copies:
         present = znodes.topic_ids.get(copy.replica.topic) if znodes else None
         if copy.recorded_epochs and (present is None or copy.replica.topic_id in (None, present)):

@@ -1,7 +1,7 @@
 """A replica's log: its sound batches as columns in order of offset, its epochs, damage and end.
 
 Batches whose CRC is wrong are not part of the log: recovery would cut there. They are noted as damage with the
-offsets that are missing for it, so that another copy can be asked for them.
+offsets that they may have held, so that other copies can be searched for these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EMPTY = np.empty(0, np.int64)
 HARMLESS_AT_END = frozenset({DamageReason.TORN_TAIL, DamageReason.ZEROS})
 
 
-class Batches(Struct, frozen=True):
+class SoundBatches(Struct, frozen=True):
     """Sound batches in order of offset, one element a batch. `first_offset` is the least that it can hold.
 
     For magic 2 that is the base offset; a compressed message of magic 0 or 1 has only its last offset.
@@ -44,34 +44,33 @@ class Batches(Struct, frozen=True):
     position: Int64s
     size_in_bytes: Int64s
     segment: Int64s  # index into ReplicaLog.files
-    records: Int64s  # -1 where only the content tells
+    records: Int64s  # -1 if only the records tell
     max_timestamp: Int64s
 
     def __len__(self) -> int:
         return len(self.last_offset)
 
-    def __getitem__(self, rows: slice | npt.NDArray[np.bool_] | Int64s) -> Batches:
-        return Batches(*(getattr(self, name)[rows] for name in NAMES))
+    def __getitem__(self, rows: slice | npt.NDArray[np.bool_] | Int64s) -> SoundBatches:
+        return SoundBatches(*(getattr(self, name)[rows] for name in NAMES))
 
 
-MOST_GAPS = 1000  # a cleaned log has as many as it has batches
+MOST_GAPS = 1000  # a cleaned log may have one between any two batches
 
-NAMES = Batches.__struct_fields__
-NO_BATCHES = Batches(*(EMPTY for _ in NAMES))
+NAMES = SoundBatches.__struct_fields__
+NO_BATCHES = SoundBatches(*(EMPTY for _ in NAMES))
 
 
-def joined(parts: Sequence[Batches]) -> Batches:
-    """The batches of all parts in order."""
+def joined(parts: Sequence[SoundBatches]) -> SoundBatches:
     whole = [part for part in parts if len(part)]
     if not whole:
         return NO_BATCHES
     if len(whole) == 1:
         return whole[0]
-    return Batches(*(np.concatenate([getattr(part, name) for part in whole]) for name in NAMES))
+    return SoundBatches(*(np.concatenate([getattr(part, name) for part in whole]) for name in NAMES))
 
 
 class DamagedRange(Struct):
-    """Bytes that are no sound batch, and the offsets they may have held; the end None at the end of the log."""
+    """Bytes that are no sound batch, and the offsets that they may have held; no end if it is the end of the log."""
 
     file: Path
     position: int
@@ -80,12 +79,12 @@ class DamagedRange(Struct):
     to_offset: int | None = None
 
     def overlaps(self, other: DamagedRange) -> bool:
-        """Whether some offset may have been in both."""
+        """Whether an offset may have been in both ranges."""
         ends = self.to_offset is None or other.from_offset < self.to_offset
         return ends and (other.to_offset is None or self.from_offset < other.to_offset)
 
     def finding(self, copy: Copy, others: str) -> Finding:
-        """The damage, with what other copies hold in its place."""
+        """The finding about the damage; `others` says what other copies have there."""
         end = self.to_offset if self.to_offset is not None else self.from_offset
         bytes_of_it = replace(
             copy.place,
@@ -108,7 +107,7 @@ class DamagedRange(Struct):
 
 
 class ReplicaLog(Struct):
-    """One pass over a copy's segments; `batches` first, then the rest is known."""
+    """One pass over a copy's segments; everything else is known once `batches` was read."""
 
     copy: Copy
     skip_below: int = 0  # segments with a lower base offset are not read
@@ -123,13 +122,13 @@ class ReplicaLog(Struct):
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Offsets between two batches of a segment that no damage explains; the first `MOST_GAPS`."""
     missing_segments: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets between the end of a segment and the base offset of the next one, which no damage explains."""
+    """Offsets between the end of a segment and the base offset of the next one that no damage explains."""
     bytes_read: int = 0
     newest_timestamp: int = -1
     _last_epoch: int = -1
 
-    def batches(self, runs: Iterator[ScannedRun] | None = None) -> Iterator[Batches]:
-        """The sound batches, some thousands at a time; from `runs` where another process has scanned them."""
+    def batches(self, runs: Iterator[ScannedRun] | None = None) -> Iterator[SoundBatches]:
+        """The sound batches, some thousands at a time; from `runs` if another process scanned them."""
         if self.copy.epochs_problem:
             self.problems.append(self.copy.epochs_problem)
         try:
@@ -145,12 +144,12 @@ class ReplicaLog(Struct):
             self.problems.append(f"cannot be listed: {reason_of(error)}")
 
     def _note_odd_files(self) -> None:
-        """Say which segments are no regular file here, so that nobody reads them."""
+        """Note segments that are no regular files, since these are not read."""
         folder = read_folder(self.copy.folder)
         odd = sorted({*folder.links, *(path for path, _ in folder.odd)})
         self.problems += [f"{path.name} is not a regular file" for path in odd if path.suffix == ".log"]
 
-    def _take(self, run: ScannedRun) -> Batches:
+    def _take(self, run: ScannedRun) -> SoundBatches:
         if run.begins:
             if self.base_offset is None:
                 self.base_offset = self.next_offset = run.base_offset
@@ -194,9 +193,9 @@ class ReplicaLog(Struct):
                 self.damage.append(DamagedRange(path, position, size, start, end))
 
     def _without_outliers(self, run: ScannedRun, headers: HeaderColumns) -> HeaderColumns:
-        """The columns without batches whose offset or epoch only they have: no CRC covers these two fields.
+        """The columns without batches whose offset or epoch is an outlier: no CRC covers these two fields.
 
-        Both rise through a log, so that one above its successor's, which fits what came before, is wrong.
+        Both rise through a log, so that a value above its successor's is wrong if the successor fits what came before.
         """
         if not len(headers):
             return headers
@@ -219,8 +218,8 @@ class ReplicaLog(Struct):
             self.damage.append(DamagedRange(run.path, position, size, start, end))
         return headers[~wrong]
 
-    def _ordered(self, headers: HeaderColumns) -> Batches:
-        """The columns of batches whose offsets rise; a batch that goes back is not followed."""
+    def _ordered(self, headers: HeaderColumns) -> SoundBatches:
+        """The batches whose offsets rise, as columns; a batch that goes back is left out."""
         rising = np.maximum.accumulate(np.concatenate(([self.next_offset - 1], headers.last_offset)))
         good = (headers.last_offset > rising[:-1]) & (headers.base_offset > rising[:-1])
         if not good.all():
@@ -228,7 +227,7 @@ class ReplicaLog(Struct):
             rising = np.concatenate((rising[:1], headers.last_offset))
         old = headers.magic < 2
         first = np.where(old & (headers.records_count < 0), rising[:-1] + 1, headers.base_offset)
-        return Batches(
+        return SoundBatches(
             first.astype(np.int64),
             headers.last_offset,
             np.where(old, -1, headers.partition_leader_epoch).astype(np.int64),
@@ -241,12 +240,12 @@ class ReplicaLog(Struct):
         )
 
     def _is_damaged(self, start: int, end: int) -> bool:
-        """Whether damage explains that offsets are missing; it is noted in their order."""
+        """Whether damage explains missing offsets; damage is noted in order of offset."""
         before = bisect_left(self.damage, end, key=lambda damage: damage.from_offset)
         last = self.damage[before - 1] if before else None
         return last is not None and (last.to_offset is None or last.to_offset > start)
 
-    def _learn(self, batches: Batches) -> None:
+    def _learn(self, batches: SoundBatches) -> None:
         if not len(batches):
             return
         span = batches.last_offset - batches.first_offset + 1
@@ -273,12 +272,17 @@ class ReplicaLog(Struct):
         self.next_offset = int(batches.last_offset[-1]) + 1
 
     @property
+    def looks_compacted(self) -> bool:
+        """Whether offsets are missing inside of batches, or the cleaner has a checkpoint for it."""
+        return self.has_gaps_inside or self.copy.checkpoint("cleaner") is not None
+
+    @property
     def local_log_start_offset(self) -> int:
-        """The first offset whose bytes can be here."""
+        """The first offset that can be on disk."""
         return max(self.copy.checkpoint("log_start") or 0, self.base_offset or 0)
 
     def lineage(self) -> Lineage:
-        """The replica's lineage; batches win over the checkpoint where the two contradict each other."""
+        """The replica's lineage; if batches contradict the checkpoint, the batches count."""
         recorded = self.copy.recorded_epochs
         local = self.local_log_start_offset
         entries = tuple(self.rebuilt) if recorded is None or self._contradicts(recorded) else recorded
@@ -292,9 +296,9 @@ class ReplicaLog(Struct):
 
     @property
     def lacks_first_epochs(self) -> bool:
-        """Whether batches have epochs that end below the checkpoint's first entry, and the log's start is not known.
+        """Whether batches have epochs that end below the checkpoint's first entry, and the log start is unknown.
 
-        Deleting records leaves this too; the start is written a minute later, or by a clean stop.
+        Deleting records has the same effect until the log start is written: a minute later, or by a clean stop.
         """
         recorded = loaded(self.copy.recorded_epochs or ())
         if not recorded or self.copy.replica.log_dir.is_clean:
@@ -304,7 +308,7 @@ class ReplicaLog(Struct):
         return any(epoch < recorded[0][0] and end > self.local_log_start_offset for (epoch, _), end in older)
 
     def _log_start_offset(self, entries: Entries) -> int:
-        """The first offset that readers are served: on a tiered topic below what is on the disk."""
+        """The first offset that consumers are served; of a tiered topic below the offsets on disk."""
         local, checkpointed = self.local_log_start_offset, self.copy.checkpoint("log_start")
         is_tiered = checkpointed is not None and bool(entries) and checkpointed < (self.base_offset or 0)
         if is_tiered and checkpointed is not None and entries[0][1] < local:
@@ -312,7 +316,7 @@ class ReplicaLog(Struct):
         return local
 
     def _contradicts(self, recorded: Entries) -> bool:
-        """Whether a batch says another epoch than the checkpoint does for its first offset."""
+        """Whether the first batch of an epoch has another epoch in the checkpoint."""
         start, end = self.local_log_start_offset, self.next_offset
         recorded_epochs = normalised(recorded, start, end)
         for index, (epoch, first) in enumerate(self.rebuilt):
@@ -325,18 +329,18 @@ class ReplicaLog(Struct):
         return False
 
 
-class HeldCopy(Struct, frozen=True):
-    """A copy that was read."""
+class Holder(Struct, frozen=True):
+    """A copy whose log was read: it may hold records that the present leader lacks."""
 
     copy: Copy
     log: ReplicaLog
     lineage: Lineage
     is_doubtful: bool = False
-    """Whether it may be of an earlier topic of that name."""
+    """Whether it may be of an earlier topic of the same name."""
 
 
-def batches_between(copy: Copy, start: int, end: int) -> Iterator[tuple[ReplicaLog, Batches]]:
-    """The sound batches of a copy that may hold an offset of [start, end), with the log they are of."""
+def batches_between(copy: Copy, start: int, end: int) -> Iterator[tuple[ReplicaLog, SoundBatches]]:
+    """The sound batches of a copy that may hold an offset of [start, end), each with its log."""
     log = ReplicaLog(copy, skip_below=_segment_base(copy, start))
     for batches in log.batches():
         low = int(batches.last_offset.searchsorted(start))
@@ -353,7 +357,7 @@ def _segment_base(copy: Copy, offset: int) -> int:
 
 
 def first_segment(copy: Copy) -> int:
-    """The base offset of the first segment; 0 where there is none."""
+    """The base offset of the first segment; 0 without segments."""
     return min(_bases(copy), default=0)
 
 

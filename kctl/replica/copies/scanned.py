@@ -1,6 +1,6 @@
-"""The segments of copies as columns of headers, read here or, where copies are large, by worker processes.
+"""The segments of copies as columns of headers, read in this process or, if copies are large, by worker processes.
 
-Pieces of several copies are read in the order of their offsets, so that logs read side by side never run far
+Pieces of several copies are read in the order of their offsets, so that logs read side by side never get far
 ahead of each other.
 """
 
@@ -30,7 +30,7 @@ from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
 from kctl.scan.splits import hints_of, plan_splits
 
-LARGE = 64 << 20  # bytes of all copies together from which on worker processes are worth their start
+LARGE = 64 << 20  # bytes of all copies from which on worker processes are faster
 PIECE = 32 << 20
 
 
@@ -59,12 +59,11 @@ NAMES = HeaderColumns.__struct_fields__
 
 
 def columns_of(headers: Headers) -> HeaderColumns:
-    """The columns that are kept."""
     return HeaderColumns(*(getattr(headers, name) for name in NAMES))
 
 
 class ScannedRun(Struct, frozen=True):
-    """A run of one segment's bytes. `begins` and `ends` say whether it is the segment's first and last."""
+    """Consecutive bytes of one segment. `begins` and `ends` say whether they are its first and last."""
 
     path: Path
     base_offset: int
@@ -74,30 +73,30 @@ class ScannedRun(Struct, frozen=True):
     ends: bool = False
     size_in_bytes: int = 0
     error: str | None = None
-    next_base: int | None = None  # of the segment behind, where this is the end of one
+    next_base: int | None = None  # of the next segment, if this is the end of one
 
 
 KINDS = dict(
     zip(NAMES, map(np.dtype, ("i8", "i8", "i4", "i1", "u4", "i8", "i8", "i4", "i8", "?")), strict=True)
 )
-PACKED = struct.Struct("<qb")  # the least value of a column, and the bytes of what each lies above it
+PACKED = struct.Struct("<qb")  # the least value of a column, and the width of the differences
 
 
 def packed(column: npt.NDArray[Any]) -> bytes:
-    """A column of integers or truths by its least value and what each lies above it, in as few bytes as that takes."""
+    """A column as its least value and the differences from it, in as few bytes as possible."""
     least, most = (int(column.min()), int(column.max())) if len(column) else (0, 0)
     width = next((width for width in (0, 1, 2, 4) if (most - least) >> 8 * width == 0), 8)
     if width == 8:
         raw: bytes = column.astype("<i8").tobytes()
         return PACKED.pack(0, width) + raw
-    if width == 0:  # one value everywhere, or bytes without a sound batch
+    if width == 0:  # one value everywhere, or no sound batch
         return PACKED.pack(least, width)
     above: bytes = np.subtract(column, least, dtype=np.int64).astype(f"<u{width}").tobytes()
     return PACKED.pack(least, width) + above
 
 
 def unpacked(data: bytes, at: int, kind: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], int]:
-    """A column as it was, and where the next one begins."""
+    """The column, and the position after it."""
     least, width = PACKED.unpack_from(data, at)
     at += PACKED.size
     if width == 0:
@@ -108,15 +107,14 @@ def unpacked(data: bytes, at: int, kind: np.dtype[Any], count: int) -> tuple[npt
 
 
 class NotedRun(Struct, frozen=True):
-    """Sound bytes of a segment up to `end`, behind those of the run before, as another scan saw them."""
+    """Sound bytes of a segment from the end of the run before up to `end`, as another scan read them."""
 
     end: int
     count: int  # of batches
-    packed: bytes  # their columns, one behind the other
+    packed: bytes  # their columns, joined
 
     @property
     def columns(self) -> HeaderColumns:
-        """Its batches."""
         columns, at = [], 0
         for kind in KINDS.values():
             column, at = unpacked(self.packed, at, kind, self.count)
@@ -125,17 +123,17 @@ class NotedRun(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes of memory."""
+        """Bytes in memory."""
         return A_RUN + len(self.packed)
 
 
 def noted_run(end: int, headers: Headers) -> NotedRun:
-    """Batches to be kept; none where the bytes hold no sound one."""
+    """A run of sound batches; without batches if the bytes hold none."""
     return NotedRun(end, len(headers), b"".join(packed(getattr(headers, name)) for name in NAMES))
 
 
 class ScanNotes:
-    """What a scan of all of a segment saw, by path, so that it need not be read again; a part of it where that is much."""
+    """Headers of segments that a scan has read, by path, so that they need not be read again; up to `most` bytes."""
 
     def __init__(self, most: int) -> None:
         self.most = most  # bytes
@@ -143,22 +141,22 @@ class ScanNotes:
         self.size = 0
 
     def add(self, path: Path, runs: Sequence[NotedRun]) -> None:
-        """Keep the runs of a segment, where there is room."""
+        """Keep the runs of a segment if there is room."""
         size = sum(run.size for run in runs)
         if self.size + size <= self.most:
             self.runs[str(path)] = list(runs)
             self.size += size
 
     def of(self, segment: LogSegment) -> list[NotedRun] | None:
-        """The runs of a segment that has the same size as it had; None where it is to be read."""
+        """The runs of a segment whose size is unchanged; None if it must be read."""
         assert segment.log is not None
         runs = self.runs.get(str(segment.log.path))
         return runs if runs and runs[-1].end == segment.log.size_in_bytes else None
 
 
-A_RUN = 400  # bytes of a run of a segment beside its columns
+A_RUN = 400  # bytes in memory of a run besides its columns
 NOTED: Inside[ScanNotes] = Inside()
-"""Segments that these hold are not read."""
+"""Segments in these notes are not read again."""
 
 
 def _known(segment: LogSegment) -> list[NotedRun] | None:
@@ -166,7 +164,7 @@ def _known(segment: LogSegment) -> list[NotedRun] | None:
 
 
 class SegmentPiece(Struct, frozen=True):
-    """Bytes [start, end) of a segment of one copy, between batches that are proven; work for a process."""
+    """Bytes [start, end) of a segment of one copy, cut at proven batch boundaries; work for one process."""
 
     owner: int
     path: Path
@@ -175,13 +173,13 @@ class SegmentPiece(Struct, frozen=True):
     end: int
     size_in_bytes: int
     order: float
-    next_base: int | None = None  # the base offset of the segment behind
+    next_base: int | None = None  # the base offset of the next segment
 
 
 def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = None) -> Iterator[ScannedRun]:
-    """The segments of a partition folder in order, those that `arriving` gives where they are not there yet.
+    """The segments of a partition folder in order; those from `arriving` if they must be fetched first.
 
-    Raises OSError where it cannot be listed.
+    Raises OSError if the folder cannot be listed.
     """
     if arriving is None:
         segments = _segments(read_folder(folder), skip_below)
@@ -189,7 +187,7 @@ def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = N
             yield from _scan_segment(segment, following)
         return
     for _ in arriving():
-        # The next one has begun where there is one.
+        # The next segment, if there is one, is there already.
         segment, *behind = read_folder(folder).logs
         if segment.base_offset >= skip_below:
             yield from _scan_segment(segment, behind[0] if behind else None)
@@ -218,7 +216,6 @@ def _segments(folder: Folder, skip_below: int) -> list[LogSegment]:
 
 
 def scan_piece(piece: SegmentPiece) -> list[ScannedRun]:
-    """The runs of one piece."""
     return list(_scan(piece, until=piece.end))
 
 
@@ -250,7 +247,7 @@ def _scanned(piece: SegmentPiece, chunk: Chunk, size: int) -> ScannedRun:
 
 
 class SharedScan:
-    """Several copies scanned at once by worker processes."""
+    """Several copies scanned together by worker processes."""
 
     def __init__(self, folders: Sequence[Path], jobs: Jobs) -> None:
         pieces = [piece for owner, folder in enumerate(folders) for piece in _pieces(owner, folder)]
@@ -276,7 +273,7 @@ def _pieces(owner: int, folder: Path) -> Iterator[SegmentPiece]:
     try:
         segments = _segments(read_folder(folder), 0)
     except OSError:
-        return  # the log says so itself when it is read
+        return  # reading the log reports it
     for number, segment in enumerate(segments):
         assert segment.log is not None
         size = segment.log.size_in_bytes
@@ -290,7 +287,7 @@ def _pieces(owner: int, folder: Path) -> Iterator[SegmentPiece]:
 
 
 def _splits(segment: LogSegment) -> list[tuple[int, int]]:
-    """Where to cut a segment; whole where its index gives no boundary that proves itself."""
+    """Where to cut a segment; not at all if its index has no proven boundary."""
     assert segment.log is not None
     size = segment.log.size_in_bytes
     if size < 2 * PIECE or segment.index is None:
@@ -304,7 +301,7 @@ def _splits(segment: LogSegment) -> list[tuple[int, int]]:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the segments of a partition folder; 0 where it cannot be listed."""
+    """Bytes of the segments of a partition folder; 0 if it cannot be listed."""
     try:
         return sum(segment.log.size_in_bytes for segment in read_folder(folder).logs if segment.log)
     except OSError:
@@ -312,7 +309,7 @@ def size_of(folder: Path) -> int:
 
 
 def _unknown_size(folder: Path) -> int:
-    """The same of those that are still to be read."""
+    """Bytes of the segments that must still be read."""
     if not NOTED:
         return size_of(folder)
     try:
@@ -323,7 +320,7 @@ def _unknown_size(folder: Path) -> int:
 
 
 def shared_scan(folders: Sequence[Path], jobs: Jobs) -> SharedScan | None:
-    """A scan by several processes, where there is enough to read and more than one process may run."""
+    """A scan by several processes; None if there is too little to read or only one process may run."""
     jobs = default_jobs() if jobs is None else jobs
     if jobs == 1 or sum(map(_unknown_size, folders)) < LARGE:
         return None

@@ -1,14 +1,14 @@
-"""Which leadership dropped records, and why it did not have them.
+"""Which leadership dropped records, and why its leader did not have them.
 
-The epochs of the present lineage name the leadership, else the times of the records and of the leaderships do.
+The epochs of the present lineage name the leadership; without them, the times of records and leaderships do.
 
-An election is unclean where the new leader was not in the last ISR that had members. A clean one can drop committed
-records too: before leader epochs a follower that restarted cut to a stale high watermark and stayed in the ISR, and an
-ISR member that lost its page cache is in the ISR anyway. A leader that was cut off from ZooKeeper and went on
-acknowledges records into a leadership that is over.
+An election is unclean if the new leader was not in the last ISR that had members. A clean one can drop committed
+records too: before leader epochs a restarted follower cut to a stale high watermark and stayed in the ISR, and an
+ISR member that lost its page cache stays in the ISR. A leader that is cut off from ZooKeeper goes on to acknowledge
+records of a leadership that is over.
 
-Records that an unclean election drops are on the disks of the ISR until they follow the new leader, and in their logs
-from then on. Without either nobody can tell the cost: `costs_unknown` names such elections.
+Records that an unclean election drops are on the disks of the ISR until these brokers follow the new leader, and in
+their logs from then on. Without either the cost is unknown: `costs_unknown` names such elections.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from kctl.broker_logs.history.leaderships import place_of, shown_by
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import Moment
+from kctl.replica.copies.copy import Copy, Moment
 from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.log_notes import LogNotes, Note
-from kctl.replica.copies.moments import PartitionState, Znodes
-from kctl.replica.copies.replica_log import HeldCopy
+from kctl.replica.copies.moments import RecordedState, Znodes
+from kctl.replica.copies.replica_log import Holder
 from kctl.replica.loss.lost_parts import LostPart
 from kctl.replica.loss.present_lineage import PresentLeader
 
 # Clocks of producers and brokers differ a little.
 SLACK_MS = 10_000
-# How a leadership began whose leader before was alive, and was told to stop.
+# How a leadership began if the leader before it was alive and was told to stop.
 HANDOVERS = ("controlled_shutdown", "preferred", "reassignment")
-# A leader that is told of its successor within this time was no zombie.
+# A leader that learns of its successor within this time was no zombie.
 PROMPT_MS = 1_000
 
 
 class Cause(enum.StrEnum):
-    """Why a leadership did not have records that were once led."""
+    """Why a leader did not have records that an earlier leader had."""
 
     UNCLEAN_ELECTION = "unclean_election"
     HIGH_WATERMARK_TRUNCATION = "high_watermark_truncation"
@@ -51,8 +51,11 @@ class Cause(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+PROOF_KEYS = ("kind", "strength", "broker_id", "moment", "file", "line", "text")
+
+
 class Proof(Struct, frozen=True):
-    """A piece of evidence. `kind` is short and stable, `strength` is sure, good or weak."""
+    """A piece of evidence. `kind` is a stable code, `strength` is sure, good or weak."""
 
     kind: str
     strength: str
@@ -63,34 +66,23 @@ class Proof(Struct, frozen=True):
     line: int | None = None
 
     def row(self) -> dict[str, object]:
-        """As rows hold it."""
-        return {
-            "kind": self.kind,
-            "strength": self.strength,
-            "broker_id": self.broker_id,
-            "moment": self.moment,
-            "file": self.file,
-            "line": self.line,
-            "text": self.text,
-        }
+        return {name: getattr(self, name) for name in PROOF_KEYS}
 
 
 def line_proof(kind: str, proof: object, strength: str = "sure") -> Proof:
     """A log line as a proof."""
     values = proof if isinstance(proof, dict) else {}
-    return Proof(
-        kind,
-        strength,
-        str(values.get("text", "")),
-        values.get("broker_id"),
-        None,
-        values.get("file"),
-        values.get("line"),
-    )
+    text, broker_id = str(values.get("text", "")), values.get("broker_id")
+    return Proof(kind, strength, text, broker_id, file=values.get("file"), line=values.get("line"))
+
+
+def copy_proof(kind: str, strength: str, text: str, copy: Copy) -> Proof:
+    """What a copy shows as a proof."""
+    return Proof(kind, strength, text, copy.broker_id, copy.moment, copy.place.file)
 
 
 class Drop(Struct):
-    """A leadership that dropped records: epoch and leader where they are known, the cause, and what proves it."""
+    """A leadership that dropped records: epoch and leader if known, the cause and the proofs."""
 
     leader_epoch: int | None = None
     leader: int | None = None
@@ -100,7 +92,7 @@ class Drop(Struct):
     isr_before: tuple[int, ...] | None = None
     proofs: list[Proof] = field(default_factory=list)
     is_handover: bool = False
-    """Whether a member of the ISR took over from a leader that was told to stop, and nothing else is known."""
+    """Whether an ISR member took over from a leader that was told to stop, and nothing else is known."""
 
 
 class PartitionFacts(Struct, frozen=True, dict=True):
@@ -110,7 +102,7 @@ class PartitionFacts(Struct, frozen=True, dict=True):
     present: PresentLeader
     leaders: Leaders
     log_notes: LogNotes
-    held_copies: Sequence[HeldCopy]
+    holders: Sequence[Holder]
     znodes: Mapping[Moment, Znodes] = field(default_factory=dict)
 
     @cached_property
@@ -122,28 +114,28 @@ class PartitionFacts(Struct, frozen=True, dict=True):
             if self.partition in znodes.states
         }
 
-    def state_at(self, moment: Moment) -> PartitionState | None:
-        """The state of the partition at a moment, where it is known and had a leader."""
+    def state_at(self, moment: Moment) -> RecordedState | None:
+        """The state of the partition at a moment; None if unknown or without a leader."""
         return self.znodes[moment].state(self.partition) if moment in self.znodes else None
 
-    def copies_of(self, broker_id: int) -> Iterable[HeldCopy]:
-        """The copies of one broker."""
-        return (held_copy for held_copy in self.held_copies if held_copy.copy.broker_id == broker_id)
+    def copies_of(self, broker_id: int) -> Iterable[Holder]:
+        return (holder for holder in self.holders if holder.copy.broker_id == broker_id)
 
 
 def dropping_epoch(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
-    """The epoch of the leadership that dropped a part; None if unknown. `parts` are those of all copies."""
+    """The epoch of the leadership that dropped a part; None if unknown. `parts` are the parts of all copies."""
     return _by_epochs(facts, part.epoch, part.from_offset) or _by_leaders(facts, part, parts)
 
 
 def claimed_epoch(facts: PartitionFacts, epoch: int | None, from_offset: int, time_ms: int) -> int | None:
-    """The same for records of `epoch` whose truncation only log lines show, at a time."""
-    dropping_epoch = _by_epochs(facts, -1 if epoch is None else epoch, from_offset)
-    if dropping_epoch is not None:
+    """The same for records of `epoch` whose truncation at `time_ms` only log lines show."""
+    dropped_in = _by_epochs(facts, -1 if epoch is None else epoch, from_offset)
+    if dropped_in is not None:
         if epoch is not None:
-            return dropping_epoch
-        at_offset = [known for known, start in facts.present.recorded if start == from_offset]
-        return min(at_offset, default=dropping_epoch)
+            return dropped_in
+        return min(
+            (known for known, start in facts.present.recorded if start == from_offset), default=dropped_in
+        )
     before = [term for term in facts.leaders.known if term.from_ms is not None and term.from_ms <= time_ms]
     return before[-1].leader_epoch if before else None
 
@@ -156,8 +148,8 @@ def _by_epochs(facts: PartitionFacts, epoch: int | None, from_offset: int) -> in
 
 
 def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
-    """Without epochs in the log: the first leadership after the records whose leader cannot have had them."""
-    newest = part.held_copy.log.newest_timestamp if part.held_copy.log.newest_timestamp > 0 else None
+    """Without epochs in the log: the first later leadership whose leader cannot have had the records."""
+    newest = part.holder.log.newest_timestamp if part.holder.log.newest_timestamp > 0 else None
     fitting = []
     candidates = []
     previous: LeaderTerm | None = None
@@ -168,35 +160,31 @@ def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]
         if term.leader_id is None:
             continue
         in_time = newest is None or term.from_ms is None or term.from_ms >= newest - SLACK_MS
-        may_lack = (
-            previous is not None
-            and not _goes_on(facts, previous, term)
-            and not _still_held_later(facts, part, term)
-        )
-        if in_time and may_lack:
+        is_new = previous is not None and not _goes_on(facts, previous, term)
+        if in_time and is_new and not _has_later(facts, part, term):
             candidates.append(term)
-            if is_unclean(facts.leaders, term) or _lacked(facts, term, part.from_offset):
+            end = end_when_elected(facts, term)
+            if is_unclean(facts.leaders, term) or (end is not None and end <= part.from_offset):
                 fitting.append(term)
         previous = term
     had = _had_then(facts, part, parts) if newest is None else None
     if had is not None:
-        then = facts.epoch_then[part.held_copy.copy.moment]
+        then = facts.epoch_then[part.holder.copy.moment]
         fitting = [term for term in fitting if (term.leader_epoch > then) == had]
         candidates = [term for term in candidates if (term.leader_epoch > then) == had]
     elif newest is None and len(fitting) > 1:
-        return None  # nothing dates the records
+        return None  # the records have no time
     if fitting:
         return (fitting[0] if newest is not None or had else fitting[-1]).leader_epoch
-    changes = [term for term in candidates if had or term.leader != part.held_copy.copy.broker_id]
+    changes = [term for term in candidates if had or term.leader != part.holder.copy.broker_id]
     return changes[0].leader_epoch if len(changes) == 1 else None
 
 
 def _goes_on(facts: PartitionFacts, previous: LeaderTerm, term: LeaderTerm) -> bool:
-    """Whether the same leader continued and only the ISR changed: it drops none of its own records."""
-    if (
-        previous.leader != term.leader
-        or term.leader_epoch != previous.leader_epoch + 1
-        or term.leader is None
+    """Whether the same leader continued and only the ISR changed; then it dropped none of its own records."""
+    if term.leader is None or (term.leader, term.leader_epoch) != (
+        previous.leader,
+        previous.leader_epoch + 1,
     ):
         return False
     if term.leader not in facts.log_notes.starts or previous.from_ms is None or term.from_ms is None:
@@ -206,64 +194,50 @@ def _goes_on(facts: PartitionFacts, previous: LeaderTerm, term: LeaderTerm) -> b
 
 
 def _soon_after(leaders: Leaders, term: LeaderTerm, from_ms: int, slack_ms: int) -> int:
-    """The end of the time in which log lines belong to the start of a leadership, and not to the next one."""
-    later = (
-        leadership.from_ms for leadership in leaders.known if leadership.leader_epoch > term.leader_epoch
-    )
-    over = (ms for ms in later if ms is not None and ms > from_ms)
-    return min([from_ms + slack_ms, *over])
+    """The end of the time in which log lines belong to the start of this leadership and not to the next one."""
+    later = (known.from_ms for known in leaders.known if known.leader_epoch > term.leader_epoch)
+    return min([from_ms + slack_ms, *(ms for ms in later if ms is not None and ms > from_ms)])
 
 
-def _still_held_later(facts: PartitionFacts, part: LostPart, term: LeaderTerm) -> bool:
+def _has_later(facts: PartitionFacts, part: LostPart, term: LeaderTerm) -> bool:
     """Whether the leader's own log still has the records at a moment after its election."""
-    copy = part.held_copy.copy
+    copy = part.holder.copy
     return term.leader == copy.broker_id and term.leader_epoch <= facts.epoch_then.get(copy.moment, -1)
 
 
 def _had_then(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> bool | None:
     """Whether the leader at the part's moment had the records too, so that they were dropped later; None if unknown.
 
-    Messages of format 0 have no times, so that the moment of the copy alone dates them.
+    Messages of format 0 have no times: only the moment of the copy dates them.
     """
-    copy = part.held_copy.copy
+    copy = part.holder.copy
     leader = facts.leaders.leader_of(facts.epoch_then.get(copy.moment))
     if leader is None or leader == copy.broker_id:
         return None if leader is None else True
-    if not any(held_copy.copy.moment == copy.moment for held_copy in facts.copies_of(leader)):
+    if not any(holder.copy.moment == copy.moment for holder in facts.copies_of(leader)):
         return None
-    theirs = [
-        other_part
-        for other_part in parts
-        if other_part.held_copy.copy.moment == copy.moment and other_part.held_copy.copy.broker_id == leader
-    ]
     return any(
-        other_part.from_offset < part.to_offset and part.from_offset < other_part.to_offset
-        for other_part in theirs
+        (lost.holder.copy.moment, lost.holder.copy.broker_id) == (copy.moment, leader)
+        and lost.overlaps(part.from_offset, part.to_offset)
+        for lost in parts
     )
 
 
 def is_unclean(leaders: Leaders, term: LeaderTerm) -> bool:
-    """Whether a leader was not in the last ISR that had members."""
+    """Whether the leader was not in the last ISR that had members."""
     is_stated_unclean = term.how == "unclean"
     if term.is_decided:
         return is_stated_unclean
     if term.how in HANDOVERS:
-        return False  # the controller takes a member of the ISR, also of one that a leader without logs here changed
+        return False  # the controller elects an ISR member, even of an ISR that a leader without logs changed
     isr, _, is_last, eligible = leaders.isr_before(term.leader_epoch)
     if term.leader in eligible:
         return False
     if isr is None or leaders.is_doubtful or not is_last:
         return is_stated_unclean
     if term.how == "unclean" and term.leader in isr:
-        return len(isr) > 1  # who was alone in it comes back cleanly, whatever controllers before 1.1 warn of
+        return len(isr) > 1  # the only member comes back cleanly, whatever controllers before 1.1 warn of
     return term.leader not in isr
-
-
-def _lacked(facts: PartitionFacts, term: LeaderTerm, offset: int) -> bool:
-    """Whether the leader's log ended at or below an offset when it was loaded before the election."""
-    assert term.leader is not None
-    end = end_when_elected(facts, term)
-    return end is not None and end <= offset
 
 
 def end_when_elected(facts: PartitionFacts, term: LeaderTerm) -> int | None:
@@ -281,14 +255,12 @@ def end_when_elected(facts: PartitionFacts, term: LeaderTerm) -> int | None:
         if note.what == "loaded":
             end = note.log_end_offset
         elif note.what == "created":
-            end = None  # a new log: it was filled since
+            end = None  # a new log, filled since
         elif end is not None and note.offset is not None:
             end = min(end, note.offset)
     starts = facts.log_notes.of(facts.partition, "leader", broker_id=term.leader)
-    stated_ends = [
-        note.offset for note in starts if note.leader_epoch == term.leader_epoch and note.offset is not None
-    ]
-    return stated_ends[0] if stated_ends else end
+    stated = (note.offset for note in starts if note.leader_epoch == term.leader_epoch)
+    return next((offset for offset in stated if offset is not None), end)
 
 
 def explain_drop(
@@ -296,14 +268,14 @@ def explain_drop(
     leader_epoch: int | None,
     from_offset: int,
     written_in: int | None,
-    holders: Sequence[int],
+    broker_ids: Sequence[int],
     written_ms: int | None = None,
 ) -> Drop:
-    """The drop with its cause. `holders` are the brokers that held the records; `written_ms` is of the first."""
+    """The drop with its cause. `broker_ids` are the brokers that held the records; `written_ms` is of the first."""
     drop = Drop(leader_epoch, written_in_epoch=written_in)
     term = facts.leaders.of(leader_epoch)
     drop.leader = term.leader_id if term else None
-    _note_writer(facts, drop, holders, written_ms)
+    _note_writer(facts, drop, broker_ids, written_ms)
     if drop.leader is None or term is None:
         _without_decision(facts, drop, from_offset)
         return drop
@@ -315,22 +287,20 @@ def explain_drop(
         drop.cause = Cause.UNCLEAN_ELECTION
         drop.proofs += [line_proof("election", proof) for proof in term.proofs[1:2]]
         return drop
-    checks = (_disk_lost, _power_failure, _high_watermark_truncation, _zombie)
-    for check in checks:
+    for check in (_disk_lost, _power_failure, _high_watermark_truncation, _zombie):
         if check(facts, drop, term, from_offset):
             return drop
     drop.is_handover = complete and term.how in HANDOVERS and term.leader in (isr or ())
     if not complete and isr is not None:
-        drop.proofs.append(
-            Proof(
-                "decisions_missing", "weak", "decisions between the two leaderships are not in the evidence"
-            )
-        )
+        text = "decisions between the two leaderships are not in the evidence"
+        drop.proofs.append(Proof("decisions_missing", "weak", text))
     return drop
 
 
-def _note_writer(facts: PartitionFacts, drop: Drop, holders: Sequence[int], written_ms: int | None) -> None:
-    """Note who led when the records were written: by their epoch, else by their timestamp, else the previous leader."""
+def _note_writer(
+    facts: PartitionFacts, drop: Drop, broker_ids: Sequence[int], written_ms: int | None
+) -> None:
+    """Note who led when the records were written: by their epoch, else their timestamp, else the previous leader."""
     if drop.written_in_epoch is not None:
         drop.written_by = facts.leaders.leader_of(drop.written_in_epoch)
         return
@@ -340,42 +310,31 @@ def _note_writer(facts: PartitionFacts, drop: Drop, holders: Sequence[int], writ
     if written_ms is not None:
         before = [term for term in before if term.from_ms is None or term.from_ms <= written_ms + PROMPT_MS]
     else:
-        before = [term for term in before if term.leader in holders and term.leader != drop.leader] or before
+        others = [term for term in before if term.leader in broker_ids and term.leader != drop.leader]
+        before = others or before
     if before:
         drop.written_by = before[0].leader
         drop.written_in_epoch = before[0].leader_epoch if written_ms is not None else None
 
 
 def _without_decision(facts: PartitionFacts, drop: Drop, from_offset: int) -> None:
-    """The drop by the end of a copy alone, if no log line or znode shows the election."""
-    for held_copy in facts.held_copies:
-        if held_copy.copy.broker_id != facts.present.copy.broker_id:
-            continue
-        if _lost_its_tail(held_copy, from_offset):
+    """Judge by the end of a copy alone, if no log line or znode shows the election."""
+    for holder in facts.holders:
+        if holder.copy.broker_id == facts.present.copy.broker_id and _lost_its_tail(holder, from_offset):
             drop.cause = Cause.POWER_FAILURE_TAIL
-            drop.proofs.append(_tail_proof(held_copy))
+            drop.proofs.append(_tail_proof(holder))
             return
 
 
-def _lost_its_tail(held_copy: HeldCopy, from_offset: int) -> bool:
-    high_watermark = held_copy.copy.checkpoint("high_watermark")
-    return (
-        high_watermark is not None
-        and high_watermark > held_copy.lineage.log_end_offset
-        and held_copy.lineage.log_end_offset <= from_offset
-    )
+def _lost_its_tail(holder: Holder, from_offset: int) -> bool:
+    end, high_watermark = holder.lineage.log_end_offset, holder.copy.checkpoint("high_watermark")
+    return high_watermark is not None and high_watermark > end and end <= from_offset
 
 
-def _tail_proof(held_copy: HeldCopy) -> Proof:
-    high_watermark = held_copy.copy.checkpoint("high_watermark")
-    return Proof(
-        "tail_lost",
-        "sure",
-        f"the log of {held_copy.copy.who} ends at {held_copy.lineage.log_end_offset}, its high watermark was {high_watermark}",
-        held_copy.copy.broker_id,
-        held_copy.copy.moment,
-        held_copy.copy.place.file,
-    )
+def _tail_proof(holder: Holder) -> Proof:
+    copy, end = holder.copy, holder.lineage.log_end_offset
+    text = f"the log of {copy.who} ends at {end}, its high watermark was {copy.checkpoint('high_watermark')}"
+    return copy_proof("tail_lost", "sure", text, copy)
 
 
 def _disk_lost(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
@@ -393,7 +352,7 @@ def _disk_lost(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset:
         or (wrote and written is not None and (written.from_ms or 0) < notes[created].time_ms)
         or _had_more(facts, term, from_offset)
     )
-    # A new topic's leader is told before its log is created: only a log that was there can be lost.
+    # A new topic's leader is told before its log is created: only a log that existed can be lost.
     existed = any(
         note.what in ("created", "loaded") or note.log_end_offset or note.offset for note in before
     ) or (bool(before) and notes[created].time_ms - before[0].time_ms > PROMPT_MS)
@@ -404,35 +363,27 @@ def _disk_lost(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset:
 
 
 def _had_more(facts: PartitionFacts, term: LeaderTerm, from_offset: int) -> bool:
-    """Whether a copy of the leader from before it led holds the records, or its checkpoint says that it did."""
+    """Whether an earlier copy of the leader holds the records, or its checkpoint says that it did."""
     assert term.leader is not None
     return any(
-        held_copy.lineage.log_end_offset > from_offset
-        or (held_copy.copy.checkpoint("high_watermark") or 0) > from_offset
-        for held_copy in facts.copies_of(term.leader)
-        if _is_before(facts, held_copy, term)
+        holder.lineage.log_end_offset > from_offset
+        or (holder.copy.checkpoint("high_watermark") or 0) > from_offset
+        for holder in facts.copies_of(term.leader)
+        if _is_before(facts, holder, term)
     )
 
 
 def _power_failure(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
-    """The cause if the new leader had lost the end of its log before the log was loaded."""
+    """The cause if the new leader had lost the end of its log before it was loaded."""
     assert term.leader is not None
-    for held_copy in facts.copies_of(term.leader):
-        if _lost_its_tail(held_copy, from_offset):
+    for holder in facts.copies_of(term.leader):
+        if _lost_its_tail(holder, from_offset):
             drop.cause = Cause.POWER_FAILURE_TAIL
-            drop.proofs.append(_tail_proof(held_copy))
+            drop.proofs.append(_tail_proof(holder))
             break
-    before = [
-        note
-        for note in _notes_before(facts, term, "loaded", "recovered", "created")
-        if note.what != "created"
-    ]
-    repaired = [
-        note
-        for note in before
-        if note.what == "recovered" and note.offset is not None and note.offset <= from_offset
-    ]
-    loads = [note for note in before if note.what == "loaded"]
+    recovered = _notes_before(facts, term, "recovered")
+    repaired = [note for note in recovered if note.offset is not None and note.offset <= from_offset]
+    loads = _notes_before(facts, term, "loaded")
     last = loads[-1] if loads else None
     short = last is not None and last.log_end_offset is not None and last.log_end_offset <= from_offset
     if short and last is not None and facts.log_notes.started_between(term.leader, 0, last.time_ms):
@@ -445,17 +396,17 @@ def _power_failure(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_off
     return drop.cause is Cause.POWER_FAILURE_TAIL
 
 
-def _is_before(facts: PartitionFacts, held_copy: HeldCopy, term: LeaderTerm) -> bool:
-    """Whether a copy holds nothing of the leadership yet: it was taken before, as far as its records tell.
+def _is_before(facts: PartitionFacts, holder: Holder, term: LeaderTerm) -> bool:
+    """Whether a copy has nothing of the leadership yet: its records show that it was taken before.
 
-    Messages of format 0 tell no time: then the znodes of its moment do, or nothing does.
+    Messages of format 0 have no times: then only the znodes of its moment can tell.
     """
-    if held_copy.lineage.epochs:
-        return held_copy.lineage.last_epoch < term.leader_epoch
-    then = facts.epoch_then.get(held_copy.copy.moment)
+    if holder.lineage.epochs:
+        return holder.lineage.last_epoch < term.leader_epoch
+    then = facts.epoch_then.get(holder.copy.moment)
     if then is not None:
         return then < term.leader_epoch
-    newest = held_copy.log.newest_timestamp
+    newest = holder.log.newest_timestamp
     return newest > 0 and (term.from_ms is None or newest < term.from_ms)
 
 
@@ -468,8 +419,8 @@ def _notes_before(facts: PartitionFacts, term: LeaderTerm, *what: str) -> list[N
 def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
     """The cause if the new leader had the records when its log was loaded, and truncated them as a follower.
 
-    With leader epochs, only a follower that got no answer truncates to its high watermark. A truncation before the records
-    were written concerns other records at these offsets.
+    With leader epochs, only a follower that got no answer truncates to its high watermark. A truncation from before the
+    records were written concerns other records at these offsets.
     """
     end: int | None = None
     loaded: Note | None = None
@@ -494,7 +445,7 @@ def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, term: LeaderTe
 
 
 def _zombie(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:
-    """The cause if the old leader was alive, and learned late that it no longer leads."""
+    """The cause if the old leader was alive and learned late that it no longer leads."""
     zombie = drop.written_by
     if zombie is None or term.from_ms is None or zombie == term.leader or term.how in HANDOVERS:
         return False
@@ -502,12 +453,9 @@ def _zombie(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: in
     stop_notes = [note for note in notes if note.time_ms >= term.from_ms]
     if not stop_notes or stop_notes[0].time_ms - term.from_ms < PROMPT_MS:
         return False
-    began = [
-        earlier.from_ms for earlier in facts.leaders.before(term.leader_epoch) if earlier.leader == zombie
-    ]
-    since = next(
-        (ms for ms in began if ms is not None), term.from_ms
-    )  # its last term: it may have led before
+    # Its last term: it may have led before.
+    terms = (earlier for earlier in facts.leaders.before(term.leader_epoch) if earlier.leader == zombie)
+    since = next((earlier.from_ms for earlier in terms if earlier.from_ms is not None), term.from_ms)
     if facts.log_notes.started_between(zombie, since, stop_notes[0].time_ms):
         return False
     drop.cause = Cause.ZOMBIE_LEADER
@@ -518,12 +466,10 @@ def _zombie(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: in
 
 
 def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> Iterator[Finding]:
-    """A finding for each unclean election whose cost nothing shows. `dropped_by` are epochs with known losses."""
+    """A finding for each unclean election whose cost is unknown. `dropped_by` are the epochs with known losses."""
     known = set(dropped_by)
     for term in facts.leaders.known:
-        if term.leader_id is None:
-            continue
-        if term.leader_epoch in known or not _is_surely_unclean(facts, term):
+        if term.leader_id is None or term.leader_epoch in known or not _is_surely_unclean(facts, term):
             continue
         isr, *_ = facts.leaders.isr_before(term.leader_epoch)
         if not isr or any(_is_witness(facts, term, broker_id) for broker_id in isr):
@@ -532,11 +478,7 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
         topic, partition = facts.partition
         proof = term.proofs[0] if term.proofs else {}
         place = Place(
-            topic=topic,
-            partition=partition,
-            broker_id=term.leader,
-            **shown_by(proof),
-            base_offset=start,
+            topic=topic, partition=partition, broker_id=term.leader, **shown_by(proof), base_offset=start
         )
         yield say.UNCLEAN_COST_UNKNOWN.at(
             place,
@@ -550,17 +492,14 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
 
 
 def _is_surely_unclean(facts: PartitionFacts, term: LeaderTerm) -> bool:
-    """Whether logs name the election unclean, or the new leader is not in the ISR of the state without leader before it."""
-    before = next(iter(facts.leaders.before(term.leader_epoch)), None)
-    decided = (
-        before is not None and before.leader == NO_LEADER and before.leader_epoch == term.leader_epoch - 1
-    )
-    is_stated = term.how == "unclean" or (decided and before is not None and bool(before.isr))
-    return is_stated and is_unclean(facts.leaders, term)
+    """Whether logs call the election unclean, or the leader is not in the ISR of the leaderless state before it."""
+    before = facts.leaders.of(term.leader_epoch - 1)
+    is_stated = before is not None and before.leader == NO_LEADER and bool(before.isr)
+    return (is_stated or term.how == "unclean") and is_unclean(facts.leaders, term)
 
 
 def _is_witness(facts: PartitionFacts, term: LeaderTerm, broker_id: int) -> bool:
-    """Whether a member of the previous ISR shows what it had: by its later log lines, or by a copy from before it followed."""
+    """Whether a member of the previous ISR shows what it had: by later log lines, or by a copy from before it followed."""
     log_notes = facts.log_notes
     current = facts.present.current_epoch
     if current is not None and current < term.leader_epoch:
@@ -571,13 +510,13 @@ def _is_witness(facts: PartitionFacts, term: LeaderTerm, broker_id: int) -> bool
     after = [note for note in notes if since is not None and note.time_ms >= since]
     kinds_after = [note.what for note in after if note.what != "loaded" or note.log_end_offset]
     if after and (not kinds_after or kinds_after[0] != "created"):
-        return True  # where the log is created anew, its disk was lost: what follows tells of a new log
-    for held_copy in facts.copies_of(broker_id):
-        state = facts.state_at(held_copy.copy.moment)
+        return True  # if the log is created anew, its disk was lost: later lines are about a new log
+    for holder in facts.copies_of(broker_id):
+        state = facts.state_at(holder.copy.moment)
         is_after = state is not None and state.leader_epoch >= term.leader_epoch
-        was_down = state is not None and broker_id not in facts.znodes[held_copy.copy.moment].live
-        has_followed = bool(held_copy.lineage.epochs) and held_copy.lineage.last_epoch >= term.leader_epoch
-        is_new = not held_copy.lineage.log_end_offset and bool(facts.present.log_end_offset)
+        was_down = state is not None and broker_id not in facts.znodes[holder.copy.moment].live
+        has_followed = bool(holder.lineage.epochs) and holder.lineage.last_epoch >= term.leader_epoch
+        is_new = not holder.lineage.log_end_offset and bool(facts.present.log_end_offset)
         if (is_after or was_down) and not has_followed and not is_new:
             return True
     return False

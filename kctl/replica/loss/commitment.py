@@ -1,17 +1,17 @@
-"""How much of what was lost had been committed, and what proves it.
+"""How much of a loss had been committed, and what proves it.
 
-A high watermark in a checkpoint is a lower bound: up to there everything was committed on that branch. Upper bounds
-are a leader's own words about its high watermark as it stopped leading, and the log end of a member of the ISR. On 2.8
-to 3.4 a follower took over its leader's high watermark before it truncated (KAFKA-14704), so that the checkpoint of one
-that was about to truncate is not sure.
+A high watermark in a checkpoint is a lower bound: everything below was committed on that branch. Upper bounds are
+a leader's own log line about its high watermark when it stopped leading, and the log end of an ISR member. From 2.8
+to 3.4 a follower took its leader's high watermark before it truncated (KAFKA-14704), so that the checkpoint of a
+follower that was about to truncate proves nothing.
 
-A copy may be shorter than its own high watermark: it lost its tail, or cut it, before the checkpoint was rewritten.
-The files of a running broker are copied one after the other, so that such a mark counts only where the order of copying
-cannot explain it: at an older moment, or for a broker that was down.
+A copy may be shorter than its own high watermark: it lost or cut its tail before the checkpoint was rewritten.
+The files of a running broker are copied one after the other, so that such a high watermark counts only if the order
+of copying cannot explain it: at an older moment, or for a broker that was down.
 
-Consumer groups and the metadata of a tier name committed offsets too. A consumer commits where it goes on, with the
-leader epoch of the last record it read (2.1 and later), and reads nothing above the high watermark; but a client can
-commit any number. A segment is copied to a tier only below the last stable offset, and its metadata survives every
+Consumer groups and tier metadata name committed offsets too. A consumer commits its next offset with the leader
+epoch of the last record it read (2.1 and later), and reads nothing above the high watermark; but a client can
+commit any number. Only segments below the last stable offset are copied to a tier, and their metadata survives every
 truncation.
 
 Source: core/src/main/scala/kafka/coordinator/group/GroupMetadataManager.scala @ 2.1.0;
@@ -21,6 +21,7 @@ core/src/main/java/kafka/log/remote/RemoteLogManager.java @ 3.9.0-rc3
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import FolderKind
@@ -40,16 +41,16 @@ from kctl.model import TopicPartition
 from kctl.replica.copies.copy import CHECKPOINTS, Moment
 from kctl.replica.copies.log_notes import Note
 from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import HeldCopy
+from kctl.replica.copies.replica_log import Holder
 from kctl.replica.copies.scanned import size_of
-from kctl.replica.loss.causes import PROMPT_MS, Drop, PartitionFacts, Proof, line_proof
+from kctl.replica.loss.causes import PROMPT_MS, Drop, PartitionFacts, Proof, copy_proof, line_proof
 from kctl.replica.loss.log_claims import Claim
 from kctl.replica.loss.lost_parts import LostPart
 from kctl.replication.epochs import next_epoch
 
 
 class CommittedUpTo(Struct, frozen=True):
-    """Everything below the offset was committed on the lost branch, and why."""
+    """All records below the offset were committed on the lost branch; `proof` says why."""
 
     offset: int
     proof: Proof
@@ -64,7 +65,7 @@ class Commitment(Struct):
 
 
 class ExternalOffset(Struct, frozen=True):
-    """An offset that someone outside the logs committed to: a consumer group, a remote segment."""
+    """An offset that was committed outside the log: by a consumer group, or by a remote segment."""
 
     kind: str
     strength: str
@@ -78,7 +79,6 @@ class ExternalOffset(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """The offset as something to point at."""
         return Proof(self.kind, self.strength, self.text, file=self.file)
 
 
@@ -118,9 +118,9 @@ def commitment_of(
 
 
 def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
-    """Where the log of a new leader ended that was in the ISR and ran all along: nothing beyond was committed.
+    """Where the log of a new leader ended that was in the ISR and ran throughout: nothing beyond was committed.
 
-    A high watermark is never above the log end of a member of the ISR. One that started or cut its log during the
+    A high watermark is never above the log end of an ISR member. A member that started or cut its log during the
     leadership before may have had more.
     """
     term = facts.leaders.of(drop.leader_epoch)
@@ -128,10 +128,8 @@ def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
         return None
     assert drop.leader is not None
     isr, complete, is_last, _ = facts.leaders.isr_before(term.leader_epoch)
-    before = next(
-        (earlier for earlier in facts.leaders.before(term.leader_epoch) if earlier.leader_id is not None),
-        None,
-    )
+    terms = (known for known in facts.leaders.before(term.leader_epoch) if known.leader_id is not None)
+    before = next(terms, None)
     if not (complete and is_last and drop.leader in (isr or ())) or before is None or before.from_ms is None:
         return None
     if facts.log_notes.started_between(drop.leader, before.from_ms, term.from_ms):
@@ -148,7 +146,7 @@ def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
 
 def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
     for part in parts:
-        copy = part.held_copy.copy
+        copy = part.holder.copy
         high_watermark = copy.checkpoint("high_watermark")
         if high_watermark is None or high_watermark <= start:
             continue
@@ -159,29 +157,22 @@ def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -
             and facts.present.live is not None
             and copy.broker_id in facts.present.live
         )
-        if follows and part.held_copy.lineage.log_end_offset > part.to_offset:
-            continue  # it has fetched from the new leader since: the mark is that one's
+        if follows and part.holder.lineage.log_end_offset > part.to_offset:
+            continue  # it has fetched from the new leader since: this is the new leader's high watermark
         text = f"{CHECKPOINTS['high_watermark']} of {copy.who} says {high_watermark}"
-        proof = Proof(
-            "high_watermark_checkpoint",
-            "good" if follows else "sure",
-            text,
-            copy.broker_id,
-            copy.moment,
-            copy.place.file,
-        )
+        proof = copy_proof("high_watermark_checkpoint", "good" if follows else "sure", text, copy)
         yield CommittedUpTo(min(high_watermark, part.to_offset), proof)
 
 
 def _lines(
     facts: PartitionFacts, drop: Drop, parts: Sequence[LostPart], claims: Sequence[Claim]
 ) -> Iterator[CommittedUpTo]:
-    """High watermarks that the holders of the lost records printed before they were cut."""
-    holders = {part.held_copy.copy.broker_id for part in parts} | {claim.broker_id for claim in claims}
-    ends = {part.held_copy.copy.broker_id: part.to_offset for part in parts}
+    """High watermarks that the brokers with the lost records logged before they cut them."""
+    broker_ids = {part.holder.copy.broker_id for part in parts} | {claim.broker_id for claim in claims}
+    ends = {part.holder.copy.broker_id: part.to_offset for part in parts}
     term = facts.leaders.of(drop.leader_epoch)
     since = facts.log_notes.began_at(facts.partition)
-    for broker_id in holders:
+    for broker_id in broker_ids:
         cut = _first_cut(facts, broker_id, term.from_ms if term else None, claims)
         kinds = ("leader", "follower", "shrank", "initial_high_watermark")
         for note in facts.log_notes.of(facts.partition, *kinds, broker_id=broker_id):
@@ -199,7 +190,7 @@ def _lines(
 def _first_cut(
     facts: PartitionFacts, broker_id: int, dropped_ms: int | None, claims: Sequence[Claim]
 ) -> int | None:
-    """When the broker first cut its log after the drop; without a cut, when it became a follower; None: never."""
+    """When the broker first cut its log after the drop; else when it became a follower; None if never."""
     cuts = [claim.time_ms for claim in claims if claim.broker_id == broker_id]
     notes: list[Note] = facts.log_notes.of(facts.partition, "cut", "reset", broker_id=broker_id)
     cuts += [note.time_ms for note in notes if dropped_ms is not None and note.time_ms >= dropped_ms]
@@ -211,15 +202,15 @@ def _first_cut(
 
 
 def _isr_presence(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
-    """Records that every ISR member of one moment held, with the leader of then among them."""
-    for moment in dict.fromkeys(part.held_copy.copy.moment for part in parts):
+    """Records that every ISR member of one moment held, the leader of that moment among them."""
+    for moment in dict.fromkeys(part.holder.copy.moment for part in parts):
         state = facts.state_at(moment)
         if state is None or state.leader not in state.isr or _is_too_small(facts, state.isr):
             continue
         ends = {
-            part.held_copy.copy.broker_id: part.to_offset
+            part.holder.copy.broker_id: part.to_offset
             for part in parts
-            if part.held_copy.copy.moment == moment and part.from_offset <= start
+            if part.holder.copy.moment == moment and part.from_offset <= start
         }
         if not all(broker_id in ends for broker_id in state.isr):
             continue
@@ -229,9 +220,9 @@ def _isr_presence(facts: PartitionFacts, parts: Sequence[LostPart], start: int) 
 
 
 def _is_too_small(facts: PartitionFacts, isr: Sequence[int]) -> bool:
-    """Whether an ISR is known to be below min.insync.replicas: from 3.7 on its high watermark stands still.
+    """Whether the ISR is known to be below min.insync.replicas; from 3.7 on its high watermark does not advance.
 
-    Brokers from 2.8 on give every topic an id; where one of ZooKeeper has none, they are older (KIP-516).
+    Brokers from 2.8 on give every topic an id; a topic of ZooKeeper without one shows older brokers (KIP-516).
     """
     topic = facts.partition.topic
     if any(znode.created.get(topic) and topic not in znode.topic_ids for znode in facts.znodes.values()):
@@ -246,14 +237,14 @@ def _is_too_small(facts: PartitionFacts, isr: Sequence[int]) -> bool:
 def _isr_of_one(
     facts: PartitionFacts, drop: Drop, parts: Sequence[LostPart], start: int
 ) -> Iterator[CommittedUpTo]:
-    """What a leader alone in its ISR took was committed at once: with an ISR of one, one disk is enough."""
+    """What the only ISR member accepted as leader was committed at once."""
     if drop.leader_epoch is None:
         return
     isr, _, is_last, _ = facts.leaders.isr_before(drop.leader_epoch)
     if isr is None or len(isr) != 1 or not is_last or _is_too_small(facts, isr):
         return
     for part in parts:
-        if part.held_copy.copy.broker_id != isr[0] or part.from_offset > start:
+        if part.holder.copy.broker_id != isr[0] or part.from_offset > start:
             continue
         for term in facts.leaders.before(drop.leader_epoch):
             if term.leader == isr[0]:
@@ -267,14 +258,14 @@ def _external(
 ) -> Iterator[CommittedUpTo]:
     for offset in external:
         if offset.epoch is not None and drop.leader_epoch is not None and offset.epoch >= drop.leader_epoch:
-            continue  # of the lineage that is present
+            continue  # of the present lineage
         if offset.epoch is None and offset.offset <= facts.present.log_end_offset:
-            continue  # without an epoch only what is above the present end says anything
+            continue  # without an epoch only offsets above the present end prove anything
         yield CommittedUpTo(offset.offset, offset.proof)
 
 
 def missing_from(external: ExternalOffset, facts: PartitionFacts) -> int | None:
-    """From which offset on the present lineage lacks what was committed up to `one`; None where it says nothing."""
+    """From which offset on the present lineage lacks what was committed up to `external`; None if unknown."""
     present = facts.present
     assert present.lineage is not None
     if external.strength == "weak":
@@ -286,74 +277,53 @@ def missing_from(external: ExternalOffset, facts: PartitionFacts) -> int | None:
 
 
 def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
-    """High watermarks above the end of their own copies, as far as they were written before the present copy was."""
-    for held_copy in facts.held_copies:
-        if held_copy.log.base_offset is None:
-            continue  # a broker leaves a segment in each folder: the copy is without them, not the broker
-        high_watermark = _confirmed_mark(held_copy, facts)
-        if high_watermark <= held_copy.lineage.log_end_offset:
-            continue
-        if _says_something(held_copy, high_watermark, facts):
-            epoch = held_copy.lineage.last_epoch if held_copy.lineage.epochs else None
-            text = f"{CHECKPOINTS['high_watermark']} of {held_copy.copy.who} says {high_watermark}"
-            yield ExternalOffset(
-                "high_watermark_checkpoint",
-                "good",
-                high_watermark,
-                epoch,
-                text,
-                held_copy.copy.place.file,
-                is_of_before=True,
-            )
+    """High watermarks above the end of their own copies that were written before the present copy."""
+    for holder in facts.holders:
+        if holder.log.base_offset is None:
+            continue  # a broker keeps a segment in each folder: the copy lost them, not the broker
+        kind, high_watermark = "high_watermark_checkpoint", _confirmed_mark(holder, facts)
+        if high_watermark > holder.lineage.log_end_offset and _says_something(holder, high_watermark, facts):
+            epoch = holder.lineage.last_epoch if holder.lineage.epochs else None
+            text = f"{CHECKPOINTS['high_watermark']} of {holder.copy.who} says {high_watermark}"
+            file = holder.copy.place.file
+            yield ExternalOffset(kind, "good", high_watermark, epoch, text, file, is_of_before=True)
 
 
-def _confirmed_mark(held_copy: HeldCopy, facts: PartitionFacts) -> int:
-    """The high watermark of a copy; as far as another of its moment reaches, where that is to contradict its own log.
+def _confirmed_mark(holder: Holder, facts: PartitionFacts) -> int:
+    """The high watermark of a copy; if it contradicts its own log, only as far as another copy of its moment reaches.
 
-    No checksum covers a checkpoint. What a broker that is down says of a leadership of others stands alone.
+    No checksum covers a checkpoint. For a broker that is down nothing else tells of a leadership of others.
     """
-    copy, high_watermark = held_copy.copy, held_copy.copy.checkpoint("high_watermark") or 0
+    copy, high_watermark = holder.copy, holder.copy.checkpoint("high_watermark") or 0
     if copy is not facts.present.copy and not copy.replica.log_dir.is_clean:
         return high_watermark
-    of_then = (
-        other_copy.copy
-        for other_copy in facts.held_copies
-        if other_copy.copy.moment == copy.moment and other_copy.copy is not copy
-    )
-    other_marks = [
-        other_mark
-        for copy_of_then in of_then
-        if (other_mark := copy_of_then.checkpoint("high_watermark")) is not None
-    ]
-    return min(high_watermark, max(other_marks)) if other_marks else high_watermark
+    others = (holder.copy for holder in facts.holders if holder.copy is not copy)
+    marks = [other.checkpoint("high_watermark") for other in others if other.moment == copy.moment]
+    return min(high_watermark, max((mark for mark in marks if mark is not None), default=high_watermark))
 
 
-def _says_something(held_copy: HeldCopy, high_watermark: int, facts: PartitionFacts) -> bool:
-    present, moment = facts.present, held_copy.copy.moment
+def _says_something(holder: Holder, high_watermark: int, facts: PartitionFacts) -> bool:
+    present, moment = facts.present, holder.copy.moment
     of_then = facts.znodes.get(moment)
     if moment == present.moment:
-        # Of a broker that runs the checkpoint may have been copied after its log.
-        was_down = of_then is not None and held_copy.copy.broker_id not in of_then.live
-        is_own = held_copy.copy is present.copy
-        is_said = _is_whole(facts) if is_own else was_down or held_copy.copy.replica.log_dir.is_clean
+        # The checkpoint of a running broker may have been copied after its log.
+        was_down = of_then is not None and holder.copy.broker_id not in of_then.live
+        is_own = holder.copy is present.copy
+        is_said = _is_whole(facts) if is_own else was_down or holder.copy.replica.log_dir.is_clean
         return is_said and high_watermark > present.log_end_offset
     if not _is_of_older_leadership(facts, moment):
         return False
     if high_watermark > present.log_end_offset:
         return True
-    following = (
-        next_epoch(present.recorded, held_copy.lineage.last_epoch) if held_copy.lineage.epochs else None
-    )
-    # Then the mark is of the leadership before: what came later had not begun.
+    following = next_epoch(present.recorded, holder.lineage.last_epoch) if holder.lineage.epochs else None
+    # The high watermark is of the leadership before, since the next one had not begun.
     return following is not None and facts.epoch_then[moment] < following
 
 
 def _is_whole(facts: PartitionFacts) -> bool:
-    """Whether the leader of now was shut down in order, and the copies of all replicas of then are there."""
+    """Whether the present leader was shut down cleanly and the evidence has the copies of all replicas."""
     present = facts.present
-    of_now = {
-        held_copy.copy.broker_id for held_copy in facts.held_copies if held_copy.copy.moment == present.moment
-    }
+    of_now = {holder.copy.broker_id for holder in facts.holders if holder.copy.moment == present.moment}
     znodes = facts.znodes.get(present.moment)
     if znodes is None or present.state is None or present.state.leader not in (present.copy.broker_id, -1):
         return False
@@ -362,7 +332,7 @@ def _is_whole(facts: PartitionFacts) -> bool:
 
 
 def _is_of_older_leadership(facts: PartitionFacts, moment: Moment) -> bool:
-    """Whether another leadership is present than at a moment: within one a log is not cut, its copy is incomplete."""
+    """Whether the leadership changed since a moment; within one leadership a shorter copy is only incomplete."""
     then, current = facts.epoch_then.get(moment), facts.present.current_epoch
     if current is None and facts.present.state is not None:
         current = facts.present.state.leader_epoch
@@ -372,7 +342,7 @@ def _is_of_older_leadership(facts: PartitionFacts, moment: Moment) -> bool:
 def mark_earlier(
     external: Iterable[ExternalOffset], facts: PartitionFacts, order: Iterable[Moment]
 ) -> Iterator[ExternalOffset]:
-    """The offsets, each told whether it is from a moment before the present one, under another leadership."""
+    """The offsets, marked if they are from an earlier moment under another leadership."""
     earlier: set[Moment] = set()
     for moment in order:
         if moment == facts.present.moment:
@@ -384,7 +354,7 @@ def mark_earlier(
 
 
 GROUPS, REMOTE = "__consumer_offsets", "__remote_log_metadata"
-# Of these topics records are read one by one; more of one than this would take longer than all else.
+# Records of these topics are read one by one; more bytes would take longer than everything else.
 MOST_BYTES = 256 << 20
 HighestOffsets = dict[TopicPartition, dict[tuple[str, int | None, str | None], ExternalOffset]]
 
@@ -394,7 +364,7 @@ def external_offsets(
 ) -> dict[TopicPartition, list[ExternalOffset]]:
     """The highest offset of each kind and epoch for each partition that these topics name.
 
-    Of a topic with many bytes the newest segments are read, and `left_out` is told.
+    Only the newest segments of a large topic are read; then a finding is added to `left_out`.
     """
     highest: HighestOffsets = {}
     for replica, most in _readable(evidence, GROUPS, left_out):
@@ -402,13 +372,12 @@ def external_offsets(
             _keep(highest, partition, offset)
     names = _topic_names(evidence, znodes)
     finished: dict[str, SegmentMetadata] = {}
-    for replica, most in _readable(evidence, REMOTE, left_out):
-        for segment in _finished(replica, finished, most):
-            topic = names.get(segment.topic_id_partition.topic_id)
-            if topic is not None and segment.segment_leader_epochs:
-                partition = TopicPartition(topic, segment.topic_id_partition.partition)
-                _keep(highest, partition, _of_segment(evidence, replica, segment))
-    for replica, segment in _forgotten(evidence, finished):
+    segments = (
+        (replica, segment)
+        for replica, most in _readable(evidence, REMOTE, left_out)
+        for segment in _finished(replica, finished, most)
+    )
+    for replica, segment in chain(segments, _forgotten(evidence, finished)):
         topic = names.get(segment.topic_id_partition.topic_id)
         if topic is not None and segment.segment_leader_epochs:
             partition = TopicPartition(topic, segment.topic_id_partition.partition)
@@ -419,7 +388,7 @@ def external_offsets(
 def _readable(
     evidence: FoundEvidence, topic: str, left_out: list[Finding]
 ) -> Iterator[tuple[Replica, int | None]]:
-    """The copies to read, and how many bytes of each."""
+    """The copies to read, and how many bytes of each (None: all)."""
     copies = copies_to_read(evidence, topic)
     size = sum(size_of(copy.folder) for copy in copies)
     if size <= MOST_BYTES:
@@ -450,7 +419,7 @@ def _commits(
         if commit.commit_timestamp is not None and commit.commit_timestamp < created.get(commit.topic, 0):
             continue  # of an earlier topic of that name
         text = f"group {commit.group!r} committed offset {commit.offset}"
-        # Without the time of the topic's creation the commit may be about an earlier topic of that name.
+        # Without the topic's creation time the commit may be about an earlier topic of that name.
         strength = "good" if commit.topic in created else "weak"
         yield (
             TopicPartition(commit.topic, commit.partition),
@@ -463,7 +432,7 @@ def _commits(
 def _finished(
     replica: Replica, started: dict[str, SegmentMetadata], most: int | None
 ) -> Iterator[SegmentMetadata]:
-    """Segments whose copying finished, also those that were deleted since."""
+    """Segments that were copied completely, including those deleted since."""
     for record in topic_records(replica, most_bytes=most):
         if record.value is None:
             continue
@@ -480,7 +449,7 @@ def _finished(
 
 
 def _forgotten(evidence: FoundEvidence, known: Container[str]) -> Iterator[tuple[Replica, SegmentMetadata]]:
-    """Segments that only the metadata of an earlier moment name, each with a copy of these."""
+    """Segments that only the metadata of an earlier moment name, each with a copy of that metadata."""
     copies: dict[str | None, dict[int, Replica]] = {}
     for replica in evidence.replicas:
         if replica.topic == REMOTE and replica.kind is FolderKind.LIVE:
@@ -497,10 +466,10 @@ def _forgotten(evidence: FoundEvidence, known: Container[str]) -> Iterator[tuple
 
 
 def _topic_names(evidence: FoundEvidence, znodes: Mapping[str | None, Znodes]) -> dict[str, str]:
-    """The names by the topics' ids; of a topic that was made again, those of the newest moment alone."""
+    """Topic names by id; of a topic that was recreated, only the ids of the newest moment."""
     newest: dict[str, set[str]] = {}
     for moment in (None, *evidence.moments):
-        topic_ids_then: dict[str, set[str]] = {}  # several where copies disagree
+        topic_ids_then: dict[str, set[str]] = {}  # several if copies disagree
         for replica in evidence.replicas:
             if replica.moment == moment and replica.kind is FolderKind.LIVE and replica.topic_id is not None:
                 topic_ids_then.setdefault(replica.topic, set()).add(replica.topic_id)

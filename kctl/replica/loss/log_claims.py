@@ -1,8 +1,8 @@
-"""Records that brokers' log lines say were cut away, also where no copy of them was ever taken.
+"""Records that were cut away according to brokers' log lines, even if no copy of them was ever taken.
 
-From 1.0 on `Truncating to offset` is printed only when something was cut; before, only where the log's end was
-named as well. A cut to the own high watermark is followed by fetching the same records again, so it is no loss
-by itself. A claim stands only if the present lineage begins an epoch where the cut says that it must.
+From 1.0 on `Truncating to offset` is printed only if something was cut; before, a cut is certain only if the log end
+was logged as well. A cut to the own high watermark is followed by fetching the same records again, so that it is no
+loss by itself. A claim counts only if the present lineage begins an epoch where the cut requires one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTED = ("leader", "follower", "loaded", "created", "asked_to_cut", "cut", "fell
 
 
 class Claim(Struct, frozen=True):
-    """A broker cut its log to `from_offset`; its end before, None where no line says. `notes` prove it."""
+    """A broker cut its log to `from_offset`; the end before is None if no line has it. `notes` prove it."""
 
     broker_id: int
     from_offset: int
@@ -28,9 +28,9 @@ class Claim(Struct, frozen=True):
     epoch: int | None
     notes: tuple[Note, ...]
     high_watermark: int | None = None
-    """The broker's own as it stopped leading, if it was alive all the time: then an upper bound of what it committed."""
+    """The broker's own when it stopped leading, if it ran throughout: an upper bound of what it committed."""
     reached: int | None = None
-    """Where the log ended while the broker still led: it may have gone on from there."""
+    """Where the log ended while the broker still led; it may have grown since."""
     epoch_start: int | None = None
     """Where the broker itself said that its epoch starts."""
 
@@ -41,11 +41,11 @@ class _Replica(Struct):
     end: int | None = None
     reached: int | None = None
     end_before_cut: int = 0
-    """Where the log ended before the broker cut it to its own high watermark; it need not have fetched it all again."""
+    """Where the log ended before it was cut to its own high watermark; it may not have fetched all of it again."""
     notes: list[Note] = field(default_factory=list)
     led_at: int | None = None
     began: tuple[int, int] | None = None
-    """The epoch that it led last and where it starts, where a line says both."""
+    """The epoch that it led last and its start offset, if a line has both."""
     high_watermark: int | None = None
     fell_back: bool = False
 
@@ -53,7 +53,7 @@ class _Replica(Struct):
 def find_claims(
     partition: TopicPartition, log_notes: LogNotes, leaders: Leaders, present: PresentLeader
 ) -> list[Claim]:
-    """The cuts that took away what the present lineage does not hold."""
+    """The cuts of records that the present lineage lacks."""
     replicas: dict[int, _Replica] = {}
     claims: list[Claim] = []
     since = log_notes.began_at(partition)
@@ -96,16 +96,16 @@ def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) 
 
 def _learn(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
     if note.what == "loaded":
-        if replica.led_at is not None:  # it led until its end, whenever that was
+        if replica.led_at is not None:  # it led until it ended, whenever that was
             replica.high_watermark = None
-        replica.led_at = None  # a process that starts leads nothing
+        replica.led_at = None  # a starting process leads nothing
         replica.fell_back = False
     elif note.high_watermark is not None and replica.led_at is not None:
         alive = not log_notes.started_between(note.broker_id, replica.led_at, note.time_ms)
         replica.high_watermark = note.high_watermark if alive else None
         if note.what == "follower":
             replica.led_at = None
-    if note.what == "shrank":  # a leader goes on writing
+    if note.what == "shrank":  # a leader's log keeps growing
         replica.end, replica.reached = None, note.log_end_offset
     else:
         replica.end, replica.reached = note.log_end_offset, None
@@ -137,7 +137,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
 
 
 def _that_stand(claims: list[Claim], present: PresentLeader) -> Iterator[Claim]:
-    """The claims that the present lineage bears out, each cut down to what it lacks."""
+    """The claims that the present lineage confirms, each limited to what it lacks."""
     assert present.lineage is not None
     starts = {start for _, start in present.recorded}
     epochs = {epoch for epoch, _ in present.recorded}
@@ -156,9 +156,7 @@ def _that_stand(claims: list[Claim], present: PresentLeader) -> Iterator[Claim]:
             continue
         start = max(start, present.lineage.log_start_offset)
         until = claim.to_offset
-        if (
-            until is None
-        ):  # something was cut, so that there was a record at the cut; above it only what a line says
+        if until is None:  # there was a record at the cut; above it only if a line says so
             until = max(claim.from_offset + 1, claim.reached or 0)
         if until > start:
             yield replace(claim, from_offset=start)

@@ -1,12 +1,12 @@
 """Which records of each copy the present lineage lacks.
 
-Every copy of every moment is compared with the present leader's: other records at the same offset, and records beyond
-its end. Left out are records that retention took (below the log start), that a cleaner may have taken, that producers
-sent again, and tails that differ only by the order of copying.
+Every copy of every moment is compared with the present leader's, for other records at the same offset and records
+beyond its end. Records are not lost if retention removed them (below the log start), if a cleaner may have removed
+them, if producers sent them again, or if tails differ only by the order of copying.
 
-A leader that fails has records that no follower has fetched yet. A producer with acks=all, whose request was not
-answered, sends them again to the next leader, with the times that they had: the present log holds them at other
-offsets. Records without times of their own prove nothing.
+A leader that fails has records that no follower has fetched yet. A producer with acks=all whose request was not
+answered sends them to the next leader again with their old timestamps: the present log has them at other offsets.
+Records without timestamps prove nothing.
 
 Source: clients/src/main/java/org/apache/kafka/clients/producer/internals/Sender.java @ 3.9.0-rc3
 """
@@ -27,7 +27,7 @@ from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, Content, Pair, compare_pairs, content_of, entries
 from kctl.replica.copies.copy import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.replica.copies.moments import INTERNAL_COMPACTED, Znodes
-from kctl.replica.copies.replica_log import MOST_GAPS, NO_END, HeldCopy, ReplicaLog, batches_between
+from kctl.replica.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batches_between
 from kctl.replica.loss.other_topics import origin_of, other_identity
 from kctl.replica.loss.present_lineage import PresentLeader
 from kctl.replication.epochs import loaded
@@ -37,23 +37,29 @@ from kctl.scan.pool import Jobs
 class LostPart(Struct, frozen=True):
     """Records [from_offset, to_offset) of one copy that the present lineage does not have."""
 
-    held_copy: HeldCopy
+    holder: Holder
     from_offset: int
     to_offset: int
     is_searched: bool = True
-    """Whether it was looked for what producers sent again of it."""
+    """Whether a search for records that producers sent again was made."""
+
+    def overlaps(self, start: int, end: int) -> bool:
+        return self.from_offset < end and start < self.to_offset
+
+    def covers(self, start: int, end: int) -> bool:
+        return self.from_offset <= start and end <= self.to_offset
 
     @property
     def epoch(self) -> int | None:
         """The leader epoch of the first lost record; None before message format 2."""
-        return self.held_copy.lineage.epoch_at(self.from_offset)
+        return self.holder.lineage.epoch_at(self.from_offset)
 
 
-# A tail that no follower has fetched is short, and what is sent again comes soon.
+# A tail that no follower has fetched is short, and is sent again soon.
 MOST_LOST_RECORDS = 20_000
 MOST_SEARCHED = 100_000
-MOST_SEARCHED_OF_A_PARTITION = 5 * MOST_SEARCHED  # copies may part and meet again many thousands of times
-LEAST_SEARCHED = 1000  # what a search costs by itself, in records
+MOST_SEARCHED_OF_A_PARTITION = 5 * MOST_SEARCHED  # copies may diverge and agree again many thousands of times
+LEAST_SEARCHED = 1000  # the cost of a search itself, in records
 
 
 class LostParts(Struct):
@@ -62,15 +68,15 @@ class LostParts(Struct):
     partition: TopicPartition
     present: PresentLeader
     znodes: Mapping[Moment, Znodes]
-    held_copies: list[HeldCopy] = field(default_factory=list)
+    holders: list[Holder] = field(default_factory=list)
     parts: list[LostPart] = field(default_factory=list)
     absent: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets in the middle of the present log at which it holds nothing."""
+    """Offsets in the middle of the present log at which it has no record."""
     findings: list[Finding] = field(default_factory=list)
     records_to_search: int = MOST_SEARCHED_OF_A_PARTITION
-    """Records among which those that were sent again may still be looked for."""
+    """How many records may still be searched for those sent again."""
     searched: dict[tuple[int, int, int], list[tuple[int, int]]] = field(default_factory=dict)
-    """What was found of a range, by its offsets and the hash of its records: copies of many moments have the same."""
+    """Results by range and hash of the records: copies of many moments have the same records."""
 
 
 def find_lost_parts(
@@ -86,15 +92,15 @@ def find_lost_parts(
 ) -> LostParts:
     """The records that each copy holds and the present leader's lacks; fills in the present lineage.
 
-    `made_ms` is when the topic that has the name now was created, where something says so. A tiered log whose start
-    its broker has not written down yet begins with its first epoch: brokers delete epochs below the start.
+    `made_ms` is when the topic that has the name now was created, if known. A tiered log whose start its broker has not
+    written yet begins with its first epoch: brokers delete epochs below the start.
     """
     lost = LostParts(partition, present, znodes, findings=list(present.findings))
     copies = _same_topic(lost, by_moment)
     logs = [ReplicaLog(copy) for copy in copies]
     pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))], jobs)
-    lost.held_copies = [HeldCopy(copy, log, log.lineage()) for copy, log in zip(copies, logs, strict=True)]
-    lineage = lost.held_copies[0].lineage
+    lost.holders = [Holder(copy, log, log.lineage()) for copy, log in zip(copies, logs, strict=True)]
+    lineage = lost.holders[0].lineage
     present.lineage = lineage
     if is_tiered and present.copy.checkpoint("log_start") is None and present.recorded:
         start = min(lineage.log_start_offset, present.recorded[0][1])
@@ -102,29 +108,29 @@ def find_lost_parts(
     present.log_end_offset = lineage.log_end_offset
     pairs = _of_this_topic(lost, pairs, made_ms)
     for pair in pairs:
-        if lost.held_copies[pair.second].copy.moment == present.moment and not pair.contradict:
-            _extend(lost, lost.held_copies[pair.second])
+        if lost.holders[pair.second].copy.moment == present.moment and not pair.contradict:
+            _extend(lost, lost.holders[pair.second])
     compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
-    lost.findings += _damaged_everywhere(lost.held_copies, compacted=compacted)
-    if not compacted:  # else a copy may lack what its cleaner took
+    lost.findings += _damaged_everywhere(lost.holders, compacted=compacted)
+    if not compacted:  # else a cleaner may have removed the records
         lost.findings += _missing_everywhere(lost)
     lost.findings += [*_beyond_the_copies(lost), *_before_the_copy(lost)]
     return lost
 
 
-def _damaged_everywhere(held_copies: Sequence[HeldCopy], *, compacted: bool) -> Iterator[Finding]:
-    """Damage of the present log at offsets that no other copy holds undamaged; at its end, only below the high watermark."""
-    present, *others = held_copies
+def _damaged_everywhere(holders: Sequence[Holder], *, compacted: bool) -> Iterator[Finding]:
+    """Damage of the present log that no other copy can replace; at the log's end only below the high watermark."""
+    present, *others = holders
     high_watermark = present.copy.checkpoint("high_watermark") or 0
     lacking = [_lacking(other.log, compacted=True) for other in others] if compacted else []
     for damage in present.log.damage:
-        # At the end it is an append that was cut off, if none of it was committed.
+        # At the log's end it is an incomplete append, unless some of it was committed.
         start, end = damage.from_offset, high_watermark if damage.to_offset is None else damage.to_offset
         if end <= start:
-            continue  # or between two batches that follow each other
-        if compacted:  # what is not there a cleaner may have taken
+            continue  # between two batches that follow each other, or not committed
+        if compacted:  # a cleaner may have removed what is missing
             is_held = not all(any(_common([(start, end)], spans)) for spans in lacking)
         else:
             is_held = any(_has_sound_batches(other.copy, start, end) for other in others)
@@ -133,68 +139,59 @@ def _damaged_everywhere(held_copies: Sequence[HeldCopy], *, compacted: bool) -> 
 
 
 def _beyond_the_copies(lost: LostParts) -> Iterator[Finding]:
-    """High watermarks of the last moment beyond the end of every copy: the log was copied before, or it lost its end."""
+    """High watermarks of the last moment beyond the end of every copy: the log was copied earlier or lost its end."""
     end = lost.present.log_end_offset
-    for held_copy in lost.held_copies:
-        if held_copy.copy.moment != lost.present.moment:
+    for holder in lost.holders:
+        if holder.copy.moment != lost.present.moment:
             continue
-        recorded = loaded(held_copy.copy.recorded_epochs or ())
+        recorded = loaded(holder.copy.recorded_epochs or ())
         for name, recorded_end in (
-            (CHECKPOINTS["high_watermark"], held_copy.copy.checkpoint("high_watermark") or 0),
+            (CHECKPOINTS["high_watermark"], holder.copy.checkpoint("high_watermark") or 0),
             (LEADER_EPOCHS, recorded[-1][1] if recorded else 0),
         ):
-            if recorded_end > max(end, held_copy.lineage.log_end_offset):
-                place = replace(held_copy.copy.place, base_offset=end, last_offset=recorded_end - 1)
-                details = {"broker_id": held_copy.copy.broker_id, "end": held_copy.log.next_offset}
+            if recorded_end > max(end, holder.lineage.log_end_offset):
+                place = replace(holder.copy.place, base_offset=end, last_offset=recorded_end - 1)
+                details = {"broker_id": holder.copy.broker_id, "end": holder.log.next_offset}
                 yield say.INCOMPLETE_COPY.at(
-                    place, severity=_certain(held_copy.copy), checkpoint=name, said=recorded_end, **details
+                    place, severity=_certain(holder.copy), checkpoint=name, said=recorded_end, **details
                 )
 
 
 def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
-    """Leader epochs that start below the present log: brokers delete them together with the deleted segments."""
-    present, topic = lost.held_copies[0], lost.partition.topic
+    """Leader epochs that start below the present log: brokers delete them together with the segments."""
+    present, topic = lost.holders[0], lost.partition.topic
     recorded = loaded(present.copy.recorded_epochs or ())
     start = lost.present.lineage.log_start_offset if lost.present.lineage else 0
     if any(znodes.is_tiered(topic) for znodes in lost.znodes.values()):
-        return  # what is below lies in the tier
+        return  # earlier records are in the tier
     if recorded and recorded[0][1] < start and present.lineage.local_log_start_offset == start:
         place = replace(present.copy.place, base_offset=recorded[0][1], last_offset=start - 1)
         yield say.START_MISSING.at(place, broker_id=present.copy.broker_id, said=recorded[0][1], start=start)
 
 
 def _certain(copy: Copy) -> Severity:
-    """The severity of a copy that contradicts its checkpoints: info if its broker may have been running."""
+    """The severity if a copy contradicts its checkpoints: info if its broker may have been running."""
     return Severity.WARNING if copy.replica.log_dir.is_clean else Severity.INFO
 
 
 def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
-    """Gaps of the present log that no other copy fills; none if a cleaner seems to have removed the records.
+    """Gaps of the present log that no other copy fills; none if a cleaner may have removed the records.
 
-    Only its configuration says whether a topic is compacted, and it says nothing of the time before a change.
+    Only the topic's configuration says whether it is compacted, and nothing about the time before a change.
     """
-    present, *others = lost.held_copies
-    if any(
-        held_copy.log.has_gaps_inside or held_copy.copy.checkpoint("cleaner") is not None
-        for held_copy in lost.held_copies
-    ):
+    present, *others = lost.holders
+    if any(holder.log.looks_compacted for holder in lost.holders):
         return
-    has_gaps = any(held_copy.log.gaps for held_copy in lost.held_copies)
+    has_gaps = any(holder.log.gaps for holder in lost.holders)
     is_known = any(znodes.is_compacted(lost.partition.topic) is False for znodes in lost.znodes.values())
-    of_now = [
-        held_copy.copy for held_copy in lost.held_copies if held_copy.copy.moment == lost.present.moment
-    ]
+    of_now = [holder.copy for holder in lost.holders if holder.copy.moment == lost.present.moment]
     if has_gaps and not is_known and not all(copy.was_never_cleaned for copy in of_now):
         return
     file, first = present.copy.place.file, max(map(_begun_at, of_now))
-    missing = sorted(
-        [
-            (start, end, "/".join(filter(None, (file, f"{end:020d}.log"))))
-            for start, end in present.log.missing_segments
-        ]
-        + [(start, end, file) for start, end in present.log.gaps]
-    )
-    missing = [span for span in missing if span[1] > max(first, present.lineage.log_start_offset)]
+    spans = [(start, end, file) for start, end in present.log.gaps]
+    for start, end in present.log.missing_segments:
+        spans.append((start, end, "/".join(filter(None, (file, f"{end:020d}.log")))))
+    missing = sorted(span for span in spans if span[1] > max(first, present.lineage.log_start_offset))
     lacking = [span[:2] for span in missing]
     for other in others:
         lacking = list(_common(lacking, _lacking(other.log)))
@@ -202,8 +199,8 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
         return
     start, end = lacking[0]
     behind = missing[bisect_right(missing, start, key=lambda span: span[0]) - 1][2]
-    # Retention that is at work takes segments from the front, of one copy sooner than of another.
-    begins = max(other.log.local_log_start_offset for other in lost.held_copies)
+    # Retention removes segments from the front, in one copy sooner than in another.
+    begins = max(other.log.local_log_start_offset for other in lost.holders)
     is_certain = is_known and not has_gaps and end > begins
     more = f" and {len(lacking) - 1:,} more ranges" if len(lacking) > 1 else ""
     place = replace(present.copy.place, file=behind, base_offset=start, last_offset=end - 1)
@@ -219,12 +216,12 @@ def _begun_at(copy: Copy) -> int:
 
 
 def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int]]:
-    """The offsets that no sound batch of a log covers, except those that a cleaner removed or may have removed."""
+    """The offsets that no sound batch covers, except those that a cleaner (may have) removed."""
     damaged = [(d.from_offset, NO_END if d.to_offset is None else d.to_offset) for d in log.damage]
     outside = [(0, log.local_log_start_offset), (log.next_offset, NO_END)]
     missing = [] if compacted else [*log.missing_segments, *log.gaps]
     if not compacted and len(log.gaps) >= MOST_GAPS:
-        missing.append((log.gaps[-1][1], NO_END))  # who knows
+        missing.append((log.gaps[-1][1], NO_END))  # the rest is unknown
     return merged_spans(span for span in [*outside, *missing, *damaged] if span[0] < span[1])
 
 
@@ -243,13 +240,13 @@ def _common(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]])
 
 def _has_sound_batches(copy: Copy, start: int, end: int) -> bool:
     """Whether sound batches of a copy cover [start, end)."""
-    at = start
+    reached = start
     for _, batches in batches_between(copy, start, end):
         for first, last in zip(batches.first_offset.tolist(), batches.last_offset.tolist(), strict=True):
-            if first > at:
+            if first > reached:
                 return False
-            at = max(at, last + 1)
-    return at >= end
+            reached = max(reached, last + 1)
+    return reached >= end
 
 
 def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
@@ -263,35 +260,27 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
             finding = other_identity(lost.present, copy, lost.znodes)
             if finding is None:
                 copies.append(copy)
-            elif not any(
-                f.place.moment == finding.place.moment and f.code == finding.code for f in lost.findings
-            ):
+            elif (finding.place.moment, finding.code) not in {
+                (f.place.moment, f.code) for f in lost.findings
+            }:
                 lost.findings.append(finding)
     return copies
 
 
 def _of_this_topic(lost: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:
-    """The pairs without those whose second copy begins with records of an earlier topic of the same name."""
+    """The pairs whose second copy does not begin with records of an earlier topic of the same name."""
     same_topic = []
-    other_topics = []
+    holders = lost.holders[:1]
     for pair in pairs:
-        held_copy = lost.held_copies[pair.second]
-        origin = origin_of(lost.present, lost.held_copies[0], held_copy, pair, lost.znodes, made_ms)
+        holder = lost.holders[pair.second]
+        origin = origin_of(lost.present, holders[0], holder, pair, lost.znodes, made_ms)
         if origin.finding is None:
+            pair.second = len(holders)
             same_topic.append(pair)
-            lost.held_copies[pair.second] = replace(held_copy, is_doubtful=origin.is_doubtful)
+            holders.append(replace(holder, is_doubtful=origin.is_doubtful))
         else:
-            other_topics.append(held_copy)
             lost.findings.append(origin.finding)
-    positions = {
-        id(held_copy): index
-        for index, held_copy in enumerate(
-            held_copy for held_copy in lost.held_copies if held_copy not in other_topics
-        )
-    }
-    for pair in same_topic:
-        pair.second = positions[id(lost.held_copies[pair.second])]
-    lost.held_copies = [held_copy for held_copy in lost.held_copies if held_copy not in other_topics]
+    lost.holders = holders
     return same_topic
 
 
@@ -299,77 +288,73 @@ def _is_compacted(lost: LostParts) -> bool:
     if lost.partition.topic in INTERNAL_COMPACTED:
         return True
     configured = [znodes.is_compacted(lost.partition.topic) for znodes in lost.znodes.values()]
-    known = [is_compacted for is_compacted in configured if is_compacted is not None]
-    if known:
-        return any(known)
-    return any(
-        held_copy.log.has_gaps_inside or held_copy.copy.checkpoint("cleaner") is not None
-        for held_copy in lost.held_copies
-    )
+    if any(is_compacted is not None for is_compacted in configured):
+        return any(configured)
+    return any(holder.log.looks_compacted for holder in lost.holders)
 
 
-def _extend(lost: LostParts, held_copy: HeldCopy) -> None:
+def _extend(lost: LostParts, holder: Holder) -> None:
     """Count the tail of another copy of the same moment as present, if only the order of copying explains it."""
-    present, lineage = lost.present, held_copy.lineage
+    present, lineage = lost.present, holder.lineage
     while present.log_end_offset < lineage.log_end_offset:
-        start, end = present.log_end_offset, _same_lineage_until(present, held_copy)
+        start, end = present.log_end_offset, _same_lineage_until(present, holder)
         if end <= start:
             return
         if lineage.epoch_at(start) is None:  # only the order of copying suggests that it is no loss
-            place = replace(held_copy.copy.place, base_offset=start, last_offset=end - 1)
-            who = held_copy.copy.broker_id
+            place = replace(holder.copy.place, base_offset=start, last_offset=end - 1)
+            who = holder.copy.broker_id
             lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=who, start=start, end=end))
         present.log_end_offset = end
 
 
-def _same_lineage_until(present: PresentLeader, held_copy: HeldCopy) -> int:
+def _same_lineage_until(present: PresentLeader, holder: Holder) -> int:
     """The offset up to which another copy continues the lineage in which the present copy ends."""
-    start, end = present.log_end_offset, held_copy.lineage.log_end_offset
-    epoch = held_copy.lineage.epoch_at(start)
+    start, end = present.log_end_offset, holder.lineage.log_end_offset
+    epoch = holder.lineage.epoch_at(start)
     following = None if epoch is None else present.starts_after(epoch)
     if following is not None:
         return min(end, following)
     is_older = epoch is None or (present.current_epoch or 0) > epoch
-    return start if is_older and _is_away(present, held_copy.copy) else end
+    return start if is_older and _is_away(present, holder.copy) else end
 
 
 def _is_away(present: PresentLeader, copy: Copy) -> bool:
-    """Whether a broker cannot be following the present leader: out of the ISR and not registered."""
+    """Whether a broker cannot be following the present leader: not in the ISR and not registered."""
     if present.state is None or present.live is None:
         return False
     return copy.broker_id not in present.state.isr and copy.broker_id not in present.live
 
 
 def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
-    held_copy, present = lost.held_copies[pair.second], lost.present
+    holder, present = lost.holders[pair.second], lost.present
     assert present.lineage is not None
     start = present.lineage.log_start_offset
     spans = [(first, last) for first, last in pair.different.spans]
     lacking = [(first, last) for first, last in pair.lacking[0].spans]
-    opposite = list(_superseded(present, held_copy, [*lacking, *pair.unmatched.spans]))
-    if not compacted and not lost.held_copies[0].log.damage:
+    opposite = list(_superseded(present, holder, [*lacking, *pair.unmatched.spans]))
+    if not compacted and not lost.holders[0].log.damage:
         opposite += lacking
     spans += opposite
     lost.absent = merged_spans([*lost.absent, *opposite])
     first_local = present.lineage.local_log_start_offset or 0
-    # Below it the present log lies in a tier, where its epochs alone tell what was cut.
+    # Below this offset the present log is in a tier, where only its epochs show what was cut.
     spans += _superseded(
-        present, held_copy, [(max(start, held_copy.lineage.local_log_start_offset or 0), first_local)]
+        present, holder, [(max(start, holder.lineage.local_log_start_offset or 0), first_local)]
     )
-    tail = max(present.log_end_offset, held_copy.lineage.local_log_start_offset or 0)
-    if held_copy.lineage.log_end_offset > tail and not _is_tail_present(lost, held_copy, pair):
-        spans.append((tail, held_copy.lineage.log_end_offset))
+    tail = max(present.log_end_offset, holder.lineage.local_log_start_offset or 0)
+    if holder.lineage.log_end_offset > tail and not _is_tail_present(lost, holder, pair):
+        spans.append((tail, holder.lineage.log_end_offset))
     for first, last in merged_spans(spans):
         if last > max(first, start):
-            lost.parts += _without_sent_again(lost, LostPart(held_copy, max(first, start), last))
+            lost.parts += _without_sent_again(lost, LostPart(holder, max(first, start), last))
 
 
 def _superseded(
-    present: PresentLeader, held_copy: HeldCopy, spans: Iterable[Sequence[int]]
+    present: PresentLeader, holder: Holder, spans: Iterable[Sequence[int]]
 ) -> Iterator[tuple[int, int]]:
-    """The parts of `spans` in which a copy has an epoch that had already ended at these offsets: they were truncated."""
-    epochs = held_copy.lineage.epochs
-    ends = [*(start for _, start in epochs[1:]), held_copy.lineage.log_end_offset]
+    """The parts of `spans` in which a copy has an epoch that had ended before these offsets: they were truncated."""
+    epochs = holder.lineage.epochs
+    ends = [*(start for _, start in epochs[1:]), holder.lineage.log_end_offset]
     for (epoch, start), end in zip(epochs, ends, strict=False):
         following = present.starts_after(epoch)
         if following is None:
@@ -381,8 +366,8 @@ def _superseded(
 
 
 def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
-    """The ranges of a part, without the records that producers sent again."""
-    copy, start, end = part.held_copy.copy, part.from_offset, part.to_offset
+    """A part without the ranges that producers sent again."""
+    copy, start, end = part.holder.copy, part.from_offset, part.to_offset
     again = sent_again(lost, copy, start, end)
     if again is None:
         return [replace(part, is_searched=False)]
@@ -396,13 +381,13 @@ def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
     return [*remaining, replace(part, from_offset=start)] if start < end else remaining
 
 
-def _is_tail_present(lost: LostParts, held_copy: HeldCopy, pair: Pair) -> bool:
-    """Whether a tail beyond the present end is no loss: it is of the same leadership, or nothing shows that it is not."""
-    present, copy = lost.present, held_copy.copy
-    start, end = present.log_end_offset, held_copy.lineage.log_end_offset
+def _is_tail_present(lost: LostParts, holder: Holder, pair: Pair) -> bool:
+    """Whether a tail beyond the present end is no loss: it is of the same leadership, or nothing contradicts that."""
+    present, copy = lost.present, holder.copy
+    start, end = present.log_end_offset, holder.lineage.log_end_offset
     if pair.contradict:
         return False
-    epoch = held_copy.lineage.epoch_at(start)
+    epoch = holder.lineage.epoch_at(start)
     if copy.moment == present.moment:
         if epoch is not None and present.starts_after(epoch) is not None:
             return False
@@ -412,9 +397,8 @@ def _is_tail_present(lost: LostParts, held_copy: HeldCopy, pair: Pair) -> bool:
         lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=copy.broker_id, start=start, end=end))
         return True
     if _is_same_leadership(lost, copy, epoch):
-        lost.findings.append(
-            say.PRESENT_INCOMPLETE.at(present.copy.place, partition=lost.partition, end=start, said=end)
-        )
+        place = present.copy.place
+        lost.findings.append(say.PRESENT_INCOMPLETE.at(place, partition=lost.partition, end=start, said=end))
         return True
     return False
 
@@ -422,12 +406,11 @@ def _is_tail_present(lost: LostParts, held_copy: HeldCopy, pair: Pair) -> bool:
 def _is_same_leadership(lost: LostParts, copy: Copy, epoch: int | None) -> bool:
     """Whether the tail of an earlier copy was written in the present leadership."""
     present, znodes = lost.present, lost.znodes
-    made = [znodes[m].created.get(lost.partition.topic) for m in (copy.moment, present.moment) if m in znodes]
-    if len(set(made)) > 1:
-        return False  # znodes that were made again count leader epochs anew
+    topic, moments = lost.partition.topic, {copy.moment, present.moment} & znodes.keys()
+    if len({znodes[moment].created.get(topic) for moment in moments}) > 1:
+        return False  # recreated znodes count leader epochs anew
     if epoch is not None:
-        current = present.current_epoch
-        return current is None or epoch >= current
+        return present.current_epoch is None or epoch >= present.current_epoch
     before = znodes[copy.moment].state(lost.partition) if copy.moment in znodes else None
     if before is None or present.state is None:
         return False
@@ -446,10 +429,10 @@ def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[int, int]] | None:
-    """The ranges of [start, end) of one copy whose records the present copy holds too, from `start` on.
+    """The ranges of [start, end) of one copy whose records the present copy has too, from `start` on.
 
-    None if the search was skipped because earlier searches used up its limit.
-    Markers of transactions belong to the records around them: they count where every record is there again.
+    None if the search was skipped because earlier searches used up its limit. Transaction markers count as sent again
+    if every record around them was.
     """
     contents: dict[int, Content] = {}
     if lost.records_to_search <= 0:
@@ -480,7 +463,7 @@ def _again_in(
 
 
 def _count_in_present(present: Copy, start: int, counts: Counter[Content]) -> tuple[Counter[Content], int]:
-    """How often the present log holds each of these records, and how many were looked at."""
+    """How often the present log has each of these records, and how many records were searched."""
     present_counts: Counter[Content] = Counter()
     missing, searched = counts.total(), 0
     for _, content in _data_records(present, start, NO_END):

@@ -15,13 +15,14 @@ from kctl.replica.copies.copy import ByMoment, Moment
 from kctl.replica.copies.leaders import leaders_of
 from kctl.replica.copies.log_notes import LogNotes
 from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import HeldCopy, batches_between
+from kctl.replica.copies.replica_log import Holder, batches_between
 from kctl.replica.loss.causes import (
     Cause,
     Drop,
     PartitionFacts,
     Proof,
     claimed_epoch,
+    copy_proof,
     costs_unknown,
     dropping_epoch,
     explain_drop,
@@ -42,7 +43,7 @@ from kctl.scan.pool import Jobs
 
 
 class Loss(Struct):
-    """One range of records that a leader once held and the present lineage lacks; the end None where nobody says."""
+    """One range of records that a leader had and the present lineage lacks; no end if it is unknown."""
 
     partition: TopicPartition
     from_offset: int
@@ -56,24 +57,20 @@ class Loss(Struct):
 
     @property
     def recoverable_from(self) -> list[tuple[Moment, int]]:
-        """The copies that hold all of it; those that hold some of it where none holds all."""
+        """The copies that hold all of it; if none does, those that hold some of it."""
         if self.to_offset is None:
             return []
-        whole = [
-            part
-            for part in self.parts
-            if part.from_offset <= self.from_offset and part.to_offset >= self.to_offset
-        ]
-        return [(part.held_copy.copy.moment, part.held_copy.copy.broker_id) for part in whole or self.parts]
+        whole = [part for part in self.parts if part.covers(self.from_offset, self.to_offset)]
+        return [(part.holder.copy.moment, part.holder.copy.broker_id) for part in whole or self.parts]
 
     def extent(self) -> tuple[int | None, int | None, int | None]:
-        """How many records a copy still holds of it (None: not told by headers), and their first and last timestamp."""
+        """How many of its records a copy still holds (None if headers do not say), and their first and last timestamp."""
         if not self.parts or self.to_offset is None:
             return None, None, None
         best = max(self.parts, key=lambda part: min(part.to_offset, self.to_offset or 0) - part.from_offset)
         records: int | None = 0
         stamps: list[int] = []
-        for _, batches in batches_between(best.held_copy.copy, self.from_offset, self.to_offset):
+        for _, batches in batches_between(best.holder.copy, self.from_offset, self.to_offset):
             inside = (batches.first_offset >= self.from_offset) & (batches.last_offset < self.to_offset)
             is_known = bool((batches.records >= 0).all() and inside.all())
             records = records + int(batches.records.sum()) if is_known and records is not None else None
@@ -91,7 +88,7 @@ class PartitionLosses(Struct):
 
 
 class _DroppedRecords(Struct):
-    """Parts and claims that one leadership dropped."""
+    """Parts and claims dropped by the same leadership."""
 
     parts: list[LostPart] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
@@ -109,9 +106,9 @@ def losses_of(
     external: Sequence[ExternalOffset] = (),
     jobs: Jobs = None,
 ) -> PartitionLosses:
-    """The losses of a partition, large logs read by several processes.
+    """The losses of a partition; large logs are read by several processes.
 
-    Copies of another topic of the same name are left out and named.
+    Copies of another topic of the same name are left out, with a finding.
     """
     result = PartitionLosses(partition)
     if is_deleted(partition, order, znodes):
@@ -134,14 +131,12 @@ def losses_of(
         is_tiered=any(offset.kind == "remote_segment" for offset in external),
         jobs=jobs,
     )
-    for held_copy in lost_parts.held_copies:
-        problems = [*held_copy.log.problems, *filter(None, [held_copy.copy.marks_problem])]
+    for holder in lost_parts.holders:
+        problems = [*holder.log.problems, *filter(None, [holder.copy.marks_problem])]
+        place, broker_id = holder.copy.place, holder.copy.broker_id
         for problem in dict.fromkeys(problems):
-            place = held_copy.copy.place
-            result.findings.append(
-                say.COPY_UNREADABLE.at(place, broker_id=held_copy.copy.broker_id, reason=problem)
-            )
-    facts = PartitionFacts(partition, present, leaders, log_notes, lost_parts.held_copies, znodes)
+            result.findings.append(say.COPY_UNREADABLE.at(place, broker_id=broker_id, reason=problem))
+    facts = PartitionFacts(partition, present, leaders, log_notes, lost_parts.holders, znodes)
     result.facts = facts
     claims = list(_without_present(find_claims(partition, log_notes, leaders, present), lost_parts))
     for epoch, group in _groups(facts, lost_parts, claims).items():
@@ -155,7 +150,7 @@ def losses_of(
 
 
 def is_deleted(partition: TopicPartition, order: Sequence[Moment], znodes: Mapping[Moment, Znodes]) -> bool:
-    """Whether the znodes of the last moment no longer have the topic."""
+    """Whether the topic is missing in the znodes of the last moment."""
     last = order[-1] if order else None
     return last in znodes and bool(znodes[last].created) and partition.topic not in znodes[last].created
 
@@ -167,24 +162,28 @@ def _groups(
     for part in lost_parts.parts:
         groups.setdefault(dropping_epoch(facts, part, lost_parts.parts), _DroppedRecords()).parts.append(part)
     for part in groups.pop(None, _DroppedRecords()).parts:
-        # Nothing names the leadership for this copy: the one that dropped the same range of others did.
-        same = [e for e, g in groups.items() if e is not None and any(_overlap(part, p) for p in g.parts)]
-        groups.setdefault(
-            min((e for e in same if e is not None), default=None), _DroppedRecords()
-        ).parts.append(part)
+        # Nothing names the leadership for this copy: take the one that dropped the same range of others.
+        same = [
+            epoch
+            for epoch, group in groups.items()
+            if epoch is not None and any(p.overlaps(part.from_offset, part.to_offset) for p in group.parts)
+        ]
+        groups.setdefault(min(same, default=None), _DroppedRecords()).parts.append(part)
     for claim in claims:
         epoch = claimed_epoch(facts, claim.epoch, claim.from_offset, claim.time_ms)
         if epoch not in groups:
-            holding = [e for e, g in groups.items() if _covers(g.parts, claim)]
-            epoch = holding[0] if holding else epoch
+            start, end = claim.from_offset, claim.to_offset
+            end = start + 1 if end is None else end
+            holding = (e for e, group in groups.items() if any(p.covers(start, end) for p in group.parts))
+            epoch = next(holding, epoch)
         groups.setdefault(epoch, _DroppedRecords()).claims.append(claim)
     return groups
 
 
 def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
-    """The timestamp of the first lost batch, in milliseconds; None where no copy has one."""
+    """The timestamp of the first lost batch, in milliseconds; None if no copy has one."""
     for part in parts:
-        for _, batches in batches_between(part.held_copy.copy, start, start + 1):
+        for _, batches in batches_between(part.holder.copy, start, start + 1):
             stamp = int(batches.max_timestamp[0])
             return stamp if stamp >= 0 else None
     return None
@@ -193,7 +192,7 @@ def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
 def _losses_from_offsets(
     facts: PartitionFacts, lost_parts: LostParts, external: Sequence[ExternalOffset], known: Sequence[Loss]
 ) -> list[Loss]:
-    """Committed offsets that the present lineage does not reach, where no copy or line tells of them."""
+    """Losses of committed offsets that the present lineage does not reach and no copy or log line shows."""
     losses: list[Loss] = []
     for committed in sorted(external, key=lambda e: -e.offset):
         start = missing_from(committed, facts)
@@ -217,54 +216,36 @@ def _uncovered(start: int, end: int, known: Sequence[Loss]) -> list[tuple[int, i
 
 
 def _without_present(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator[Claim]:
-    """The claims, cut down to what is lost where a copy from before the cut shows what was cut away.
+    """The claims, reduced to what is lost if a copy from before the cut shows what was cut.
 
-    What a leader alone had is often in the present log too: producers that had no answer sent it again.
+    Producers without an answer sent again what only the leader had, so that it is often in the present log too.
     """
     for claim in claims:
         until = claim.to_offset
-        before = next(
-            (
-                held_copy
-                for held_copy in lost_parts.held_copies
-                if until is not None and _is_before(held_copy, claim, lost_parts)
-            ),
-            None,
-        )
+        whole = (holder for holder in lost_parts.holders if _is_before(holder, claim, lost_parts))
+        before = None if until is None else next(whole, None)
         if before is None or until is None:
             yield claim
             continue
         for part in lost_parts.parts:
-            if part.held_copy is before and part.from_offset < until and claim.from_offset < part.to_offset:
+            if part.holder is before and part.overlaps(claim.from_offset, until):
                 start, end = max(part.from_offset, claim.from_offset), min(part.to_offset, until)
                 yield replace(claim, from_offset=start, to_offset=end)
 
 
-def _is_before(held_copy: HeldCopy, claim: Claim, lost_parts: LostParts) -> bool:
-    """Whether a copy holds all that a broker then cut away; its epochs tell that it was not cut yet."""
-    lineage, is_own = held_copy.lineage, held_copy.copy.broker_id == claim.broker_id
-    if (
-        not is_own
-        or held_copy.is_doubtful
-        or held_copy.copy.moment == lost_parts.present.moment
-        or not lineage.epochs
-    ):
+def _is_before(holder: Holder, claim: Claim, lost_parts: LostParts) -> bool:
+    """Whether a copy holds everything that a broker cut later; its epochs show that it was not cut yet."""
+    lineage, copy, present = holder.lineage, holder.copy, lost_parts.present
+    if copy.broker_id != claim.broker_id or copy.moment == present.moment:
+        return False
+    if holder.is_doubtful or not lineage.epochs:
         return False
     is_whole = (lineage.local_log_start_offset or 0) <= claim.from_offset
     is_whole = is_whole and lineage.log_end_offset >= (claim.to_offset or 0)
     if claim.epoch is not None:
         return is_whole and lineage.last_epoch <= claim.epoch
-    now = lost_parts.present.lineage.epoch_at(claim.from_offset) if lost_parts.present.lineage else None
+    now = present.lineage.epoch_at(claim.from_offset) if present.lineage else None
     return is_whole and now is not None and lineage.last_epoch < now
-
-
-def _overlap(first: LostPart, second: LostPart) -> bool:
-    return first.from_offset < second.to_offset and second.from_offset < first.to_offset
-
-
-def _covers(parts: Sequence[LostPart], claim: Claim) -> bool:
-    end = claim.to_offset if claim.to_offset is not None else claim.from_offset + 1
-    return any(p.from_offset <= claim.from_offset and p.to_offset >= end for p in parts)
 
 
 def _losses_of_group(
@@ -278,14 +259,13 @@ def _losses_of_group(
     for start, end in _union(group):
         parts = [p for p in group.parts if p.from_offset < (end or p.from_offset + 1) and p.to_offset > start]
         claims = [c for c in group.claims if c.from_offset >= start and (end is None or c.from_offset < end)]
-        holders = [p.held_copy.copy.broker_id for p in parts] + [c.broker_id for c in claims]
-        written = next((p.epoch for p in parts if p.epoch is not None), None)
-        if written is None:
-            written = next((c.epoch for c in claims if c.epoch is not None), None)
+        broker_ids = [p.holder.copy.broker_id for p in parts] + [c.broker_id for c in claims]
+        epochs = [*(part.epoch for part in parts), *(claim.epoch for claim in claims)]
+        written = next((epoch for epoch in epochs if epoch is not None), None)
         written_ms = first_timestamp(parts, start) if written is None else None
-        drop = explain_drop(facts, epoch, start, written, holders, written_ms)
+        drop = explain_drop(facts, epoch, start, written, broker_ids, written_ms)
         commitment = commitment_of(facts, drop, start, end, parts, claims, external)
-        is_doubtful = bool(parts) and not claims and all(part.held_copy.is_doubtful for part in parts)
+        is_doubtful = bool(parts) and not claims and all(part.holder.is_doubtful for part in parts)
         if drop.is_handover and commitment.lower <= start and not is_doubtful:
             drop.cause, commitment.upper = Cause.HANDOVER, start
             lost_parts.findings.append(_handover(facts, drop, start, parts, claims))
@@ -299,41 +279,39 @@ def _losses_of_group(
             classes = [(start, end, "unknown")]
             why = "the copies diverge so often that kctl did not check whether producers sent it again"
             proofs.append(Proof("copy", "weak", why))
-        for part_start, part_end, loss_class in classes:
-            losses.append(
-                _loss(facts, lost_parts, part_start, part_end, loss_class, drop, proofs, parts, reached)
-            )
+        losses += [
+            _loss(facts, lost_parts, class_start, class_end, loss_class, drop, proofs, parts, reached)
+            for class_start, class_end, loss_class in classes
+        ]
     return losses
 
 
 def _handover(
     facts: PartitionFacts, drop: Drop, start: int, parts: Sequence[LostPart], claims: Sequence[Claim]
 ) -> Finding:
-    """A tail that a leader had over the others when it was told to stop, where its copy or its log shows it."""
+    """The finding about a tail that only the old leader had when it was told to stop."""
     if parts:
-        holder, shown = (
-            parts[0].held_copy.copy.broker_id,
-            shown_by({"file": parts[0].held_copy.copy.place.file}),
-        )
+        copy = parts[0].holder.copy
+        broker_id, shown = copy.broker_id, shown_by({"file": copy.place.file})
         seen_in = "its copy"
     else:
         proof = claims[0].notes[0].proof
-        holder, shown = claims[0].broker_id, shown_by(proof)
+        broker_id, shown = claims[0].broker_id, shown_by(proof)
         seen_in = f"its log, {where_of(proof)}"
     topic, partition = facts.partition
     return say.TAIL_OF_HANDOVER.at(
-        Place(topic=topic, partition=partition, broker_id=holder, **shown, base_offset=start),
+        Place(topic=topic, partition=partition, broker_id=broker_id, **shown, base_offset=start),
         partition=facts.partition,
         leader=drop.leader or 0,
         epoch=drop.leader_epoch or 0,
-        broker_id=holder,
+        broker_id=broker_id,
         start=start,
         seen_in=seen_in,
     )
 
 
 def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
-    """The ranges that parts and claims cover together; a claim without an end adds one only where no part is."""
+    """The ranges that parts and claims cover; a claim without an end adds one only if no part covers its start."""
     spans: list[tuple[int, int]] = [(p.from_offset, p.to_offset) for p in group.parts]
     spans += [(c.from_offset, c.to_offset) for c in group.claims if c.to_offset is not None]
     merged: list[tuple[int, int | None]] = [*merged_spans(spans)]
@@ -345,7 +323,7 @@ def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
 
 
 def _classes(commitment: Commitment, start: int, end: int | None) -> list[tuple[int, int | None, str]]:
-    """The range taken apart: what was committed, what was not, what nobody can say."""
+    """The range split into committed, uncommitted and unknown."""
     classes: list[tuple[int, int | None, str]] = []
     if commitment.lower > start:
         classes.append((start, commitment.lower, "committed"))
@@ -361,12 +339,12 @@ def _proofs(
 ) -> list[Proof]:
     proofs = [*drop.proofs, *commitment.proofs]
     for part in parts:
-        copy = part.held_copy.copy
+        copy = part.holder.copy
         text = f"{copy.who} holds [{part.from_offset}, {part.to_offset})"
-        proofs.append(Proof("copy", "sure", text, copy.broker_id, copy.moment, copy.place.file))
+        proofs.append(copy_proof("copy", "sure", text, copy))
     for claim in claims:
         proofs += [line_proof("truncation", note.proof) for note in claim.notes]
-    # One line may prove several things; it is named for the first of them.
+    # A line that proves several things is listed once, for the first of them.
     return list(
         {(p.file, p.line) if p.line is not None else (p.text, p.moment): p for p in reversed(proofs)}.values()
     )[::-1]
@@ -384,7 +362,7 @@ def _loss(
     reached: int = 0,
 ) -> Loss:
     present_end = facts.present.log_end_offset
-    # Without an end only its first record is sure, and what was there when somebody last said.
+    # Without an end only the first record is certain, and the offsets up to the last known log end.
     until = max(start + 1, reached) if end is None else end
     replaced = [OffsetRange(start, min(until, present_end))] if start < present_end else []
     missing = [OffsetRange(max(start, present_end), until)] if until > present_end else []
@@ -395,10 +373,8 @@ def _loss(
         inside = OffsetRange(max(start, gap_start), min(until, gap_end))
         if inside.to_offset is not None and inside.from_offset < inside.to_offset:
             missing.append(inside)
-    holding = [p for p in parts if p.from_offset < until and p.to_offset > start]
-    return Loss(
-        facts.partition, start, end, loss_class, drop, replaced, sorted(set(missing)), proofs, holding
-    )
+    missing, holding = sorted(set(missing)), [part for part in parts if part.overlaps(start, until)]
+    return Loss(facts.partition, start, end, loss_class, drop, replaced, missing, proofs, holding)
 
 
 def _without(offsets: OffsetRange, start: int, end: int) -> list[OffsetRange]:

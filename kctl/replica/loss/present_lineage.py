@@ -1,8 +1,8 @@
-"""The present lineage of a partition: what its leader holds at the last moment, and how far.
+"""The present lineage of a partition: what its leader has at the last moment, and up to which offset.
 
-The present leader is that of the last moment's znodes, else of the highest epoch, else the one given, else it
-is not known. Copies of a live cluster are taken one after the other: what another copy of the same moment holds
-beyond the leader's end in the leader's own epoch belongs to the present lineage as well.
+The present leader is that of the last moment's znodes, else of the highest epoch, else the given one, else unknown.
+Copies of a live cluster are taken one after the other: records of the leader's epoch beyond its end in another copy
+of the same moment are part of the present lineage too.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from kctl.model import TopicPartition
 from kctl.replica.copies.copy import ByMoment, Copy, Moment
 from kctl.replica.copies.leaders import Leaders
 from kctl.replica.copies.lineage import Lineage
-from kctl.replica.copies.moments import PartitionState, Znodes
+from kctl.replica.copies.moments import RecordedState, Znodes
 from kctl.replication.epochs import Entries, loaded
 
 
 class PresentLeader(Struct):
-    """The copy that the present lineage is read from, and what its epochs are."""
+    """The copy of the present leader, which the present lineage is read from, and the partition's state."""
 
     moment: Moment
     copy: Copy
     leader: int | None
-    state: PartitionState | None
+    state: RecordedState | None
     live: frozenset[int] | None
-    """Brokers that were registered at that moment; None where no znodes say."""
+    """Brokers that were registered at that moment; None without znodes."""
     log_end_offset: int = 0
     lineage: Lineage | None = None
     _recorded: tuple[Lineage, Entries] | None = None
@@ -39,7 +39,7 @@ class PresentLeader(Struct):
 
     @property
     def recorded(self) -> Entries:
-        """The leader epochs that it knows, those in which nothing was written included; they rise."""
+        """Its leader epochs, including those without records, ascending."""
         if self.lineage is None:
             return ()
         if self._recorded is None or self._recorded[0] is not self.lineage:
@@ -48,14 +48,14 @@ class PresentLeader(Struct):
 
     @property
     def current_epoch(self) -> int | None:
-        """The newest leader epoch that its file or the znodes of its moment name."""
+        """The newest leader epoch in its file or in the znodes of its moment."""
         named = [epoch for epoch, _ in self.recorded[-1:]]
         if self.state is not None and self.state.leader == self.copy.broker_id:
             named.append(self.state.leader_epoch)
         return max(named, default=None)
 
     def starts_after(self, epoch: int) -> int | None:
-        """Where the first epoch above this one starts in the present lineage; None where there is none."""
+        """Where the first epoch above this one starts in the present lineage; None if there is none."""
         index = bisect_right(self.recorded, epoch, key=itemgetter(0))
         return self.recorded[index][1] if index < len(self.recorded) else None
 
@@ -68,9 +68,9 @@ def choose_present(
     leaders: Leaders,
     given_leader: int | None = None,
 ) -> PresentLeader | None:
-    """The copy of the present leader; None where copies contradict each other and nobody says who leads.
+    """The copy of the present leader; None if copies contradict each other and the leader is unknown.
 
-    Its lineage is not read yet. Where all copies of the last moment agree, the longest of them will do.
+    Its lineage is not read yet. If all copies of the last moment agree, the longest one is used.
     """
     present = [moment for moment in order if moment in by_moment]
     if not present:
@@ -96,8 +96,8 @@ def choose_present(
     return present_leader
 
 
-def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) -> Copy | None:
-    """The copy with the newest recorded epoch, of the ISR where one is known; None where no copy has epochs."""
+def _of_highest_epoch(copies: Mapping[int, Copy], state: RecordedState | None) -> Copy | None:
+    """The copy with the newest recorded epoch, from the ISR if it is known; None if no copy has epochs."""
     candidates = [c for c in copies.values() if state is None or c.broker_id in state.isr]
     candidates = candidates or list(copies.values())
     with_epochs = [(loaded(c.recorded_epochs)[-1], c) for c in candidates if c.recorded_epochs]
@@ -108,7 +108,7 @@ def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) 
 
 
 def _last_in_logs(copies: Mapping[int, Copy], leaders: Leaders) -> Copy | None:
-    """The copy of the leader that brokers' logs name for the time of the newest batch here."""
+    """The copy of the broker that led, by brokers' logs, at the time of the newest batch."""
     newest = max((newest_timestamp(copy.folder) or 0 for copy in copies.values()), default=0)
     terms = [leadership for leadership in leaders.known if leadership.leader_id is not None]
     in_time = [term for term in terms if term.from_ms is None or term.from_ms <= newest]
@@ -117,7 +117,7 @@ def _last_in_logs(copies: Mapping[int, Copy], leaders: Leaders) -> Copy | None:
 
 
 def _longest(partition: TopicPartition, copies: Mapping[int, Copy]) -> Copy | None:
-    """The longest copy, where no two of them contradict each other."""
+    """The longest copy; None if any two copies contradict each other."""
     from kctl.replica.comparison.partition import compare_partition
 
     compared = compare_partition(partition, None, copies)

@@ -1,12 +1,12 @@
-"""Where lost records still are: in remote segments, and in copies, from which they are written out.
+"""Where lost records still are: in remote segments and in copies; from copies they are exported.
 
-A tier holds segments copied before the election, of the epochs that were cut off. A segment below the last stable
-offset survives every truncation: brokers no longer read it, retention leaves it alone until all its epochs are old.
+A tier holds segments of the epochs that were cut, copied before the election. A segment below the last stable offset
+survives every truncation: brokers no longer read it, and retention keeps it until all its epochs are old.
 
 Records are written as a segment file, and as JSON lines to produce again. Producer ids, epochs and sequences are left
-out, because a broker would refuse or drop them; offsets and leader epochs are kept for reference. Markers of
-transactions and records of aborted transactions are left out. A record of a transaction that was still open is marked:
-a data batch belongs to the transaction that the next marker of its producer ends.
+out, since a broker would reject or drop them; offsets and leader epochs are kept for reference. Transaction
+markers and records of aborted transactions are left out. A record of an open transaction is marked: a data batch
+belongs to the transaction that the next marker of its producer ends.
 
 Source: core/src/main/java/kafka/log/remote/RemoteLogManager.java, storage/.../internals/log/ProducerAppendInfo.java,
 clients/.../record/ControlRecordType.java @ 3.9.0-rc3
@@ -39,7 +39,7 @@ METADATA_TOPIC = "__remote_log_metadata"
 
 
 def remote_segments(evidence: FoundEvidence, partitions: Container[TopicPartition]) -> Segments:
-    """The finished copies of these partitions, as the metadata say, and those that earlier metadata alone name."""
+    """The finished copies of these partitions by the newest metadata and by earlier metadata."""
     if not any(replica.topic == METADATA_TOPIC for replica in evidence.replicas):
         return {}
     from kctl.tier.metadata.fold import folded
@@ -59,10 +59,10 @@ def remote_segments(evidence: FoundEvidence, partitions: Container[TopicPartitio
 
 
 def tier_ranges(loss: Loss, segments: Segments) -> Iterator[tuple[str, int, int]]:
-    """Remote segments with records of a loss: the id, and the offsets [from, to) of the epochs that were cut off."""
+    """Remote segments with records of a loss: the id, and the range [from, to) of the epochs that were cut."""
     if loss.to_offset is None:
         return
-    topic_ids = {part.held_copy.copy.replica.topic_id for part in loss.parts} - {None}
+    topic_ids = {part.holder.copy.replica.topic_id for part in loss.parts} - {None}
     for segment in segments.get(loss.partition, ()):
         if topic_ids and segment.topic_id_partition.topic_id not in topic_ids:
             continue
@@ -86,21 +86,15 @@ def _epochs(segment: SegmentMetadata) -> Iterator[tuple[int, int, int]]:
 def _was_cut(loss: Loss, epoch: int, first: int) -> bool:
     """Whether the lost records at an offset were written in this epoch."""
     offset = max(first, loss.from_offset)
-    written_epochs = {
-        part.held_copy.lineage.epoch_at(offset)
-        for part in loss.parts
-        if part.from_offset <= offset < part.to_offset
-    }
-    written_epochs.discard(None)
-    return epoch in written_epochs if written_epochs else epoch == loss.drop.written_in_epoch
+    holders = (part.holder for part in loss.parts if part.covers(offset, offset + 1))
+    epochs = {holder.lineage.epoch_at(offset) for holder in holders} - {None}
+    return epoch in epochs if epochs else epoch == loss.drop.written_in_epoch
 
 
 NO_END = 1 << 62
 
 
 class TransactionOutcome(enum.StrEnum):
-    """Of a transaction."""
-
     COMMITTED = "committed"
     ABORTED = "aborted"
     OPEN = "open"
@@ -113,7 +107,7 @@ OUTCOMES: dict[int, TransactionOutcome] = {
 
 
 def transaction_outcomes(copy: Copy, start: int, end: int) -> dict[int, TransactionOutcome]:
-    """By base offset the outcome of each transactional data batch of [start, end); reads on to the last marker."""
+    """The outcome of each transactional data batch of [start, end) by base offset; reads on to the last marker."""
     outcomes: dict[int, TransactionOutcome] = {}
     waiting: dict[int, list[int]] = {}  # producer id -> base offsets
     for log, batches in batches_between(copy, start, NO_END):
@@ -134,7 +128,7 @@ def transaction_outcomes(copy: Copy, start: int, end: int) -> dict[int, Transact
 
 
 def _outcome(marker: LogEntry) -> TransactionOutcome:
-    """The outcome that a marker gives; open where it cannot be read."""
+    """The outcome that a marker gives; open if it cannot be read."""
     try:
         kind = read_key(next(iterate_records(marker, limit=LIMIT)).key).type
     except (FormatError, StopIteration):
@@ -143,7 +137,7 @@ def _outcome(marker: LogEntry) -> TransactionOutcome:
 
 
 def check_target(folder: Path, evidence: FoundEvidence) -> None:
-    """Refuse a folder that is, holds or lies in evidence: nothing is ever written beside it."""
+    """Refuse a folder that is, holds or lies in evidence: evidence is never written to."""
     target = folder.resolve()
     for root in evidence.roots:
         if target == root.path or target.is_relative_to(root.path) or root.path.is_relative_to(target):
@@ -151,9 +145,9 @@ def check_target(folder: Path, evidence: FoundEvidence) -> None:
 
 
 def export_loss(loss: Loss, folder: Path) -> str | None:
-    """Write what copies still hold of a loss below the folder; the segment's path, None where nothing is held.
+    """Write what copies still hold of a loss below the folder; return the segment's path, None without records.
 
-    Raises `Refused` where a file already exists, and `UnreadableFile` where one cannot be written.
+    Raises `Refused` if a file exists already, `UnreadableFile` if one cannot be written.
     """
     if loss.to_offset is None or not loss.parts:
         return None
@@ -180,7 +174,7 @@ Lost = tuple[int, list[Record], TransactionOutcome | None]
 
 
 def _lost_records(loss: Loss) -> Iterator[Lost]:
-    """The lost records batch by batch with leader epoch and transaction, each offset once, from the fullest copies."""
+    """The lost records by batch with leader epoch and transaction, each offset once, from the fullest copies."""
     at, end = loss.from_offset, loss.to_offset
     assert end is not None
     while at < end:
@@ -197,13 +191,13 @@ def _lost_records(loss: Loss) -> Iterator[Lost]:
 
 
 def _best(parts: list[LostPart], offset: int) -> LostPart | None:
-    holding = [part for part in parts if part.from_offset <= offset < part.to_offset]
+    holding = [part for part in parts if part.covers(offset, offset + 1)]
     return max(holding, key=lambda part: part.to_offset, default=None)
 
 
 def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
     outcomes: dict[int, TransactionOutcome] | None = None
-    for log, batches in batches_between(part.held_copy.copy, start, end):
+    for log, batches in batches_between(part.holder.copy, start, end):
         for row in range(len(batches)):
             for entry in entries(log, batches, [row]):
                 if entry.batch is not None and entry.batch.is_control:
@@ -211,18 +205,14 @@ def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
                 outcome = None
                 if entry.batch is not None and entry.batch.is_transactional:
                     if outcomes is None:
-                        outcomes = transaction_outcomes(part.held_copy.copy, start, end)
+                        outcomes = transaction_outcomes(part.holder.copy, start, end)
                     outcome = outcomes.get(entry.base_offset, TransactionOutcome.OPEN)
                     if outcome is TransactionOutcome.ABORTED:
                         continue
                 try:
-                    records = [
-                        record
-                        for record in iterate_records(entry, limit=LIMIT)
-                        if start <= record.offset < end
-                    ]
+                    records = [r for r in iterate_records(entry, limit=LIMIT) if start <= r.offset < end]
                 except FormatError:
-                    continue  # the loss says how many records its headers promise
+                    continue  # the loss has the number of records in the headers
                 if records:
                     yield int(batches.leader_epoch[row]), records, outcome
 
@@ -243,7 +233,7 @@ def _line(loss: Loss, record: Record, outcome: TransactionOutcome | None) -> str
 
 
 def _named(name: str, data: bytes | None) -> dict[str, object]:
-    """Bytes as `NAME` where they are UTF-8, else as `NAME_base64`; absent as null."""
+    """Bytes as `NAME` if they are UTF-8, else as `NAME_base64`; null if absent."""
     if data is None:
         return {name: None}
     try:

@@ -1,4 +1,4 @@
-"""Every partition of the evidence looked through for losses, and the rows about them."""
+"""Every partition of the evidence searched for losses, and the rows about them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_TIER: Segments = {}
 
 
 class LossOptions(Struct, frozen=True):
-    """The partitions to look at, and facts about them that the evidence does not give."""
+    """The partitions to examine, and facts about them that the evidence does not have."""
 
     topics: tuple[str, ...] = ()
     partitions: frozenset[int] = frozenset()
@@ -42,7 +42,7 @@ class LossOptions(Struct, frozen=True):
 
 
 class LossSearch:
-    """The search over some evidence."""
+    """The search for losses in some evidence."""
 
     def __init__(
         self, evidence: FoundEvidence, options: LossOptions, report: Callable[[KctlError], None]
@@ -54,26 +54,25 @@ class LossSearch:
 
     @cached_property
     def order(self) -> tuple[Moment, ...]:
-        """The moments, oldest first; what has none comes before all."""
+        """The moments, oldest first; None (no moment) comes before all."""
         named: tuple[Moment, ...] = self.evidence.moments
         return (None, *named) if None not in named else named
 
     @cached_property
     def is_order_known(self) -> bool:
-        """Whether anything tells the order of the moments."""
         return is_order_known(self.evidence)
 
     def order_of(self, partition: TopicPartition) -> tuple[Moment, ...]:
-        """The moments, oldest first; where nothing dates them, the one whose logs reach furthest is the last."""
+        """The moments, oldest first; if undated, the one whose logs reach furthest comes last."""
         if self.is_order_known:
             return self.order
         return furthest_last(self.order, self.partitions[partition])
 
     @cached_property
     def partitions(self) -> dict[TopicPartition, ByMoment]:
-        """The partitions to look at.
+        """The partitions to examine, with their copies.
 
-        The metadata log is one only where it is named: a majority of voters commits its records, not an ISR.
+        The metadata log is included only if it is named: a majority of voters commits its records, not an ISR.
         """
         copies, numbers = copies_of(self.evidence, self.options.topics), self.options.partitions
         return {
@@ -85,7 +84,7 @@ class LossSearch:
 
     @property
     def undated(self) -> list[Finding]:
-        """The finding that nothing dates the moments, where it is so."""
+        """The finding that the moments are undated, if so."""
         if self.is_order_known:
             return []
         names = ", ".join(filter(None, self.order))
@@ -99,23 +98,21 @@ class LossSearch:
 
     @cached_property
     def external(self) -> dict[TopicPartition, list[ExternalOffset]]:
-        """What consumer groups and the metadata of a tier say was committed."""
+        """What consumer groups and tier metadata say was committed."""
         return external_offsets(self.evidence, self.znodes, self.left_out)
 
     @cached_property
     def tier(self) -> Segments:
-        """The remote segments of these partitions."""
         return remote_segments(self.evidence, self.partitions)
 
     @cached_property
     def sources(self) -> Sources:
-        """The logs of the evidence."""
         if not self.evidence.broker_logs:
             return Sources(())
         return sources_in(self.evidence)
 
     def of(self, partition: TopicPartition, jobs: Jobs = None) -> PartitionLosses:
-        """The losses of one partition, large logs read by several processes."""
+        """The losses of one partition; large logs are read by several processes."""
         compacted = True if partition.topic in self.options.compacted else None
         result = losses_of(
             partition,
@@ -129,14 +126,15 @@ class LossSearch:
             jobs=jobs,
         )
         facts = self._facts(partition)
-        if len(facts.copies) == 1 and facts.assigned != facts.copies:  # others may hold what is damaged in it
-            result.findings[:] = [
-                finding for finding in result.findings if finding.code != say.DAMAGED_COPY.code
-            ]
+        if (
+            len(facts.copies) == 1 and facts.assigned != facts.copies
+        ):  # other copies may hold the damaged records
+            damaged = say.DAMAGED_COPY.code
+            result.findings[:] = [finding for finding in result.findings if finding.code != damaged]
         return result
 
     def judgement(self, result: PartitionLosses) -> Judgement:
-        """Whether something committed is gone from a partition."""
+        """Whether committed records of a partition are lost."""
         classes = {loss.loss_class for loss in result.losses}
         facts = self._facts(result.partition)
         lineage = result.facts.present.lineage if result.facts else None
@@ -145,9 +143,9 @@ class LossSearch:
         return judge_loss(facts, classes, result.findings)
 
     def without_copies(self) -> Iterator[Judgement]:
-        """Judgements on partitions of which the evidence has metadata or log lines alone.
+        """Judgements on partitions for which the evidence has only metadata or log lines.
 
-        Those that were named, and those that a broker's own checkpoints name: its log directory is here without them.
+        Those are the named ones, and those in a broker's own checkpoints: the evidence has its log directory without them.
         """
         without_copies = assigned_in(self.znodes) - self.partitions.keys()
         topics, numbers = self.options.topics, self.options.partitions
@@ -159,14 +157,14 @@ class LossSearch:
 
     @cached_property
     def _in_checkpoints(self) -> frozenset[TopicPartition]:
-        """The partitions that checkpoints of the last moment's log directories name."""
+        """The partitions in checkpoints of the last moment's log directories."""
         last = self.order[-1]
         replicas = self.znodes[last].replicas if last in self.znodes else {}
         return frozenset(
             partition
             for log_dir in self.evidence.log_dirs
             if log_dir.moment == last and log_dir.is_whole
-            for partition in partitions_in(log_dir)  # entries of replicas that went elsewhere may be left
+            for partition in partitions_in(log_dir)  # entries of moved replicas may remain
             if log_dir.broker_id in replicas.get(partition, (log_dir.broker_id,))
         )
 
@@ -203,7 +201,7 @@ class LossSearch:
         )
 
     def _newest_epoch(self, partition: TopicPartition) -> int:
-        """The newest leader epoch that znodes or copies of the last moment name; -1 where none does."""
+        """The newest leader epoch in znodes or copies of the last moment; -1 if there is none."""
         last = self.order[-1] if self.order else None
         znodes = self.znodes.get(last)
         state = znodes.state(partition) if znodes else None
@@ -212,7 +210,6 @@ class LossSearch:
         return max([*epochs, state.leader_epoch if state else -1])
 
     def results(self, progress: Progress = SILENT, jobs: Jobs = None) -> Iterator[PartitionLosses]:
-        """The losses of each partition in order."""
         progress.start("look for losses", len(self.partitions), "partitions")
         for number, partition in enumerate(self.partitions):
             result = self.of(partition, jobs)
@@ -226,13 +223,13 @@ class LossSearch:
     ) -> Iterator[Row | Judgement]:
         """The rows of all partitions in order, each partition's judgement after its own.
 
-        Lost records are written below the folder, by this process alone.
+        Lost records are exported below the folder, by this process alone.
         """
         reading = jobs
         if folder is not None or not forks():
             jobs = 1
         progress.start("look for losses", len(self.partitions), "partitions")
-        # Read before other processes are made from this one, so that they have it too.
+        # Read before workers are forked, so that they have it too.
         _ = self.order, self.log_notes, self.external, self.tier
         _shared.append((self, folder, reading))
         try:
@@ -249,11 +246,11 @@ _shared: list[tuple[LossSearch, Path | None, Jobs]] = []
 
 
 def _rows_of(partition: TopicPartition) -> list[Row | Judgement]:
-    """The rows of one partition of the search that processes share; work for a process."""
+    """The rows of one partition; runs in a worker process."""
     from multiprocessing import parent_process
 
     search, folder, jobs = _shared[-1]
-    # A worker has what it works on to itself; before there are any, one large partition may have all processes.
+    # A worker reads its partition alone; before workers exist, one large partition may use all processes.
     result = search.of(partition, jobs if parent_process() is None else 1)
     losses = [
         loss_row(loss, None if folder is None else export_loss(loss, folder), search.tier)
@@ -263,7 +260,6 @@ def _rows_of(partition: TopicPartition) -> list[Row | Judgement]:
 
 
 def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) -> Row:
-    """The row of kind `loss`."""
     records, first, last = loss.extent()
     return LOSS(
         topic=loss.partition.topic,
@@ -277,7 +273,7 @@ def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) 
         lost_in_epoch=loss.drop.leader_epoch,
         evidence=[proof.row() for proof in loss.evidence],
         recoverable_from=[
-            {"moment": moment, "broker_id": broker_id} for moment, broker_id in loss.recoverable_from
+            {"moment": moment, "broker_id": broker} for moment, broker in loss.recoverable_from
         ],
         recoverable_from_tier=[
             {"remote_log_segment_id": segment_id, "from_offset": start, "to_offset": end}

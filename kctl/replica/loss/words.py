@@ -18,8 +18,8 @@ CAUSES = {
     "zombie_leader": "a leader cut off from ZooKeeper kept accepting records",
     "unknown": "cause unknown",
 }
-HANDOVER = "handover"  # drops no committed record, whatever the producers were told
-# Kinds of losses, what is said of their records, and of more than one of them.
+HANDOVER = "handover"  # drops no committed record
+# Classes of losses: the noun for their records, and what happened to these.
 KINDS = {
     "committed": ("committed {}", "are gone from the cluster"),
     "unknown": ("{} of which nothing says whether they were committed", "are gone from the cluster"),
@@ -33,30 +33,29 @@ MOST_COPIES = 4  # in a sentence
 
 
 def cause_words(cause: object) -> str:
-    """The cause of a loss in words."""
     return CAUSES.get(str(cause), str(cause).replace("_", " "))
 
 
 class Amount(Struct, frozen=True):
-    """How much a number of losses is."""
+    """The total of some losses."""
 
     partitions: int
-    offsets: int  # in the union of the ranges; one for a range whose end nobody knows
+    offsets: int  # in the union of the ranges; one for a range without a known end
     is_at_least: bool  # the end of a range is unknown
-    records_held: int  # records that copies are known to hold still
+    records_held: int  # records that copies are known to still hold
     is_complete: bool  # copies hold a record for every offset
     copies: tuple[str, ...]
     in_tier: bool
 
     def words(self, noun: str = "{}") -> str:
-        """The amount with its noun. Offsets that no copy holds any more may be fewer records."""
+        """The amount with its noun. Offsets that no copy holds may be fewer records."""
         unit = "record" if self.is_complete else "offset"
         at_least = "at least " if self.is_at_least else ""
         return f"{at_least}{self.offsets:,} {noun.format(unit if self.offsets == 1 else f'{unit}s')}"
 
 
 def amount_of(losses: Iterable[Mapping[str, Any]]) -> Amount:
-    """What rows of kind `loss`, as printed or as tables hold them, add up to; overlapping ranges count once."""
+    """The total of rows of kind `loss`, as printed or from tables; overlapping ranges count once."""
     rows = list(losses)
     ranges: dict[tuple[object, object], list[tuple[int, int]]] = defaultdict(list)
     copies: list[Mapping[str, Any]] = []
@@ -82,13 +81,13 @@ def _covered(ranges: Sequence[tuple[int, int]]) -> int:
 
 
 def listed(value: object) -> list[Any]:
-    """A list, or JSON text that holds one, as tables do."""
+    """A list, also from JSON text as tables hold it."""
     items = bounded_json.loads(value) if isinstance(value, str) else value
     return list(items) if isinstance(items, (list, tuple)) else []
 
 
 def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
-    """How many records are gone and where they still are, a sentence a kind; empty without losses."""
+    """How many records are lost and where they still are, a sentence for each kind; empty without losses."""
     kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in KINDS}
     for row in losses:
         kinds[HANDOVER if row["cause"] == HANDOVER else row["class"]].append(row)
@@ -143,15 +142,12 @@ def copy_names(copies: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def offsets_of(row: Mapping[str, Any]) -> str:
-    """The range as `[40, 70)`; `[40, ?)` where its end is unknown."""
+    """The range as `[40, 70)`; `[40, ?)` if its end is unknown."""
     return f"[{row['from_offset']:,}, {'?' if row['to_offset'] is None else format(row['to_offset'], ',')})"
 
 
 def still_on(row: Mapping[str, Any], most: int = 4) -> list[str]:
-    """Where records of a loss still are: copies, then remote segments; empty where nothing holds them."""
-    copies = copy_names(listed(row["recoverable_from"]))
-    tier = [
-        f"remote segment {segment['remote_log_segment_id']}"
-        for segment in listed(row["recoverable_from_tier"])
-    ]
+    """Where records of a loss still are: copies, then remote segments; empty if nowhere."""
+    copies, segments = copy_names(listed(row["recoverable_from"])), listed(row["recoverable_from_tier"])
+    tier = [f"remote segment {segment['remote_log_segment_id']}" for segment in segments]
     return copies[:most] + tier[:most]

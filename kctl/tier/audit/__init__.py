@@ -1,1 +1,1 @@
-"""Tiered storage audited: metadata against objects against local logs."""
+"""Audit of tiered storage: metadata, objects and local logs compared."""

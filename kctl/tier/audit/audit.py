@@ -1,9 +1,9 @@
-"""Tiered storage audited: metadata against objects against local logs.
+"""Audit of tiered storage: metadata, objects and local logs compared.
 
-`audit_tier` gives findings as they are found, then a row a partition, then a summary. Without a tier the metadata
-are compared with the local logs alone. Nothing is changed anywhere.
+`audit_tier` returns findings as they are found, then a row for each partition, then a summary. Without a store the
+metadata is compared only with local logs. Nothing is changed.
 
-`tier_rows` is the part of the audit of a whole cluster: findings, a row a remote segment, a row a partition.
+`tier_rows` is the part of a cluster's audit: findings, a row for each remote segment, a row for each partition.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from formats.messages.remote_log_metadata import TopicIdPartition
-from formats.tier.object_names import Layout
+from formats.messages.remote_log_metadata import SegmentMetadata, TopicIdPartition
+from formats.tier.object_names import ObjectLayout
 from formats.values import Struct, field, replace
 from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding, Place
@@ -40,7 +40,7 @@ from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
 from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, FINISHED, STARTED
 from kctl.tier.metadata.rows import segment_row
-from kctl.tier.metadata.selection import NOW, AsOf
+from kctl.tier.metadata.selection import NOW, MetadataAsOf
 from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
 from kctl.tier.stores import LocalStore, Store, bounded_map
 
@@ -51,8 +51,8 @@ class AuditOptions(Struct, frozen=True):
     """What to audit and how closely. Without `content` objects are listed and not read."""
 
     now: int | None = None  # ms; None: the newest time in the evidence
-    as_of: AsOf = NOW
-    layout: Layout | None = None
+    as_of: MetadataAsOf = NOW
+    layout: ObjectLayout | None = None
     content: bool = True
     level: Level = Level.RECORDS
     segments: bool = False  # a row for each remote segment, deleted ones too
@@ -60,7 +60,7 @@ class AuditOptions(Struct, frozen=True):
 
 
 class AuditResult(Struct):
-    """What an audit came to besides its rows: what can be removed, and the ranges of each partition."""
+    """The result of an audit besides its rows: objects that can be removed, and counts."""
 
     orphans: list[tuple[str, int, str]] = field(default_factory=list)  # key, bytes, why
     errors: int = 0
@@ -81,7 +81,7 @@ class _Audit:
         self.fold: Fold = folded(self.log.chunks(), self.findings.append, options.as_of, keep_deleted=True)
         self.partitions = metadata_partitions(self.fold, self.log)
         self.tiers = partition_tiers(self.fold)
-        for where in self.local.tiered():  # of which no metadata record may tell
+        for where in self.local.tiered():  # tiered partitions without metadata records
             self.tiers.setdefault(where, PartitionTier(where))
         self.cache: IndexCache = read_index_cache(evidence)
         self.exchanges = Exchanges()
@@ -91,7 +91,7 @@ class _Audit:
 
     @property
     def now(self) -> int:
-        """The time that ages are counted to."""
+        """The time that ages are measured to, in milliseconds."""
         if self.options.now is not None:
             return self.options.now
         if self.options.as_of.time is not None:
@@ -99,7 +99,7 @@ class _Audit:
         return max(self.fold.newest, self.local.newest)
 
     def drain(self) -> Iterator[Row]:
-        """The findings since the last time, counted."""
+        """The rows of the findings since the last call, counted."""
         for finding in self.findings:
             place = finding.place
             count = self.counts.setdefault((place.topic, place.partition), Counter())
@@ -141,12 +141,9 @@ class _Audit:
         if exists is False:
             local = None
         extent = self._metadata(where, tier, local, exists)
-        if unread:  # what was not read may name the segments that seem to be missing
-            self.findings = [
-                finding
-                for finding in self.findings
-                if finding.code not in (say.GAP.code, say.LOCAL_DELETED.code)
-            ]
+        if unread:  # metadata that was not read may name the segments that seem to be missing
+            doubtful = (say.GAP.code, say.LOCAL_DELETED.code)
+            self.findings = [finding for finding in self.findings if finding.code not in doubtful]
         yield from self.drain()
         size = 0
         if self.inventory is not None:
@@ -173,9 +170,7 @@ class _Audit:
         if exists is False and tier.live:
             self.findings.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=f"{size:,}"))
             for segment in tier.live:
-                self._remove(
-                    self._objects(tier, segment.metadata.remote_log_segment_id), "of a deleted topic"
-                )
+                self._remove(self._objects(tier, segment.metadata), "of a deleted topic")
         if local is None:
             if exists is None:
                 self.findings.append(say.TOPIC_UNKNOWN.at(place))
@@ -184,22 +179,26 @@ class _Audit:
         self.findings += findings
         return extent
 
-    def _objects(self, tier: PartitionTier, segment_id: str) -> SegmentObjects:
-        return self.inventory.of(tier.where.topic_id, segment_id) if self.inventory else SegmentObjects()
+    def _objects(self, tier: PartitionTier, segment: SegmentMetadata) -> SegmentObjects:
+        topic_id, segment_id = tier.where.topic_id, segment.remote_log_segment_id
+        return self.inventory.of(topic_id, segment_id) if self.inventory else SegmentObjects()
 
     def _sizes(self, tier: PartitionTier) -> dict[str, int]:
         if self.inventory is None:
             return {}
-        return {segment_id: self._objects(tier, segment_id).size_in_bytes for segment_id in tier.by_id}
+        return {
+            segment_id: self._objects(tier, segment.metadata).size_in_bytes
+            for segment_id, segment in tier.by_id.items()
+        }
 
     # --- its objects ----------------------------------------------------------------------------------
 
     def _objects_of(self, tier: PartitionTier) -> int:
-        """Objects by name and state; the bytes that belong to the partition."""
+        """Check the partition's objects by name and state; return their bytes."""
         total = 0
         for remote_segment in tier.segments:
             segment = remote_segment.metadata
-            objects = self._objects(tier, segment.remote_log_segment_id)
+            objects = self._objects(tier, segment)
             total += objects.size_in_bytes
             self._names(tier, objects, segment.start_offset, segment.remote_log_segment_id)
             if segment.state is DELETED and objects.all():
@@ -239,11 +238,7 @@ class _Audit:
         assert self.store is not None and self.inventory is not None
         store, layout = self.store, self.inventory.layout
         tasks = [
-            SegmentTask(
-                segment.metadata,
-                self._objects(tier, segment.metadata.remote_log_segment_id),
-                self.options.level,
-            )
+            SegmentTask(segment.metadata, self._objects(tier, segment.metadata), self.options.level)
             for segment in tier.live
             if segment.metadata.state is FINISHED
         ]
@@ -276,9 +271,7 @@ class _Audit:
     # --- what belongs to nothing ----------------------------------------------------------------------
 
     def _orphans(self, inventory: Inventory) -> None:
-        known = {
-            (where.topic_id, segment_id) for where, tier in self.tiers.items() for segment_id in tier.by_id
-        }
+        known = {(where.topic_id, id) for where, tier in self.tiers.items() for id in tier.by_id}
         forgotten: dict[tuple[str, str], str] = {}
         if not inventory.segments.keys() <= known:
             forgotten = {
@@ -306,7 +299,7 @@ class _Audit:
                 remote_log_segment_id=name.remote_log_segment_id,
             )
             details: dict[str, Any] = {"count": len(objects.all()), "size": f"{objects.size_in_bytes:,}"}
-            if key in forgotten:  # to be kept: not among what can be removed
+            if key in forgotten:  # not removable
                 self.findings.append(say.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
                 continue
             self.findings.append(say.OBJECT_ORPHAN.at(place, **details))
@@ -322,20 +315,20 @@ class _Audit:
                 self.result.orphans.append((stored.key, size, "not of the layout"))
 
     def _has_metadata(self, topic_id: str, partition: int, partitions: int | None) -> bool:
-        """Whether the metadata partition that would name an object's segment is in the evidence."""
+        """Whether the evidence has the metadata partition that would name an object's segment."""
         if partitions is None:
             return bool(self.log.replicas) and None not in self.log.replicas
         return metadata_partition(topic_id, partition, partitions) in self.log.replicas
 
     def _numbers(self, topic_id: str, partition: int) -> list[int]:
-        """The metadata partitions in the evidence that may name a partition's segments, or the one that does."""
+        """The metadata partitions in the evidence that may name a partition's segments; only one if their number is known."""
         if self.partitions is not None:
             return [metadata_partition(topic_id, partition, self.partitions)]
         return [number for number in self.log.replicas if number is not None]
 
     def _unread_metadata(self, where: TopicIdPartition, tier: PartitionTier) -> str | None:
-        """What of the metadata that name a partition's segments was not read; None: nothing."""
-        if None in self.log.replicas:  # a segment that was named alone: of which partition nothing says
+        """Which metadata of a partition's segments was not read; None if all was."""
+        if None in self.log.replicas:  # a single segment: its partition is unknown
             return None
         numbers = self._numbers(where.topic_id, where.partition)
         if not self.log.replicas.keys() & numbers:
@@ -343,9 +336,9 @@ class _Audit:
         return next(filter(None, map(self._unread, numbers)), None)
 
     def _unread(self, number: int) -> str | None:
-        """Which offsets of a metadata partition were not read, though they are, or were, there.
+        """Which offsets of a metadata partition were not read although they exist or existed.
 
-        The checkpoint of a broker that ran may have been copied after the log, and be ahead of it.
+        The checkpoint of a running broker may have been copied after the log, and be ahead of it.
         """
         extent = self.log.extents.get(number)
         if extent is None:
@@ -371,7 +364,7 @@ class _Audit:
             topic_id=where.topic_id,
             partition=where.partition,
             segments=len(tier.live),
-            objects=sum(len(self._objects(tier, segment_id).all()) for segment_id in tier.by_id),
+            objects=sum(len(self._objects(tier, segment.metadata).all()) for segment in tier.by_id.values()),
             size_in_bytes=size,
             log_start_offset=extent.log_start_offset if extent else None,
             local_log_start_offset=extent.local_log_start_offset if extent else None,
@@ -400,13 +393,13 @@ class _Audit:
 def audit_tier(
     evidence: FoundEvidence, store: Store | None, options: AuditOptions | None = None
 ) -> tuple[AuditResult, Iterator[Row | Judgement]]:
-    """The rows of an audit as they are found, and what is known once all of them were taken."""
+    """The result, and the rows as they are found; the result is complete once all rows were taken."""
     audit = _Audit(evidence, store, options or AuditOptions())
     return audit.result, audit.run()
 
 
 def stores_in(evidence: FoundEvidence) -> list[Store]:
-    """The tiers that lie in the evidence; of several moments those of the newest."""
+    """The tiers in the evidence, of the newest moment that has any."""
     newest = evidence.moments[-1] if evidence.moments else None
     chosen = [tier for tier in evidence.tiers if tier.moment in (newest, None)] or list(evidence.tiers)
     return [LocalStore(tier.root.path, os.path.relpath(tier.path, tier.root.path)) for tier in chosen]
@@ -415,7 +408,7 @@ def stores_in(evidence: FoundEvidence) -> list[Store]:
 def tier_rows(
     evidence: FoundEvidence, now: int | None = None, progress: Progress = SILENT
 ) -> Iterator[Row | Judgement]:
-    """The rows of every tier in the evidence; its summary is left to the audit."""
+    """The rows of every tier in the evidence, without its summary."""
     stores: list[Store | None] = [*stores_in(evidence)] or [None]
     for store in stores:
         _, rows = audit_tier(evidence, store, AuditOptions(now=now, segments=True, progress=progress))

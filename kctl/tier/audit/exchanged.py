@@ -1,9 +1,9 @@
-"""Whether the log of one remote segment lies where that of another should: exchanged, or copied over it.
+"""Whether the object of one remote segment holds the log of another: exchanged, or overwritten by it.
 
-A sound log of the right offsets and size may still be another segment's. Its largest timestamp tells: it is not the
-one that the metadata have for this segment, and exactly the one that they have for another of the same offsets and
-size. Since a broker may take a segment file's time for its largest timestamp, that alone proves nothing: the other
-segment must hold a log that is not its own as well, or the very same batches.
+A sound log with the right offsets and size may still be another segment's. Its largest timestamp shows it: it differs
+from this segment's metadata, and equals that of another segment with the same offsets and size. Since a broker may
+use a segment file's time as its largest timestamp, that alone proves nothing: the other segment must hold a log that
+is not its own either, or the very same batches.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class _ReadLog(Struct, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether the largest timestamp is the one that the metadata have."""
+        """Whether the log has the largest timestamp of its own metadata."""
         return self.max_timestamp == self.segment.max_timestamp
 
 
 class Exchanges(Struct):
-    """Feed it every segment that was read; then ask which hold another one's log."""
+    """Segments that were read, to find those that hold another one's log."""
 
     _by_likeness: dict[Likeness, list[_ReadLog]] = field(default_factory=dict)
     _foreign: list[_ReadLog] = field(default_factory=list)
 
     def add(self, segment: SegmentMetadata, examined: ExaminedSegment) -> None:
-        """A segment whose log is sound and has the offsets and size of its metadata."""
+        """Add a segment whose log is sound and has the offsets and size of its metadata."""
         if examined.max_timestamp is None or min(examined.max_timestamp, segment.max_timestamp) < 0:
             return
         hashed = blake2b(digest_size=16)
@@ -69,12 +69,11 @@ class Exchanges(Struct):
 
     @staticmethod
     def _proven(foreign: _ReadLog, alike: Iterable[_ReadLog]) -> Iterator[_ReadLog]:
-        """Those whose log it must be. Copies of one range of a partition are rightly the same."""
+        """Segments whose log it must be. Copies of one range of a partition have the same log by right."""
         for other in alike:
             is_copy = other.segment.topic_id_partition == foreign.segment.topic_id_partition
-            if other is not foreign and (
-                not other.is_own or (other.content == foreign.content and not is_copy)
-            ):
+            is_same = other.content == foreign.content and not is_copy
+            if other is not foreign and (is_same or not other.is_own):
                 yield other
 
 

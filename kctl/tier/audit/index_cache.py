@@ -1,4 +1,4 @@
-"""Brokers' copies of the indexes of remote segments: left-overs of the cache, and copies that are not the tier's.
+"""Brokers' copies of the indexes of remote segments: leftovers of the cache, and copies that differ from the tier.
 
 Source: storage/.../internals/log/RemoteIndexCache.java @ 3.9.0-rc3
 """
@@ -24,11 +24,11 @@ KINDS = {
     ".timeindex": ObjectKind.TIME_INDEX,
     ".txnindex": ObjectKind.TRANSACTION_INDEX,
 }
-LARGEST = 64 << 20  # bytes of an index that are looked at
+LARGEST = 64 << 20  # bytes of an index that are compared
 
 
 class CachedIndexFile(Struct, frozen=True):
-    """A file of a broker's cache."""
+    """A file of a broker's index cache."""
 
     path: Path
     kind: ObjectKind
@@ -36,17 +36,17 @@ class CachedIndexFile(Struct, frozen=True):
 
 
 class IndexCache(Struct, frozen=True):
-    """The files of all brokers' caches by segment id, and what should not be there."""
+    """The files of all brokers' index caches by segment id, and findings about leftovers."""
 
     by_segment: dict[str, list[CachedIndexFile]]
     left_over: list[Finding]
 
     def against_tier(self, segment: SegmentMetadata, examined: ExaminedSegment) -> Iterator[Finding]:
-        """Copies whose bytes are not those of the segment's index in the tier."""
+        """Findings for copies that differ from the segment's index in the tier."""
         for cached in self.by_segment.get(segment.remote_log_segment_id, ()):
             key, stored = examined.indexes.get(cached.kind, (None, None))
             is_doubted = key is not None and any(finding.place.file == key for finding in examined.findings)
-            if stored is None or is_doubted:  # what is wrong with the object itself is said already
+            if stored is None or is_doubted:  # what is wrong with the object itself is reported already
                 continue
             try:
                 with open_file(cached.path) as file:
@@ -80,7 +80,7 @@ class IndexCache(Struct, frozen=True):
 
 
 def read_index_cache(evidence: FoundEvidence) -> IndexCache:
-    """The caches below all log directories that were given whole."""
+    """The index caches of all log directories that the evidence has whole."""
     by_segment: dict[str, list[CachedIndexFile]] = {}
     left_over: list[Finding] = []
     for log_dir in filter(lambda log_dir: log_dir.is_whole, evidence.log_dirs):

@@ -1,4 +1,4 @@
-"""A tier's objects sorted by segment: which layout they have, and what belongs to nothing."""
+"""A tier's objects by segment: their layout, and objects that belong to no segment."""
 
 from __future__ import annotations
 
@@ -6,34 +6,32 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain, islice
 
-from formats.tier.object_names import LAYOUTS, LOCAL_TIERED_STORAGE, Layout, ObjectKind, ObjectName
+from formats.tier.object_names import LAYOUTS, LOCAL_TIERED_STORAGE, ObjectKind, ObjectLayout, ObjectName
 from formats.values import Struct, field
 from kctl.tier.stores import StoredObject
 
-# So many keys decide which layout a tier has.
+# So many keys decide on the layout of a tier.
 SAMPLE = 1000
 
 
 class SegmentObjects(Struct):
-    """The objects under one segment id: their names, and those with an unknown suffix."""
+    """The objects of one segment by kind; `others` have an unknown suffix or are duplicates."""
 
     by_kind: dict[ObjectKind, tuple[ObjectName, StoredObject]] = field(default_factory=dict)
     others: list[tuple[ObjectName, StoredObject]] = field(default_factory=list)
 
     def all(self) -> list[tuple[ObjectName, StoredObject]]:
-        """Every object."""
         return [*self.by_kind.values(), *self.others]
 
     @property
     def size_in_bytes(self) -> int:
-        """All of it."""
         return sum(stored.size_in_bytes or 0 for _, stored in self.all())
 
 
 class Inventory(Struct):
-    """What a tier holds."""
+    """The objects of a tier by segment."""
 
-    layout: Layout
+    layout: ObjectLayout
     # By topic id and segment id.
     segments: dict[tuple[str, str], SegmentObjects] = field(default_factory=dict)
     unknown: list[StoredObject] = field(default_factory=list)
@@ -42,11 +40,11 @@ class Inventory(Struct):
     ids: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # segment id -> keys of `segments`
 
     def of(self, topic_id: str, segment_id: str) -> SegmentObjects:
-        """The objects of a segment; none where there are none."""
+        """The objects of a segment; empty without any."""
         return self.segments.get((topic_id, segment_id)) or SegmentObjects()
 
 
-def detect_layout(keys: Iterable[str]) -> Layout:
+def detect_layout(keys: Iterable[str]) -> ObjectLayout:
     """The layout that most of the keys have; LocalTieredStorage's where none has any."""
     votes: Counter[str] = Counter()
     for key in keys:
@@ -57,8 +55,8 @@ def detect_layout(keys: Iterable[str]) -> Layout:
     return LAYOUTS[votes.most_common(1)[0][0]] if votes else LOCAL_TIERED_STORAGE
 
 
-def take_inventory(objects: Iterable[StoredObject], layout: Layout | None = None) -> Inventory:
-    """Sort a listing. Without a layout it is found out from the first keys."""
+def take_inventory(objects: Iterable[StoredObject], layout: ObjectLayout | None = None) -> Inventory:
+    """The objects by segment. Without a layout it is detected from the first keys."""
     listed = iter(objects)
     first: list[StoredObject] = []
     if layout is None:

@@ -1,4 +1,4 @@
-"""A segment's log and indexes read through an Aiven manifest: chunks put together, compressed ones unpacked."""
+"""A segment's log read through an Aiven manifest: chunks are joined and decompressed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kctl.scan.source import Source
 
 
 class ChunkedLog:
-    """The original log as a source. `OSError` where a chunk cannot be unpacked."""
+    """The original log as a source of bytes. `OSError` if a chunk cannot be unpacked."""
 
     def __init__(self, stored: Source, manifest: Manifest) -> None:
         self.name = stored.name
@@ -37,7 +37,7 @@ class ChunkedLog:
         return self._unpacked[1]
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Bytes of the original from position on, fewer where it ends."""
+        """Bytes of the original from a position on, fewer at its end."""
         data = bytearray()
         end = min(self.size, position + size)
         while position + len(data) < end:
@@ -49,19 +49,17 @@ class ChunkedLog:
         return bytes(data)
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
-        """Fill the room from position on; how many bytes there were."""
+        """Fill the room from a position on; return how many bytes were read."""
         data = self.read_at(position, len(room))
         room[: len(data)] = np.frombuffer(data, np.uint8)
         return len(data)
 
     def whole(self) -> NDArray[np.uint8] | None:
-        """Nothing: chunks are unpacked as they are needed."""
+        """None: chunks are unpacked as they are needed."""
         return None
 
     def current_size(self) -> int:
-        """What the manifest says: objects do not change."""
         return self.size
 
     def close(self) -> None:
-        """Give the stored object back."""
         self._stored.close()

@@ -1,9 +1,10 @@
-"""A partition's metadata against its local log: what was left undone, what nobody reads, what is missing."""
+"""A partition's metadata compared with its local log: what is unfinished, unreachable or missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from formats.messages.remote_log_metadata import SegmentMetadata
@@ -19,12 +20,12 @@ from kctl.tier.rules.lineage import outside_lineage
 from kctl.tier.rules.local_logs import LocalLog, LocalPartition
 from kctl.tier.rules.retention import DeletionRule, LeaderLog, expire
 
-# Copies and deletions are retried at intervals of seconds; what lies longer has been given up.
+# Copies and deletions are retried every few seconds; older ones were given up.
 GIVEN_UP_MS = 10 * 60 * 1000
 
 
 class TierExtent(Struct, frozen=True):
-    """What of a partition's tier the findings and the picture rest on."""
+    """The offsets of a partition, local and remote, that findings and pictures are based on."""
 
     log_start_offset: int
     local_log_start_offset: int
@@ -36,7 +37,7 @@ class TierExtent(Struct, frozen=True):
 
 
 def place_of(segment: SegmentMetadata, **more: object) -> Place:
-    """Where a finding about a segment is."""
+    """The place of findings about a segment."""
     where = segment.topic_id_partition
     return Place(
         topic=where.topic,
@@ -50,7 +51,6 @@ def place_of(segment: SegmentMetadata, **more: object) -> Place:
 
 
 def time_text(ms: int) -> str:
-    """A time in UTC."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
@@ -58,15 +58,14 @@ def time_text(ms: int) -> str:
 
 
 def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterator[Finding]:
-    """Copies and deletions without an end. `objects` are the bytes of each segment's objects, where known."""
+    """Findings for copies and deletions that did not finish. `objects`: bytes of each segment's objects, if known."""
     for remote_segment in tier.live:
         segment = remote_segment.metadata
         if segment.state not in (STARTED, DELETING):
             continue
-        size = objects.get(segment.remote_log_segment_id)
-        remaining = (
-            "its objects were not looked for" if size is None else f"{size:,} bytes of it lie in the tier"
-        )
+        remaining, size = "its objects were not looked for", objects.get(segment.remote_log_segment_id)
+        if size is not None:
+            remaining = f"{size:,} bytes of it lie in the tier"
         is_old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, remote_segment)
         details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": remaining}
         place = place_of(segment, broker_id=segment.broker_id)
@@ -80,9 +79,9 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
 
 
 def given_up(tier: PartitionTier, unfinished: RemoteSegment) -> bool:
-    """Whether the leader has moved on to another segment: it copies one at a time, and deletes one at a time.
+    """Whether the leader has gone on to another segment: it copies one at a time, and deletes one at a time.
 
-    Copies and deletions go on side by side (3.9), and a topic's deletion begins all of its segments first.
+    Copies and deletions run in parallel (3.9), and a topic's deletion marks all of its segments first.
     """
     others = (segment for segment in tier.segments if segment is not unfinished)
     if unfinished.metadata.state is STARTED:
@@ -109,16 +108,16 @@ def _retried(tier: PartitionTier, failed: RemoteSegment) -> bool:
 
 
 def effective_log_start(tier: PartitionTier, log: LocalLog) -> int:
-    """Where the log starts once this replica leads: the checkpoint's, moved on by the first remote segment."""
+    """Where the log starts once this replica leads: the checkpoint's start, moved by the first remote segment."""
     remote = log_start_offset_on_leader(log.epochs, tier.cache, log.first_base_offset)
-    # Up to 3.6 nothing is written for a log that starts in the tier.
+    # Up to 3.6 no checkpoint is written for a log that starts in the tier.
     return max(log.checkpointed_log_start or 0, min(remote, log.first_base_offset))
 
 
 def against_local(
     tier: PartitionTier, local: LocalPartition, config: Mapping[str, str], now: int
 ) -> tuple[TierExtent | None, list[Finding]]:
-    """What the leader's log says of the tier."""
+    """The partition's offsets by the leader's log, and what is wrong with the tier according to it."""
     log = local.leader
     if log is None:
         return None, []
@@ -189,7 +188,7 @@ def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, fin
     written = log.checkpointed_log_start
     if written is None or written >= start or not tier.segments:
         return
-    # The offsets between are accounted for where segments that held them were deleted.
+    # Offsets in between are accounted for if segments that held them were deleted.
     reached = written
     for remote_segment in sorted(tier.segments, key=lambda segment: segment.metadata.start_offset):
         segment = remote_segment.metadata
@@ -207,11 +206,9 @@ def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, fin
 def _hidden(
     tier: PartitionTier, log: LocalLog, outside: dict[str, str], start: int, findings: list[Finding]
 ) -> None:
-    """Finished segments that lookups do not reach, wholly or in part; and those that merely overlap."""
-    displaced = {remote_segment.remote_log_segment_id for remote_segment in tier.cache.displaced()}
-    bounds = dict(
-        zip((e for e, _ in log.epochs), [following for _, following in log.epochs[1:]], strict=False)
-    )
+    """Find finished segments that lookups do not reach, wholly or in part, and those that only overlap."""
+    displaced = {segment.remote_log_segment_id for segment in tier.cache.displaced()}
+    bounds = {epoch: following for (epoch, _), (_, following) in pairwise(log.epochs)}
     starts = dict(log.epochs)
     for remote_segment in tier.live:
         segment = remote_segment.metadata
@@ -232,12 +229,9 @@ def _hidden(
             _serving(tier, segment_id, epoch, low, high, overlapped, unserved_ranges)
         invisible = ", and retention does not see it" if segment_id in displaced else ""
         if unserved_ranges or invisible:
-            low, high = (
-                (unserved_ranges[0][0], unserved_ranges[-1][1])
-                if unserved_ranges
-                else (segment.start_offset, segment.end_offset + 1)
-            )
-            details: dict[str, Any] = {"from_offset": low, "to_offset": high, "invisible": invisible}
+            ranges = unserved_ranges or [(segment.start_offset, segment.end_offset + 1)]
+            details: dict[str, Any] = {"from_offset": ranges[0][0], "to_offset": ranges[-1][1]}
+            details["invisible"] = invisible
             findings.append(say.SEGMENT_HIDDEN.at(place_of(segment), **details))
         elif overlapped:
             details = {"from_offset": overlapped[0][0], "to_offset": overlapped[-1][1]}
@@ -253,7 +247,7 @@ def _serving(
     overlapped: list[tuple[int, int]],
     unserved_ranges: list[tuple[int, int]],
 ) -> None:
-    """Ranges of [low, high) of an epoch that another segment serves, and that none does."""
+    """Collect the ranges of [low, high) of an epoch that another segment serves and those that none serves."""
     state = tier.cache.epochs.get(epoch)
     if low >= high:
         return
@@ -270,17 +264,14 @@ def _serving(
             unserved_ranges.append((epoch_end(serving, epoch) + 1, after))
 
 
-def limits(config: Mapping[str, str], *names: str) -> int | None:
-    """The first of these settings of the topic that is a number; None where the evidence does not say."""
-    for name in names:
-        text = config.get(name, "")
-        if text.lstrip("-").isdecimal():
-            return int(text)
-    return None
+def limit(config: Mapping[str, str], name: str) -> int | None:
+    """A numeric setting of the topic; None if the evidence does not have it."""
+    text = config.get(name, "")
+    return int(text) if text.lstrip("-").isdecimal() else None
 
 
 def leader_log(tier: PartitionTier, log: LocalLog, start: int, config: Mapping[str, str]) -> LeaderLog:
-    """The leader's log as retention looks at it."""
+    """The leader's log as retention sees it."""
     highest = highest_copied_offset(log.epochs, log.log_end_offset, tier.cache.highest_offset).offset
     local = sum(s.log.size_in_bytes for s in log.segments if s.log and s.base_offset > highest)
     return LeaderLog(
@@ -288,8 +279,8 @@ def leader_log(tier: PartitionTier, log: LocalLog, start: int, config: Mapping[s
         start,
         log.log_end_offset,
         local,
-        limits(config, "retention.ms"),
-        limits(config, "retention.bytes"),
+        limit(config, "retention.ms"),
+        limit(config, "retention.bytes"),
     )
 
 
@@ -304,7 +295,7 @@ def _expiring(
         if rule is DeletionRule.LOG_START_OFFSET:
             yield say.LOG_START_BEHIND.at(place_of(segment), start=start, size=size)
             continue
-        retention = limits(config, "retention.ms") or 0
+        retention = limit(config, "retention.ms") or 0
         since = segment.event_timestamp
         if rule is DeletionRule.RETENTION_TIME:
             since = max(since, segment.max_timestamp + retention)

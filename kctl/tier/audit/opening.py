@@ -1,4 +1,4 @@
-"""From the paths of a command line to an audit: evidence, tiers, and a plan of what could be removed."""
+"""From the paths of a command line to an audit: evidence, tiers, and a plan of what can be removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, object]
 
 
 class OpenedAudit(Struct):
-    """An audit that is ready to run; one tier after another where the evidence holds several."""
+    """An audit that is ready to run, over each tier in turn."""
 
     evidence: FoundEvidence
     stores: list[Store]
@@ -28,7 +28,7 @@ class OpenedAudit(Struct):
     audited: list[tuple[str, AuditResult]] = field(default_factory=list)
 
     def rows(self, plan_cleanup: str | None = None) -> Iterator[Row]:
-        """The rows; at their end the plan is written."""
+        """The rows; after the last one the cleanup plan is written."""
         for finding in self.evidence.findings:
             yield finding.row()
         summaries: list[Row] = []
@@ -38,7 +38,7 @@ class OpenedAudit(Struct):
             self._write_plan(Path(plan_cleanup))
 
     def _items(self, summaries: list[Row]) -> Iterator[Row | Judgement]:
-        """What each tier gives but its summary, which is kept."""
+        """The rows of each tier except its summary, which is added to `summaries`."""
         stores: list[Store | None] = [*self.stores] or [None]
         for store in stores:
             audited, items = audit_tier(self.evidence, store, self.options)
@@ -50,7 +50,7 @@ class OpenedAudit(Struct):
                     yield item
 
     def _write_plan(self, path: Path) -> None:
-        """One JSON line an object that nothing refers to; never into the evidence."""
+        """Write one JSON line for each object that nothing refers to; never into the evidence."""
         target = path.resolve()
         inside = [
             root.given_path for root in self.evidence.roots if target.is_relative_to(root.path.resolve())
@@ -75,7 +75,7 @@ def open_audit(
     brokers: Sequence[str] = (),
     moments: Sequence[str] = (),
 ) -> OpenedAudit:
-    """The audit of what lies below the paths; a tier that is named replaces those found."""
+    """The audit of the evidence below the paths; a named tier replaces those found."""
     evidence = discover(paths, brokers=brokers, moments=moments)
     stores: list[Store] = [open_store(tier)] if tier is not None else stores_in(evidence)
     return OpenedAudit(evidence, stores, options, list(evidence.failures))

@@ -1,4 +1,4 @@
-"""What local replicas say of a tier beyond the leader's log: batches, seeded snapshots, files of the broker."""
+"""Local replicas compared with a tier beyond the leader's log: batches, seeded snapshots, files of the broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OFFSETS_FILE = "_rlmm_committed_offsets"
 def against_replicas(
     segment: SegmentMetadata, bases: Ints, crcs: Ints, local: LocalPartition, producers: int | None
 ) -> Iterator[Finding]:
-    """A segment's batches against the leader's local copy of these offsets, and replicas built from it."""
+    """Findings about a segment's batches against the leader's local copy, and about replicas built from it."""
     leader = local.leader
     if leader is not None and segment.end_offset >= leader.first_base_offset:
         yield from _against_log(segment, bases, crcs, leader)
@@ -58,7 +58,7 @@ def local_batches(log: LocalLog, first: int, last: int) -> tuple[Ints, Ints]:
     """Base offsets and CRCs of a local log's sound batches in [first, last]."""
     bases: list[Ints] = []
     crcs: list[Ints] = []
-    segments = log.segments  # none where the folder is empty, or cannot be listed
+    segments = log.segments  # empty if the folder is empty or cannot be listed
     ends = [*(segment.base_offset for segment in segments[1:]), 1 << 62][: len(segments)]
     for segment, end in zip(segments, ends, strict=True):
         if segment.log is None or segment.base_offset > last or end <= first:
@@ -81,7 +81,7 @@ def local_batches(log: LocalLog, first: int, last: int) -> tuple[Ints, Ints]:
 
 
 def _seeded(log: LocalLog, producers: int) -> Iterator[Finding]:
-    """A replica whose first segment begins where a remote one ends was built from the tier, or deleted up to it."""
+    """The finding about a replica that was built from the tier (or deleted up to it) with an empty producer snapshot."""
     name = f"{log.first_base_offset:020d}.snapshot"
     try:
         producer_entries = read_snapshot(read_whole(log.copy.folder / name))
@@ -98,7 +98,7 @@ def _seeded(log: LocalLog, producers: int) -> Iterator[Finding]:
 def local_files(
     evidence: FoundEvidence, tiers: Mapping[TopicIdPartition, PartitionTier]
 ) -> Iterator[Finding]:
-    """What is wrong with the files that brokers keep about the tier beside their logs."""
+    """What is wrong with the tier files that brokers keep beside their logs."""
     for log_dir in evidence.log_dirs:
         offsets = log_dir.path / OFFSETS_FILE
         if os.path.isfile(offsets):

@@ -1,7 +1,7 @@
-"""One remote segment's objects, read and compared with its metadata: the same checks as for local segments.
+"""One remote segment's objects, read and compared with its metadata by the checks of local segments.
 
-Everything that is wrong is a finding with the segment's id. What comes back besides are the batches of the log,
-so that they can be compared with a local copy.
+Everything wrong is a finding with the segment's id. The batches of the log are returned too, to be compared with a
+local copy.
 """
 
 from __future__ import annotations
@@ -11,16 +11,9 @@ import numpy as np
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.tier.aiven_manifest import Manifest, parse_manifest
-from formats.tier.object_names import Layout, ObjectKind
+from formats.tier.object_names import ObjectKind, ObjectLayout
 from formats.values import replace
-from kctl.checks.indexes import (
-    IndexedLog,
-    Indexes,
-    OffsetIndex,
-    OffsetIndexCheck,
-    TimeIndex,
-    TimeIndexCheck,
-)
+from kctl.checks.indexes import IndexedLog, Indexes, OffsetIndex, OffsetIndexCheck, TimeIndex, TimeIndexCheck
 from kctl.checks.report import FileReport
 from kctl.errors import reason_of
 from kctl.findings import FindingType, Place, Severity
@@ -43,9 +36,9 @@ MOST_FINDINGS = 100
 
 
 class _Examination:
-    """One run over the objects of a segment."""
+    """The examination of one segment's objects."""
 
-    def __init__(self, task: SegmentTask, store: Store, layout: Layout) -> None:
+    def __init__(self, task: SegmentTask, store: Store, layout: ObjectLayout) -> None:
         self.task = task
         self.store = store
         self.layout = layout
@@ -53,7 +46,7 @@ class _Examination:
         self.result = ExaminedSegment()
         self.manifest: Manifest | None = None
         self.transactions = SegmentTransactions()
-        self.log_is_whole = False  # as the metadata say, so that the rest can be held against it
+        self.log_is_whole = False  # as the metadata say, so that other objects can be compared with it
 
     def say(self, type_: FindingType, kind: ObjectKind | None = None, **details: str | int) -> None:
         self.result.findings.append(type_.at(self.place(kind), severity=None, **details))
@@ -93,7 +86,7 @@ class _Examination:
         return True
 
     def read(self, kind: ObjectKind) -> bytes | None:
-        """The bytes of a small object; None, and a finding, where it cannot be read."""
+        """The bytes of a small object; None, with a finding, if it cannot be read."""
         if self.manifest is not None and kind not in (ObjectKind.MANIFEST, ObjectKind.LOG):
             return self._slice(kind)
         source = self._open(kind)
@@ -109,7 +102,7 @@ class _Examination:
             source.close()
 
     def _slice(self, kind: ObjectKind) -> bytes | None:
-        """An index cut out of the object that holds all of them."""
+        """An index from the object that holds all of them."""
         assert self.manifest is not None
         if kind not in self.manifest.indexes:
             return None
@@ -157,7 +150,7 @@ class _Examination:
         return FileReport(self.place(kind), str(kind), size, MOST_FINDINGS)
 
     def _keep(self, kind: ObjectKind, data: bytes) -> None:
-        """Keep an index for those who hold copies of it against it."""
+        """Keep an index to compare brokers' copies with it."""
         self.result.indexes[kind] = (self.place(kind).file, data)
 
     def _offset_index(self) -> OffsetIndex | None:
@@ -224,7 +217,7 @@ class _Examination:
         self.result.crcs.append(sound.crc.astype(np.int64))
 
     def _check_epochs(self, headers: Headers) -> None:
-        """Each batch's epoch against the metadata's; one finding a chunk."""
+        """Compare each batch's epoch with the metadata; at most one finding a chunk."""
         starts = np.array([start for _, start in self.segment.segment_leader_epochs], np.int64)
         epochs = np.array([epoch for epoch, _ in self.segment.segment_leader_epochs], np.int64)
         inside = (headers.base_offset >= self.segment.start_offset) & (headers.magic == 2)
@@ -257,7 +250,7 @@ class _Examination:
         expected = self.segment.max_timestamp
         if min(timestamp, expected) < 0 or timestamp == expected:
             return
-        # A broker that has not loaded a segment's largest timestamp takes the time of its file, which is later.
+        # A broker that has not loaded a segment's largest timestamp uses the time of its file, which is later.
         severity = Severity.INFO if expected > timestamp else None
         place = self.place(ObjectKind.LOG)
         self.result.findings.append(
@@ -297,6 +290,6 @@ def _reason(error: OSError) -> str:
     return " ".join(reason_of(error).split())
 
 
-def examine(task: SegmentTask, store: Store, layout: Layout) -> ExaminedSegment:
-    """Everything that is wrong with a segment's objects."""
+def examine(task: SegmentTask, store: Store, layout: ObjectLayout) -> ExaminedSegment:
+    """What is wrong with a segment's objects, and the batches of its log."""
     return _Examination(task, store, layout).run()

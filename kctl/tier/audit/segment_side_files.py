@@ -1,4 +1,4 @@
-"""Leader epochs, producer snapshot and aborted transactions of a remote segment against its metadata and log."""
+"""Leader epochs, producer snapshot and aborted transactions of a remote segment compared with its metadata and log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _shown(entries: Entries) -> str:
 
 
 def check_leader_epochs(data: bytes, segment: SegmentMetadata) -> tuple[Entries | None, str | None]:
-    """The epochs stored with a segment, and why they are not those of its metadata.
+    """The epochs stored with a segment, and why they differ from those of its metadata (None: they do not).
 
-    Stored are all entries from the log's first up to the segment's end; cut to the segment they are the metadata's.
+    The object has all entries from the log's first up to the segment's end; cut to the segment they equal the metadata.
     """
     try:
         entries = parse_leader_epochs(data.decode("utf-8", "replace"))
@@ -44,9 +44,9 @@ def check_leader_epochs(data: bytes, segment: SegmentMetadata) -> tuple[Entries 
 def check_producer_snapshot(
     data: bytes, segment: SegmentMetadata, last_offsets: Mapping[int, int] | None
 ) -> tuple[int | None, list[str]]:
-    """The number of producers, and what is wrong with them. Expired producers are not in a snapshot.
+    """The number of producers, and what is wrong with them. A snapshot has no expired producers.
 
-    `last_offsets` are those of the producers in the segment's log; None where the log is not whole.
+    `last_offsets` are those of the producers in the segment's log; None if the log is not whole.
     """
     try:
         producers = read_snapshot(data)
@@ -54,22 +54,15 @@ def check_producer_snapshot(
         return None, [str(error)]
     wrong = []
     for producer in producers:
+        end = f"producer {producer.producer_id} ends at offset {producer.last_offset}"
         if producer.last_offset > segment.end_offset:
-            wrong.append(
-                f"producer {producer.producer_id} ends at offset {producer.last_offset}, beyond the segment"
-            )
+            wrong.append(f"{end}, beyond the segment")
         elif last_offsets is None or producer.last_offset < 0:
             continue
-        elif producer.last_offset != (
-            last_offset := last_offsets.get(producer.producer_id, producer.last_offset)
-        ):
-            wrong.append(
-                f"producer {producer.producer_id} ends at offset {producer.last_offset}, in the log at {last_offset}"
-            )
+        elif producer.last_offset != (last := last_offsets.get(producer.producer_id, producer.last_offset)):
+            wrong.append(f"{end}, in the log at {last}")
         elif producer.last_offset >= segment.start_offset and producer.producer_id not in last_offsets:
-            wrong.append(
-                f"producer {producer.producer_id} ends at offset {producer.last_offset}, in the log it has no batch"
-            )
+            wrong.append(f"{end}, in the log it has no batch")
     return len(producers), wrong[:8]
 
 

@@ -1,4 +1,4 @@
-"""A remote segment to examine, what comes back, and what can be said of it without reading an object."""
+"""A remote segment to examine, the result, and checks that read no object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import SegmentMetadata
-from formats.tier.object_names import Layout, ObjectKind
+from formats.tier.object_names import ObjectKind, ObjectLayout
 from formats.values import Struct, field
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
@@ -37,7 +37,7 @@ class SegmentTask(Struct, frozen=True):
 
 
 class ExaminedSegment(Struct):
-    """What was found in a segment's objects."""
+    """The findings about a segment's objects, and what was read of them."""
 
     findings: list[Finding] = field(default_factory=list)
     base_offsets: list[Ints] = field(default_factory=list)
@@ -45,12 +45,12 @@ class ExaminedSegment(Struct):
     epochs: Entries | None = None  # the leader epochs stored with it
     producers: int | None = None  # in the snapshot stored with it
     max_timestamp: int | None = None  # of a log that has the offsets and size of the metadata
-    # Key and bytes of the segment's indexes; no bytes where it rightly has no index of aborted transactions.
+    # Key and bytes of the segment's indexes; no bytes if it rightly has no index of aborted transactions.
     indexes: dict[ObjectKind, tuple[str | None, bytes]] = field(default_factory=dict)
 
 
-def missing_objects(task: SegmentTask, layout: Layout) -> list[Finding]:
-    """One finding that names every object a whole segment has and this one has not."""
+def missing_objects(task: SegmentTask, layout: ObjectLayout) -> list[Finding]:
+    """One finding that names every required object that a segment lacks; none if it is complete."""
     lacking = [kind for kind in NAMES if kind in layout.required and kind not in task.objects.by_kind]
     if not lacking:
         return []
@@ -64,7 +64,7 @@ def missing_objects(task: SegmentTask, layout: Layout) -> list[Finding]:
 
 
 def segment_place(segment: SegmentMetadata, key: str | None = None) -> Place:
-    """The place of a segment, or of one of its objects."""
+    """The place of a segment or of one of its objects."""
     where = segment.topic_id_partition
     return Place(
         topic=where.topic,
@@ -79,7 +79,7 @@ def segment_place(segment: SegmentMetadata, key: str | None = None) -> Place:
 def epochs_against_leader(
     examined: ExaminedSegment, segment: SegmentMetadata, leader: Entries, log_start_offset: int
 ) -> str | None:
-    """Where the epochs stored with a segment of the present lineage are not the leader's; None: nowhere."""
+    """Where the epochs stored with a segment of the present lineage differ from the leader's; None: nowhere."""
     stored = examined.epochs
     if not stored or not leader:
         return None

@@ -13,23 +13,23 @@ from kctl.scan.source import Source
 
 
 class SegmentTransactions(Struct):
-    """The transactions of one segment. It does not show where a transaction began before the segment."""
+    """The transactions of one segment; those that began before it have no begin here."""
 
     aborts: dict[int, int] = field(default_factory=dict)  # offset of an ABORT marker -> producer id
-    # Offset of an ABORT marker -> first offset, if it is here.
+    # Offset of an ABORT marker -> first offset, if it is in the segment.
     begun: dict[int, int] = field(default_factory=dict)
     last_offsets: dict[int, int] = field(default_factory=dict)  # producer id -> last offset with a sequence
     _open: dict[int, int] = field(default_factory=dict)  # producer id -> first offset of its transaction here
 
     def feed(self, headers: Headers, log: Source) -> None:
-        """The next sound batches."""
+        """Take the next sound batches."""
         with_id = np.flatnonzero((headers.producer_id >= 0) & (headers.magic == 2))
         if not len(with_id):
             return
         control = (headers.attributes[with_id] & CONTROL) != 0
         data = with_id[~control]
         numbered = data[headers.base_sequence[data] >= 0]
-        # Of several batches of a producer the last one wins.
+        # The last batch of a producer counts.
         ids, offsets = headers.producer_id[numbered].tolist(), headers.last_offset[numbered].tolist()
         self.last_offsets.update(zip(ids, offsets, strict=True))
         if not control.any() and not (headers.attributes[data] & TRANSACTIONAL).any():

@@ -1,1 +1,1 @@
-"""Records of `__remote_log_metadata`: read, folded into the state of each remote segment, listed."""
+"""Records of `__remote_log_metadata`: read, applied to the state of each remote segment, printed."""

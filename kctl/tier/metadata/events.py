@@ -1,4 +1,4 @@
-"""What the records of a chunk say of segments, as columns; and in which order they said it."""
+"""The events of segments in a chunk of records, as columns, and their order."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ Column = NDArray[Any]
 
 
 class Events:
-    """A row a record, records of one type after those of another; `row` is their order in the log."""
+    """A row for each record, records of one type after those of another; `row` is their order in the log."""
 
     def __init__(
-        self,
-        parts: Sequence[tuple[MetadataColumns, Column]],
-        offsets: Column,
-        metadata_partition: int | None,
+        self, parts: Sequence[tuple[MetadataColumns, Column]], offsets: Column, metadata_partition: int | None
     ) -> None:
-        """Columns and the partitions of their rows; the offsets of all records that were read."""
+        """`parts` are columns and the partitions of their rows; `offsets` are those of all records that were read."""
         self.metadata_partition = metadata_partition
         self._parts = [columns for columns, _ in parts]
         self._edges = [*accumulate(map(len, self._parts), initial=0)]
@@ -51,23 +48,22 @@ class Events:
         return column
 
     def offset(self, which: Column | slice) -> Column:
-        """Offsets of events."""
         offsets: Column = self._offsets[self.row[which]]
         return offsets
 
     def parts(self, which: Column) -> Iterator[tuple[MetadataColumns, Column, Column]]:
-        """Where events are read from: columns, rows of them, and which of the events they are as a mask."""
+        """Where events are read from: columns, rows of them, and which of the events they are, as a mask."""
         for part, first, after in zip(self._parts, self._edges, self._edges[1:], strict=False):
             inside = (which >= first) & (which < after)
             if inside.any():
                 yield part, which[inside] - first, inside
 
     def by_segment(self, chosen: Column | None) -> tuple[Column, Column]:
-        """The order that brings each segment's events together, oldest first, and where each segment begins."""
+        """The order in which each segment's events are together, oldest first, and where each segment begins."""
         which = np.arange(len(self)) if chosen is None else chosen
         rows = self.row[which]
         high, low = self.id_high[which], self.id_low[which]
-        # The row in the low bits of each hash keeps the order, and tells it after sorting.
+        # The row in the low bits of each hash keeps the order, and gives the row after sorting.
         numbers = np.uint64((1 << max(1, int(rows.max(initial=0)).bit_length())) - 1)
         keys = (high ^ low * np.uint64(0x9E3779B97F4A7C15)) & ~numbers | rows.view(np.uint64)
         keys.sort()
@@ -75,7 +71,7 @@ class Events:
         at[rows] = which
         order = at[(keys & numbers).view(np.int64)]
         first = self._begins(order)
-        if (first[1:] & ((keys[1:] ^ keys[:-1]) <= numbers)).any():  # two ids of one hash
+        if (first[1:] & ((keys[1:] ^ keys[:-1]) <= numbers)).any():  # two ids have the same hash
             order = which[np.lexsort((rows, low, high))]
             first = self._begins(order)
         return order, first

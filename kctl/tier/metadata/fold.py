@@ -1,8 +1,7 @@
-"""The present state of every remote segment, folded from millions of metadata records without an object for each.
+"""The present state of every remote segment from millions of metadata records, without an object for each record.
 
-Chunk by chunk records become events, which are sorted by segment id, and each step is judged by a table of
-transitions. Only segments with an illegal step are replayed one record at a time, as a broker's cache would follow
-them.
+Each chunk of records becomes events, sorted by segment id, and a table of transitions judges each step. Only segments
+with an illegal step are applied one record at a time, as a broker's cache does.
 """
 
 from __future__ import annotations
@@ -43,22 +42,19 @@ from kctl.tier.metadata.partitioner import (
 )
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, DELETING, FINISHED, may_follow
 from kctl.tier.metadata.remote_segments import RemoteSegment, SegmentRows, SegmentTable, in_order, segments_of
-from kctl.tier.metadata.selection import NOW, AsOf
+from kctl.tier.metadata.selection import NOW, MetadataAsOf
 
 TOGETHER = 1 << 14  # records whose columns fit the processor's cache
-MOST_PARTITIONS = 1024  # tried where the evidence does not say how many the metadata topic has
-# A step is 4 * kind + state. What is known of a segment comes before its first one, or nothing does.
+MOST_PARTITIONS = 1024  # numbers of metadata partitions to try if the evidence does not have it
+# A step is 4 * kind + state. Before a segment's first step comes KNOWN if it is known, else NOTHING.
 KNOWN, NOTHING = 2, 12
 STEPS = 8  # of both kinds of events
-# What an event of a state leaves behind whatever becomes of it: the greatest offset holds.
-MARKS = {
-    "finished_offset": FINISHED,
-    "deleting_offset": DELETING,
-}
+# Where the greatest offset of events of a state is kept, whatever happens to the events.
+MARKS = {"finished_offset": FINISHED, "deleting_offset": DELETING}
 
 
 def _is_plain(before: int, step: int) -> bool:
-    """Whether a step is legal as it stands. A copy that starts a second time is not."""
+    """Whether a step is legal. A copy that starts a second time is not."""
     kind, state = divmod(step, 4)
     if before == NOTHING:
         return kind == COPY and state == 0
@@ -69,29 +65,27 @@ _PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for 
 
 
 class _SegmentEvents(Struct):
-    """The events of a chunk, grouped by segment: one item for each segment, except in `order`."""
+    """The events of a chunk grouped by segment; one item for each segment, except in `order`."""
 
     order: Column  # the events, those of a segment together, oldest first
     starts: Column  # places in `order`
     ends: Column
     rows: Column  # of the segments; -1: none
-    places: Column  # as found with the rows
-    known: Column  # whether anything is known of them; what was deleted is as good as new
+    places: Column  # as returned with the rows
+    known: Column  # whether the segment is known; a deleted one is not
 
     @property
     def base(self) -> Column:
-        """The first event of each."""
         events: Column = self.order[self.starts]
         return events
 
     @property
     def final(self) -> Column:
-        """The last event of each."""
         events: Column = self.order[self.ends - 1]
         return events
 
     def before(self, column: Column, of_known: Column, of_others: int) -> Column:
-        """The value that precedes each event in a column of events in this order."""
+        """The value before each event in a column of events in this order."""
         before: Column = np.empty_like(column)
         before[1:] = column[:-1]
         before[self.starts] = np.where(self.known, of_known, of_others)
@@ -108,7 +102,7 @@ class Folding(Struct):
     _has_custom: bool = False
 
     def follow(self, events: Events, chosen: Column | None = None) -> None:
-        """Apply the events, or those chosen."""
+        """Apply all events, or the chosen ones."""
         groups = self._groups(events, *events.by_segment(chosen))
         if not len(groups.order):
             return
@@ -135,28 +129,24 @@ class Folding(Struct):
         return _SegmentEvents(order, starts, np.append(starts[1:], len(order)), rows, places, known)
 
     def _plain(self, events: Events, groups: _SegmentEvents, fine: Column) -> None:
-        """The segments whose steps are all legal."""
+        """Apply the segments whose steps are all legal."""
         final = groups.final
         if self.keep_deleted:
             stays = fine
-        else:  # of what is gone nothing more is asked
+        else:  # a deleted segment is not needed any more
             gone = (events.step[final] & 3) == DELETED
             stays = fine & ~gone
             self.segments.table["state"][groups.rows[fine & gone & groups.known]] = DELETED
         rows = np.where(stays, groups.rows, -1)
-        new_segments = np.flatnonzero(stays & ~groups.known)
-        new_segments = new_segments[
-            np.argsort(groups.base[new_segments])
-        ]  # read in the order in which they lie
-        rows[new_segments] = self.segments.begin(
-            events, groups.base[new_segments], groups.rows[new_segments], groups.places[new_segments]
-        )
+        new = np.flatnonzero(stays & ~groups.known)
+        new = new[np.argsort(groups.base[new])]  # read in the order of the data
+        rows[new] = self.segments.begin(events, groups.base[new], groups.rows[new], groups.places[new])
         staying = np.flatnonzero(stays)
         self.segments.replace(events, final[staying], rows[staying])
         self._mark(events, groups.order, groups.starts, rows)
 
     def _mark(self, events: Events, which: Column, starts: Column, rows: Column) -> None:
-        """Note where events finished copies and began deletions, for the segments in `rows`, from each start on."""
+        """Note which events finished copies and began deletions, for the segments in `rows`, from each start on."""
         states, offsets = events.step[which] & 3, events.offset(which)
         for name, state in MARKS.items():
             marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)
@@ -165,7 +155,7 @@ class Folding(Struct):
             column[rows[marked]] = np.maximum(column[rows[marked]], marks[marked])
 
     def _say_wiped(self, events: Events, groups: _SegmentEvents, fine: Column, is_there: Column) -> None:
-        """Report custom metadata that a later record dropped, for segments whose steps are legal."""
+        """Report custom metadata that a later record dropped, of segments whose steps are legal."""
         self._has_custom |= bool((events.custom_length > 0).any())
         if not self._has_custom:
             return
@@ -176,21 +166,21 @@ class Folding(Struct):
             self._say_one_wiped(events, int(groups.order[at]), int(before[at]))
 
     def _say_one_wiped(self, events: Events, index: int, before: int) -> None:
-        """The same for one event, before which the segment had that many bytes of custom metadata."""
+        """Report it for one event; `before` is the bytes of custom metadata that the segment had."""
         if before > 0 and events.custom_length[index] < 0 and events.has_custom[index]:
             self.say(say.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
 
     def _replay(self, events: Events, groups: _SegmentEvents, number: int) -> None:
-        """Replay a segment with an illegal step record by record, as a broker's cache does."""
+        """Apply a segment with an illegal step record by record, as a broker's cache does."""
         indexes = groups.order[groups.starts[number] : groups.ends[number]]
         row, is_there = int(groups.rows[number]), bool(groups.known[number])
         state = SegmentState(int(self.segments.table["state"][row])) if is_there else None
         custom = int(self.segments.table["custom_length"][row])
-        began = last = -1  # the events that its copy and its last step are from; -1: they were known
+        began = last = -1  # the events of its copy and its last step; -1: they were known
         for index in indexes.tolist():
             kind, after = divmod(int(events.step[index]), 4)
             after = SegmentState(after)
-            # What was deleted is forgotten: its id is as good as new.
+            # A deleted segment is forgotten: its id counts as new.
             known = None if state is DELETED else state
             is_copy = kind == COPY and after == 0 and may_follow(known, after)
             if is_copy or (kind == UPDATE and is_there and after != 0 and may_follow(state, after)):
@@ -198,7 +188,7 @@ class Folding(Struct):
                 is_there, began = True, index if is_copy else began
                 last, state, custom = index, after, int(events.custom_length[index])
             elif known is None:
-                # A deleted segment's last record once more is a repetition, and harmless.
+                # Repeating a deleted segment's last record is harmless.
                 mild = Severity.INFO if after == DELETED else None
                 place = self._place(events, index)
                 self.say(say.METADATA_UNKNOWN_SEGMENT.at(place, severity=mild, after=after.name))
@@ -235,7 +225,7 @@ class Folding(Struct):
 
 
 class Fold(Struct, dict=True):
-    """Feed it chunks; `finish`, then iterate over the segments."""
+    """The state of all segments: `add` chunks, then `finish`, then read the segments."""
 
     say: Say
     keep_deleted: bool = False
@@ -256,7 +246,6 @@ class Fold(Struct, dict=True):
 
     @property
     def partitions(self) -> list[TopicIdPartition]:
-        """The partitions that rows refer to by index."""
         return self._codes.partitions
 
     def add(self, chunk: ValueChunk) -> None:
@@ -274,7 +263,7 @@ class Fold(Struct, dict=True):
         return Events(parts, chunk.offsets, chunk.metadata_partition)
 
     def _chosen(self, events: Events) -> Column | None:
-        """The events up to the wanted time or offset; None if all are."""
+        """The events up to the given time or offset; None: all."""
         if self.until_time is None and self.until_offset is None:
             return None
         keep = np.ones(len(events), np.bool_)
@@ -325,7 +314,7 @@ class Fold(Struct, dict=True):
     # --- what comes out -------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Free the memory that reading the segments does not need."""
+        """Free the memory that is not needed to read the segments."""
         self._segments.tidy()
 
     def __len__(self) -> int:
@@ -333,21 +322,22 @@ class Fold(Struct, dict=True):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for the segments known."""
         return self._segments.rows().nbytes
 
     def runs(self, selected: Column | None = None) -> Iterator[SegmentRows]:
-        """Rows of segments, some thousand at a time, in the order of `segments`; of wanted partitions only."""
+        """The rows of segments, some thousands at a time, in the order of `segments`; `selected` is a mask over partitions."""
         return in_order(self._segments.rows(), self.partitions, selected)
 
     def segments(self) -> Iterator[RemoteSegment]:
-        """Every segment by topic, partition, start offset and the offset of its first record."""
+        """Every segment by topic, partition, start offset and offset of its first record."""
         for rows in self.runs():
             yield from segments_of(rows, self.partitions)
 
 
-def folded(chunks: Iterable[ValueChunk], say_: Say, as_of: AsOf = NOW, *, keep_deleted: bool = False) -> Fold:
-    """The present state of all segments, or that of an earlier time or offset."""
+def folded(
+    chunks: Iterable[ValueChunk], say_: Say, as_of: MetadataAsOf = NOW, *, keep_deleted: bool = False
+) -> Fold:
+    """The state of all segments now, or at an earlier time or offset."""
     fold = Fold(say_, keep_deleted, until_time=as_of.time)
     for chunk in chunks:
         bounded = as_of.metadata_partition in (None, chunk.metadata_partition)
@@ -361,7 +351,7 @@ def folded(chunks: Iterable[ValueChunk], say_: Say, as_of: AsOf = NOW, *, keep_d
 
 
 def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Finding]:
-    """Findings about all records together: layouts of two versions, wrong metadata partitions, wrong ids."""
+    """Findings about all records together: two layouts, wrong metadata partitions, two ids of one topic."""
     old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
     if old and new:
         yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
@@ -373,13 +363,12 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
         ids.setdefault(partition.topic, set()).add(partition.topic_id)
     for topic, topic_ids in sorted(ids.items()):
         if len(topic_ids) > 1:
-            yield say.TOPIC_IDS_DIFFER.at(
-                Place(topic=topic), count=len(topic_ids), ids=", ".join(sorted(topic_ids))
-            )
+            shown = ", ".join(sorted(topic_ids))
+            yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(topic_ids), ids=shown)
 
 
 def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
-    """The number of partitions of the metadata topic: from a znode, else derived from the records; None if unknown."""
+    """The number of metadata partitions: from a znode, else derived from the records; None if unknown."""
     if log is not None and log.partitions is not None:
         return log.partitions
     folders = max((number for number in (log.replicas if log else ()) if number is not None), default=-1) + 1
@@ -404,7 +393,7 @@ def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
 
 
 def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
-    """The number of metadata partitions that nine in ten records agree with, for evidence without its znode.
+    """The number of metadata partitions that nine of ten records agree with, for evidence without its znode.
 
     It tries the number of folders, then Kafka's default, then every other number, and last 1, which fits all records of
     partition 0.

@@ -1,7 +1,7 @@
-"""Remote segments that the metadata of an earlier moment name and those of the newest do not.
+"""Remote segments that the metadata of an earlier moment name and the newest metadata do not.
 
-Kafka never deletes a record of `__remote_log_metadata`: where one is gone, a disk with the last copy of the metadata
-partition was lost, or the topic was made again. The objects are still in the tier, and nobody reads them any more.
+Kafka never deletes a record of `__remote_log_metadata`: if one is missing, the disk with the last copy of the metadata
+partition was lost, or the topic was created again. The objects are still in the tier, but no broker reads them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from kctl.tier.metadata.log import METADATA_TOPIC, find_metadata
 def forgotten_segments(
     evidence: FoundEvidence, known: Container[str]
 ) -> Iterator[tuple[str, SegmentMetadata]]:
-    """The finished copies of earlier moments whose ids are not known, each with the newest moment that names it."""
-    moments_with_metadata = {
-        replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC
-    }
+    """Finished segments that only earlier moments name and `known` lacks, each with the newest moment that names it."""
+    with_metadata = {replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC}
     newer_ids: set[str] = set()
-    for moment in reversed([moment for moment in evidence.moments if moment in moments_with_metadata][:-1]):
+    for moment in reversed([moment for moment in evidence.moments if moment in with_metadata][:-1]):
         metadata = find_metadata(evidence, moment=moment)
         for segment in folded(metadata.chunks(), lambda finding: None).segments():
             segment_id = segment.metadata.remote_log_segment_id

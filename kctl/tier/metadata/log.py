@@ -1,8 +1,8 @@
 """The records of `__remote_log_metadata` in evidence: each once, by metadata partition and offset.
 
-With one replica of a metadata partition its segments are read once. With several the headers of all are held
-against each other first: the one with the newest leader epoch and the greatest end is read; what it lacks comes from
-the others, and batches that differ are findings. Values come in chunks: a buffer, and where in it each value lies.
+A metadata partition with one replica is read once. Of several replicas the headers are compared first: the replica
+with the newest leader epoch and the greatest end is read; what it lacks comes from the others, and batches that
+differ are findings. Values come in chunks: a buffer, and the position of each value in it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kctl.scan.splits import hints_of
 
 METADATA_TOPIC = "__remote_log_metadata"
 MOST_HOLES = 1000
-LEAST = 8  # bytes in a buffer, so that a row without a value has somewhere to point at
+LEAST = 8  # bytes in a buffer, so that a row without a value has a valid position
 
 Ints = NDArray[np.int64]
 Say = Callable[[Finding], None]
@@ -42,7 +42,7 @@ Say = Callable[[Finding], None]
 class ValueChunk(Struct):
     """Values of records of one metadata partition, in the order of their offsets.
 
-    Partition and offset are None and -1 where only values are there, as on standard input.
+    Partition and offset are None and -1 for values alone, as from standard input.
     """
 
     metadata_partition: int | None
@@ -57,7 +57,6 @@ class ValueChunk(Struct):
         )
 
     def value(self, row: int) -> bytes | None:
-        """One value."""
         size = int(self.sizes[row])
         start = int(self.starts[row])
         return None if size < 0 else self.data[start : start + size].tobytes()
@@ -65,7 +64,7 @@ class ValueChunk(Struct):
     def records(
         self, say_: Say, rows: Iterable[int] | None = None
     ) -> Iterator[tuple[int, RemoteLogMetadata]]:
-        """Each row, or those given, with its record; of a value that is none it is said."""
+        """Each row, or the given ones, with its record; a value that is no record is a finding."""
         for row in range(len(self.offsets)) if rows is None else rows:
             value = self.value(row)
             try:
@@ -105,29 +104,29 @@ def values_in(entry: LogEntry) -> list[tuple[int, bytes | None]]:
 
 
 class MetadataReplica(Struct, frozen=True):
-    """The segments of one replica of a metadata partition, or one segment named alone."""
+    """The segments of one replica of a metadata partition, or one single segment."""
 
     metadata_partition: int | None
     files: tuple[Path, ...]
     place_of: Callable[[Path], Place]
     broker_id: int | None = None
-    arriving: Arriving | None = None  # gives the segments of a running cluster, of which none is in `files`
+    arriving: Arriving | None = None  # fetches the segments of a running cluster; then `files` is empty
 
     def segments(self) -> Iterable[Path]:
-        """The files in order; one that arrives is gone when the next one is asked for."""
+        """The files in order; a fetched one is removed when the next one is taken."""
         return self.arriving() if self.arriving else self.files
 
 
 class Extent(Struct):
-    """Which offsets of a metadata partition were read: those up to `end`, but for `holes`."""
+    """Which offsets of a metadata partition were read: those up to `end`, except `holes`."""
 
     end: int
-    """At first where the log begins."""
+    """Initially where the log begins."""
     holes: list[tuple[int, int]] = field(default_factory=list)
-    """No more than `MOST_HOLES`. Nothing but deletion takes records of this topic, and that from the front."""
+    """At most `MOST_HOLES`. Only deletion removes records of this topic, and only from the front."""
 
     def take(self, base: Ints, last: Ints) -> None:
-        """Take in sound batches, in the order of the log."""
+        """Add sound batches, in the order of the log."""
         if not len(base):
             return
         ends = np.maximum.accumulate(np.append(self.end, last + 1))
@@ -137,16 +136,16 @@ class Extent(Struct):
 
 
 class MetadataLog(Struct):
-    """The metadata partitions of evidence; iterating gives each record once."""
+    """The metadata partitions in evidence; `chunks` gives each record once."""
 
     replicas: dict[int | None, list[MetadataReplica]] = field(default_factory=dict)
     extents: dict[int | None, Extent] = field(default_factory=dict)
-    """What was read of each metadata partition, once its chunks were taken."""
+    """What was read of each metadata partition, complete once its chunks were taken."""
     say: Say = field(default=lambda finding: None)
-    partitions: int | None = None  # of the topic, where the evidence tells
+    partitions: int | None = None  # of the topic, if the evidence has it
 
     def chunks(self, metadata_partition: int | None = None) -> Iterator[ValueChunk]:
-        """All values, or those of one partition. A chunk is valid until the next one is asked for."""
+        """All values, or those of one partition. A chunk is valid until the next one is taken."""
         for number, replicas in sorted(
             self.replicas.items(), key=lambda item: -1 if item[0] is None else item[0]
         ):
@@ -167,14 +166,11 @@ _FOLDER = re.compile(rf"{METADATA_TOPIC}-(\d+)")
 def find_metadata(
     evidence: FoundEvidence, say_: Say = lambda finding: None, *, moment: str | None = None
 ) -> MetadataLog:
-    """The metadata partitions in evidence; of several moments the one asked for, or the newest that has them."""
+    """The metadata partitions in evidence, of the given moment or of the newest one that has any."""
     log = MetadataLog(say=say_)
-    moments_with_metadata = {
-        replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC
-    }
-    chosen_moment = moment or next(
-        (earlier for earlier in reversed(evidence.moments) if earlier in moments_with_metadata), None
-    )
+    copies = [replica for replica in evidence.replicas if replica.topic == METADATA_TOPIC]
+    moments = {replica.moment for replica in copies}
+    chosen = moment or next((name for name in reversed(evidence.moments) if name in moments), None)
 
     def add(
         number: int | None, root: Root, files: tuple[Path, ...], broker_id: int | None = None,
@@ -189,12 +185,8 @@ def find_metadata(
         added = MetadataReplica(number, files, place_of, broker_id, arriving)
         log.replicas.setdefault(number, []).append(added)
 
-    for replica in evidence.replicas:
-        if (
-            replica.topic == METADATA_TOPIC
-            and replica.kind is FolderKind.LIVE
-            and replica.moment == chosen_moment
-        ):
+    for replica in copies:
+        if replica.kind is FolderKind.LIVE and replica.moment == chosen:
             root = replica.log_dir.root
             files = segments_in(replica.folder, say_, root, evidence)
             add(replica.partition, root, files, replica.broker_id, replica.moment, replica.arriving)
@@ -208,7 +200,7 @@ def find_metadata(
 
 
 def segments_in(folder: Path, say_: Say, root: Root, evidence: FoundEvidence) -> tuple[Path, ...]:
-    """The live segments of a partition folder, by base offset."""
+    """The live segments of a partition folder, by base offset; empty, with a finding, if it cannot be read."""
     try:
         return live_segments(folder)
     except OSError as error:
@@ -217,11 +209,12 @@ def segments_in(folder: Path, say_: Say, root: Root, evidence: FoundEvidence) ->
 
 
 def live_segments(folder: Path) -> tuple[Path, ...]:
-    """The same; `OSError` where the folder cannot be read."""
-    parsed = [(parse_segment_file(path.name), path) for path in folder.iterdir()]
-    live = [
-        (name.base_offset, path) for name, path in parsed if name and name.suffix == ".log" and not name.state
-    ]
+    """The live segments of a partition folder, by base offset. Raises OSError."""
+    live = []
+    for path in folder.iterdir():
+        name = parse_segment_file(path.name)
+        if name and name.suffix == ".log" and not name.state:
+            live.append((name.base_offset, path))
     return tuple(path for _, path in sorted(live))
 
 
@@ -235,7 +228,7 @@ def _begins_at(replica: MetadataReplica) -> int:
 
 
 def values_of(replica: MetadataReplica, say_: Say, extent: Extent | None = None) -> Iterator[ValueChunk]:
-    """All values of a replica, in the order of its log; fills in which offsets were read."""
+    """All values of a replica in the order of its log; notes in `extent` which offsets were read."""
     for path in replica.segments():
         for chunk in _scan(replica, path, say_, Level.RECORDS):
             if extent:
@@ -249,7 +242,7 @@ def values_of(replica: MetadataReplica, say_: Say, extent: Extent | None = None)
 def _scan(
     replica: MetadataReplica, path: Path, say_: Say, level: Level, *, silent: bool = False
 ) -> Iterator[Chunk]:
-    """The chunks of a segment; what is wrong with it is said, unless it was said before."""
+    """The chunks of a segment; unless `silent`, what is wrong with it is a finding."""
     place = replica.place_of(path)
     options = ScanOptions(level=level, keep_records=level is Level.RECORDS, place=place)
     try:
@@ -264,7 +257,7 @@ def _scan(
 
 
 def _hints(path: Path) -> Ints | None:
-    """Where batches may begin, from the index beside a segment; only the speed of the walk hangs on it."""
+    """Where batches may begin, by the index beside a segment; it only makes the scan faster."""
     try:
         return hints_of(read_padded(path.with_suffix(".index")))
     except (OSError, ValueError):
@@ -289,7 +282,7 @@ def _values(replica: MetadataReplica, chunk: Chunk) -> ValueChunk | None:
 
 
 class _Outline(NamedTuple):
-    """The sound batches of a replica: where each begins and ends, what its content is by CRC, and where it lies."""
+    """The sound batches of a replica: first and last offset, CRC, and where each lies."""
 
     replica: MetadataReplica
     last_epoch: int
@@ -297,11 +290,11 @@ class _Outline(NamedTuple):
     last: Ints
     crc: Ints
     position: Ints
-    file: Ints  # its place among the replica's files
+    file: Ints  # its index among the replica's files
 
     @property
     def end(self) -> int:
-        """Behind the last record."""
+        """The offset after the last record."""
         return int(self.last.max(initial=-1)) + 1
 
 
@@ -319,9 +312,9 @@ def _outline(replica: MetadataReplica, say_: Say) -> _Outline:
 
 
 def united(replicas: list[MetadataReplica], say_: Say, extent: Extent) -> Iterator[ValueChunk]:
-    """Each record once, by offset; replicas that differ are findings. Fills in which offsets were read."""
+    """Each record once, by offset; differences between replicas are findings. Notes in `extent` which offsets were read."""
     outlines = [_outline(replica, say_) for replica in replicas]
-    # The newest leader's history is the one that counts.
+    # The history of the newest leader counts.
     outlines.sort(key=lambda outline: (-outline.last_epoch, -outline.end, outline.replica.broker_id or 0))
     chosen, *others = outlines
     lacking: list[tuple[int, int, _Outline, int]] = []
@@ -357,7 +350,7 @@ def _compare(chosen: _Outline, other: _Outline, say_: Say) -> None:
         (chosen.crc[chosen_rows] != other.crc[other_rows])
         | (chosen.last[chosen_rows] != other.last[other_rows])
     )
-    # A batch that begins inside one of the other's is cut otherwise, and so is its content.
+    # A batch that begins inside one of the other replica has another boundary, and so other content.
     inside = _inside(chosen, other)
     if not len(differs) and not len(inside):
         return
@@ -376,7 +369,7 @@ def _compare(chosen: _Outline, other: _Outline, say_: Say) -> None:
 
 
 def _inside(chosen: _Outline, other: _Outline) -> Ints:
-    """Batches of `other` that overlap one of `chosen` and do not begin where it does."""
+    """Batches of `other` that overlap one of `chosen` and begin elsewhere."""
     if not len(chosen.base) or not len(other.base):
         return np.empty(0, np.int64)
     order = np.argsort(chosen.base, kind="stable")
@@ -389,10 +382,10 @@ def _inside(chosen: _Outline, other: _Outline) -> Ints:
 
 
 def _lacking(chosen: _Outline, other: _Outline) -> list[tuple[int, int, _Outline, int]]:
-    """Batches of `other` whose offsets `chosen` has not, and could have had."""
+    """Batches of `other` whose offsets `chosen` lacks and could have had."""
     missing = ~np.isin(other.base, chosen.base)
     missing[_inside(chosen, other)] = False
-    # Behind the end of the replica that leads there is nothing to take: it was truncated there, or lags.
+    # After the end of the leading replica no batch is missing: it was truncated there, or is behind.
     if chosen.last_epoch > other.last_epoch:
         missing &= other.base < chosen.end
     rows = np.flatnonzero(missing).tolist()
@@ -400,7 +393,7 @@ def _lacking(chosen: _Outline, other: _Outline) -> list[tuple[int, int, _Outline
 
 
 def _read_extra(lacking: list[tuple[int, int, _Outline, int]]) -> Iterator[ValueChunk]:
-    """The values of single batches, by offset; each range once."""
+    """The values of single batches by offset, each range once."""
     end = -1
     for base, last, outline, row in lacking:
         if base <= end:

@@ -1,4 +1,4 @@
-"""What the metadata say of each partition's tier: its segments, and the cache that brokers have from them."""
+"""The tier of each partition by its metadata: its segments, and the cache that brokers build from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kctl.tier.metadata.remote_segments import RemoteSegment
 
 
 class PartitionTier(Struct, dict=True):
-    """One partition's remote segments, deleted ones included, by start offset."""
+    """One partition's remote segments, including deleted ones, by start offset."""
 
     where: TopicIdPartition
     segments: list[RemoteSegment] = field(default_factory=list)
@@ -38,7 +38,6 @@ class PartitionTier(Struct, dict=True):
 
     @cached_property
     def by_id(self) -> dict[str, RemoteSegment]:
-        """Segments by id."""
         return {segment.metadata.remote_log_segment_id: segment for segment in self.segments}
 
     @property
@@ -48,7 +47,7 @@ class PartitionTier(Struct, dict=True):
 
     @cached_property
     def cache(self) -> MetadataCache:
-        """What a broker of 3.6 and later remembers, fed in the order of the records."""
+        """The cache of a broker of 3.6 or later, fed in the order of the records."""
         cache = MetadataCache()
         if self.deletion and self.deletion.state is PartitionDeleteState.DELETE_PARTITION_FINISHED:
             return cache
@@ -62,7 +61,7 @@ class PartitionTier(Struct, dict=True):
             if segment.metadata.state is DELETED:
                 steps.append((segment.last_offset, DELETED, segment))
         for _, state, segment in sorted(steps, key=lambda step: step[:2]):
-            # A broker leaves out what it does not allow as well.
+            # Brokers drop records that they do not allow, too.
             _apply(cache, segment.metadata, SegmentState(state))
         return cache
 
@@ -75,7 +74,7 @@ def _apply(cache: MetadataCache, segment: SegmentMetadata, state: SegmentState) 
 
 
 def partition_tiers(fold: Fold) -> dict[TopicIdPartition, PartitionTier]:
-    """Every partition that the metadata name, by topic and number. The fold must keep deleted segments."""
+    """The tier of every partition in the metadata, by topic and number. The fold must keep deleted segments."""
     tiers: dict[TopicIdPartition, PartitionTier] = {}
     for segment in fold.segments():
         where = segment.metadata.topic_id_partition
@@ -88,7 +87,7 @@ def partition_tiers(fold: Fold) -> dict[TopicIdPartition, PartitionTier]:
 def unserved(
     cache: MetadataCache, leader_epochs: tuple[tuple[int, int], ...], from_offset: int, to_offset: int
 ) -> Iterator[tuple[int, int, int | None]]:
-    """Ranges [from, to) that no remote segment serves, and the epoch that owns each, by the broker's lookup."""
+    """Ranges [from, to) that no remote segment serves by the broker's lookup, and the epoch of each."""
     bounds = [start for _, start in leader_epochs if from_offset < start < to_offset]
     edges = [from_offset, *bounds, to_offset]
     for first, after in pairwise(edges):
@@ -106,7 +105,7 @@ def unserved(
 
 
 def _next_start(cache: MetadataCache, epoch: int, offset: int) -> int | None:
-    """Where the lookup goes over to another segment of the epoch."""
+    """Where the lookup changes to another segment of the epoch; None: nowhere."""
     state = cache.epochs.get(epoch)
     if state is None:
         return None

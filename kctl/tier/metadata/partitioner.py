@@ -1,7 +1,7 @@
 """Which partition of `__remote_log_metadata` holds the records of a partition.
 
 The topic's id and the partition number are hashed, the least significant half of the id first; the topic's name
-is not used. KIP-405's text says otherwise: no release does what it says.
+is not used. KIP-405's text says otherwise, but no release does that.
 
 Source: storage/.../metadata/storage/RemoteLogMetadataTopicPartitioner.java @ 3.1.2, 3.9.0-rc3;
 clients/.../common/utils/Utils.java @ 3.9.0-rc3
@@ -17,7 +17,7 @@ MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of Kafka's clients, unsigned."""
+    """The murmur2 hash of Kafka's clients, unsigned."""
     m = 0x5BD1E995
     h = (0x9747B28C ^ len(data)) & MASK
     whole = len(data) & ~3
@@ -31,7 +31,7 @@ def murmur2(data: bytes) -> int:
 
 
 def objects_hash(topic_id: str, partition: int) -> int:
-    """The 32 bits that are hashed, unsigned."""
+    """The 32 bits that Kafka hashes for a partition, unsigned."""
     raw = uuid_bytes(topic_id)
     most, least = int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:], "big")
     h = 1
@@ -41,17 +41,16 @@ def objects_hash(topic_id: str, partition: int) -> int:
 
 
 def placing_hash(topic_id: str, partition: int) -> int:
-    """What, modulo the number of metadata partitions, is the metadata partition."""
+    """The hash whose remainder by the number of metadata partitions is the metadata partition."""
     return murmur2(objects_hash(topic_id, partition).to_bytes(4, "big")) & 0x7FFFFFFF
 
 
 def metadata_partition(topic_id: str, partition: int, partitions: int = DEFAULT_PARTITIONS) -> int:
-    """The metadata partition for a partition of a topic."""
     return placing_hash(topic_id, partition) % partitions
 
 
 def metadata_partition_by_name(topic: str, partition: int, partitions: int = DEFAULT_PARTITIONS) -> int:
-    """What the text of KIP-405 gives; a record found there was written by something that follows the text."""
+    """The metadata partition by the text of KIP-405; no release of Kafka writes there."""
     return (murmur2(f"{topic}-{partition}".encode()) & 0x7FFFFFFF) % partitions
 
 

@@ -1,8 +1,8 @@
-"""What a broker remembers of a partition's remote segments, and what it answers from that.
+"""A broker's cache of a partition's remote segments, and its answers.
 
 Per leader epoch: start offset (of that epoch in the segment) -> segment, finished copies only; segments listed
 but not readable ("unreferenced"); and the highest offset ever finished, which is never lowered. A segment that
-another one of the same start displaced without covering it is in neither, and retention never sees it again.
+another one of the same start displaced without covering it is in none of these, and retention never sees it again.
 
 The two state machines, a segment's life and a partition's deletion: any state may repeat. The cache drops an illegal
 step (3.7 and later; up to 3.6 it throws); a partition's deletion is stored without any check.
@@ -42,7 +42,7 @@ PARTITION_DELETE_TRANSITIONS: dict[PartitionDeleteState, frozenset[PartitionDele
 
 
 class Applied(enum.StrEnum):
-    """What became of an event."""
+    """The result of applying an event."""
 
     OK = "ok"
     DROPPED = "dropped"  # an illegal step
@@ -51,17 +51,17 @@ class Applied(enum.StrEnum):
 
 
 def may_follow(before: SegmentState | None, after: SegmentState) -> bool:
-    """Whether a segment may go from one state to the other."""
+    """Whether a segment may change from one state to the other."""
     return before in SEGMENT_TRANSITIONS[after]
 
 
 def deletion_may_follow(before: PartitionDeleteState | None, after: PartitionDeleteState) -> bool:
-    """Whether a partition's deletion may go from one state to the other."""
+    """Whether a partition's deletion may change from one state to the other."""
     return before in PARTITION_DELETE_TRANSITIONS[after]
 
 
 class Overwrite(enum.StrEnum):
-    """Which older copies a finished copy takes out of the lookup."""
+    """Which older copies a finished copy removes from the lookup."""
 
     SAME_START_ONLY = "same_start_only"  # up to 3.5
     COVERED = "covered"  # 3.6 and later (KAFKA-15168)
@@ -106,7 +106,7 @@ def epoch_end(segment: SegmentMetadata, epoch: int) -> int:
 
 
 class MetadataCache:
-    """One partition's remote segments, fed with records in the order of their offsets."""
+    """One partition's remote segments; records are added in the order of their offsets."""
 
     def __init__(self, overwrite: Overwrite = Overwrite.COVERED) -> None:
         self.overwrite = overwrite
@@ -126,7 +126,7 @@ class MetadataCache:
         return Applied.OK
 
     def update(self, record: SegmentMetadataUpdate) -> Applied:
-        """A segment reached a state; who said so, when, and the custom metadata replace what was known."""
+        """A segment changed its state; broker, time and custom metadata replace the earlier ones."""
         if record.state == STARTED:
             return Applied.NOT_ALLOWED
         before = self.segments.get(record.remote_log_segment_id)
@@ -160,7 +160,7 @@ class MetadataCache:
     # --- what it answers ------------------------------------------------------------------------------
 
     def segment_for(self, epoch: int, offset: int) -> SegmentMetadata | None:
-        """The readable segment with this offset of this epoch. Only the nearest start is tried, as Kafka does."""
+        """The readable segment with this offset of this epoch. Like Kafka it tries only the nearest start."""
         state = self.epochs.get(epoch)
         index = bisect_right(state.starts, offset) if state else 0
         if not state or not index:
@@ -169,17 +169,17 @@ class MetadataCache:
         return segment if offset <= epoch_end(segment, epoch) else None
 
     def highest_offset(self, epoch: int) -> int | None:
-        """The highest offset of an epoch that was ever copied, perhaps in a segment that is gone by now."""
+        """The highest offset of an epoch that was ever copied, even if its segment is gone."""
         state = self.epochs.get(epoch)
         return state.highest if state else None
 
     def listed(self, epoch: int) -> list[SegmentMetadata]:
-        """The segments of an epoch that a broker would list, by start offset; what is displaced is not there."""
+        """The segments of an epoch that a broker lists, by start offset; displaced ones are missing."""
         state = self.epochs.get(epoch)
         if state is None:
             return []
         ids = [*state.by_start.values(), *sorted(state.unreferenced - set(state.by_start.values()))]
-        # Of equal starts the readable one comes first, as it does at the broker's.
+        # Of equal starts the readable one comes first, as in brokers.
         return sorted(
             (self.segments[segment_id] for segment_id in ids if segment_id in self.segments),
             key=lambda s: s.start_offset,
@@ -195,7 +195,5 @@ class MetadataCache:
 
     def displaced(self) -> Iterable[SegmentMetadata]:
         """Segments that no epoch lists, so that retention never removes them."""
-        listed_ids = {
-            segment.remote_log_segment_id for epoch in self.epochs for segment in self.listed(epoch)
-        }
+        listed_ids = {listed.remote_log_segment_id for epoch in self.epochs for listed in self.listed(epoch)}
         return [segment for segment in self.all_listed() if segment.remote_log_segment_id not in listed_ids]

@@ -1,4 +1,4 @@
-"""Remote segments: as rows of numbers, found by their ids, with what has no fixed size in a pool; and as values.
+"""Remote segments as rows of numbers, found by id, with a pool for parts of variable size; and as values.
 
 Their order is by topic, partition, start offset and the offset of the first record.
 """
@@ -42,16 +42,16 @@ ROW = np.dtype(
     ],
     align=True,
 )
-# A row as bytes alone: numpy moves rows of named fields one field at a time, which takes many times as long.
+# A row as bytes: numpy copies rows of named fields one field at a time, which is many times slower.
 RAW = np.dtype(f"V{ROW.itemsize}")
 SMALLEST = 1 << 10  # rows of a table
-GROWTH = 3  # times as many rows as are known; those that are never used cost nothing
-FEWEST_POOLED = 1 << 20  # bytes of a pool that is worth tidying
+GROWTH = 3  # times the known rows; memory for unused rows costs nothing
+FEWEST_POOLED = 1 << 20  # bytes from which on a pool is worth tidying
 AT_ONCE = 1 << 13  # rows whose bytes are gathered together
 
 
 class SegmentRows(Struct):
-    """Rows of segments (dtype `ROW`); each says where in the pool its epochs and its custom metadata are."""
+    """Rows of segments (dtype `ROW`), with the pool that holds their epochs and custom metadata."""
 
     table: Column
     pool: Column
@@ -61,7 +61,6 @@ class SegmentRows(Struct):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
         return self.table.nbytes + self.pool.nbytes
 
 
@@ -73,7 +72,7 @@ def ranges(starts: Column, counts: Column) -> Column:
 
 
 def gathered(data: Column, starts: Column, sizes: Column) -> Column:
-    """The bytes of ranges, one after another."""
+    """The bytes of ranges, joined."""
     if not sizes.any():
         return data[:0]
     parts = [data[:0]]
@@ -84,12 +83,11 @@ def gathered(data: Column, starts: Column, sizes: Column) -> Column:
 
 
 def rows_at(rows: SegmentRows, which: Column) -> SegmentRows:
-    """Some rows, over the same pool."""
     return SegmentRows(rows.table.view(RAW).take(which).view(ROW), rows.pool)
 
 
 class SegmentTable:
-    """The rows of all segments known; those that were deleted stay until there is need for room."""
+    """The rows of all known segments; deleted ones stay until room is needed."""
 
     def __init__(self, *, keep_deleted: bool) -> None:
         self._keep_deleted = keep_deleted
@@ -101,31 +99,31 @@ class SegmentTable:
 
     @property
     def table(self) -> Column:
-        """All rows, and room for more."""
+        """All rows, including unused ones."""
         return self._raw.view(ROW)
 
     def rows(self) -> SegmentRows:
-        """Those there are; valid until the next change."""
+        """The used rows; valid until the next change."""
         return SegmentRows(self._raw[: self._size].view(ROW), self._pool[: self._pooled])
 
     def find(self, high: Column, low: Column) -> tuple[Column, Column]:
-        """The row of each id, -1 for none, and what `begin` wants to know of its place."""
+        """The row of each id (-1: none), and the place of the id that `begin` needs."""
         return self._ids.find(high, low, self.table["id_high"], self.table["id_low"])
 
     # --- room -----------------------------------------------------------------------------------------
 
     def make_room(self, count: int) -> None:
-        """For so many more segments; rows may move."""
+        """Make room for so many more segments; rows may move."""
         is_full = self._size + count > len(self._raw) or self._pooled > self._most_pooled
         if is_full or self._ids.room() < count:
             self.tidy(count)
 
     def tidy(self, room: int = 0) -> None:
-        """Leave out what was deleted, and what of the pool no row has; make room for so many more segments."""
+        """Drop deleted segments and unused bytes of the pool; make room for so many more segments."""
         if not self._keep_deleted:
             live = self.rows().table["state"] != SegmentState.DELETE_SEGMENT_FINISHED
             count = int(live.sum())
-            # The last ones take the places that are free.
+            # The last rows move into the free places.
             self._raw[np.flatnonzero(~live[:count])] = self._raw[count + np.flatnonzero(live[count:])]
             self._size = count
         if 2 * self._size + room > len(self._raw):
@@ -148,7 +146,7 @@ class SegmentTable:
         self._most_pooled = max(FEWEST_POOLED, GROWTH * self._pooled)
 
     def _hold(self, data: Column, sizes: Column) -> Column:
-        """Put bytes into the pool; where each part of these sizes begins."""
+        """Append bytes to the pool; return where each part of these sizes begins."""
         start, end = self._pooled, self._pooled + len(data)
         if end > len(self._pool):
             grown = np.empty(2 * end, np.uint8)
@@ -164,7 +162,7 @@ class SegmentTable:
     def begin(self, events: Events, which: Column, rows: Column, places: Column) -> Column:
         """Segments whose copies these events start, in rows that are theirs already or, where -1, in new ones.
 
-        Rows and places are those that were found.
+        Rows and places are those that `find` returned.
         """
         unknown = rows < 0
         if unknown.any():
@@ -189,7 +187,7 @@ class SegmentTable:
         return rows
 
     def replace(self, events: Events, which: Column, rows: Column) -> None:
-        """What the last event of a segment replaces."""
+        """Replace in `rows` what the last event of a segment changes."""
         table = self.table
         table["offset"][rows] = events.offset(which)
         table["event_timestamp"][rows] = events.event_timestamp[which]
@@ -216,7 +214,7 @@ _ID_CHARACTERS, _PADDED = 22, 24
 
 
 class RemoteSegment(NamedTuple):
-    """A segment as the records leave it, and where in the metadata log they are."""
+    """The state of a segment after all records, and where these are in the metadata log."""
 
     metadata: SegmentMetadata
     metadata_partition: int | None
@@ -229,7 +227,7 @@ class RemoteSegment(NamedTuple):
 def in_order(
     rows: SegmentRows, partitions: Sequence[TopicIdPartition], selected: Column | None = None
 ) -> Iterator[SegmentRows]:
-    """The rows in order, some thousand at a time; `wanted` is a mask over the partitions."""
+    """The rows in order, some thousands at a time; `selected` is a mask over the partitions."""
     table = rows.table
     names = [(partition.topic, partition.topic_id, partition.partition) for partition in partitions]
     rank = np.empty(len(names) + 1, np.int64)
@@ -242,7 +240,6 @@ def in_order(
 
 
 def ids_of(rows: SegmentRows) -> list[str]:
-    """The segments' ids as texts."""
     padded = np.zeros((len(rows), 9), ">u2")
     for column, name in ((0, "id_high"), (4, "id_low")):
         words = np.ascontiguousarray(rows.table[name]).astype(">u8")
@@ -261,14 +258,13 @@ def epochs_of(rows: SegmentRows) -> list[list[list[int]]]:
 
 
 def custom_of(rows: SegmentRows) -> list[bytes | None]:
-    """The custom metadata of each row."""
     starts, sizes, pool = rows.table["custom_at"].tolist(), rows.table["custom_length"].tolist(), rows.pool
     pairs = zip(starts, sizes, strict=True)
     return [pool[start : start + size].tobytes() if size >= 0 else None for start, size in pairs]
 
 
 def segments_of(rows: SegmentRows, partitions: Sequence[TopicIdPartition]) -> Iterator[RemoteSegment]:
-    """Rows as values; columns become lists first, which is several times faster than single items."""
+    """Rows as values. Whole columns become lists first: several times faster than single items."""
     columns: dict[str, list[Any]] = {name: rows.table[name].tolist() for name in rows.table.dtype.names or ()}
     ids, custom = ids_of(rows), custom_of(rows)
     for at, epochs in enumerate(epochs_of(rows)):

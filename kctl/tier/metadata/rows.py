@@ -1,4 +1,4 @@
-"""What is printed: rows of remote segments, totals a topic, rows of metadata records, and Kafka's lines of them."""
+"""Output: rows of remote segments, totals by topic, rows of metadata records, and Kafka's lines for them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _STATES = {
     SegmentState.DELETE_SEGMENT_STARTED: "deleting",
 }
 STATE_NAMES = [state.name for state in SegmentState]
-# What a row of a segment says as the table has it.
+# Columns of a segment's row that are taken from the table unchanged.
 AS_IT_IS = ("start_offset", "end_offset", "size_in_bytes", "max_timestamp", "event_timestamp", "broker_id")
 
 
 def custom_metadata(data: bytes | None) -> Row:
-    """The two keys of custom metadata: text where it is UTF-8, else base64."""
+    """Custom metadata as text if it is UTF-8, else as base64; empty if it is null."""
     if data is None:
         return {}
     try:
@@ -47,7 +47,7 @@ def custom_metadata(data: bytes | None) -> Row:
 def segment_row(
     segment: RemoteSegment, newest: int | None = None, deletion: PartitionDelete | None = None
 ) -> Row:
-    """The row of a segment; ages are counted from `newest` (ms)."""
+    """The row of a segment; its age is measured to `newest` (ms)."""
     metadata = segment.metadata
     return REMOTE_SEGMENT(
         **metadata.topic_id_partition._asdict(),
@@ -66,7 +66,7 @@ def segment_row(
 def segment_rows(
     fold: Fold, totals: SegmentTotals, topic: str | None = None, partition: int | None = None
 ) -> Iterator[Row]:
-    """The rows of all segments, or of those of a topic or partition number, counted in `totals`."""
+    """The rows of all segments, or of a topic or partition number; `totals` counts them."""
     for columns in _columns(fold, totals, topic, partition):
         yield from REMOTE_SEGMENT.many(**columns)
 
@@ -78,7 +78,7 @@ def segment_lines(
     topic: str | None = None,
     partition: int | None = None,
 ) -> Iterator[bytes]:
-    """The same as lines of JSON, many at a time; `encode` gives the JSON of a value."""
+    """The same rows as lines of JSON, many at a time; `encode` gives the JSON of a value."""
     for columns in _columns(fold, totals, topic, partition):
         yield REMOTE_SEGMENT.lines(encode, **columns)
 
@@ -86,10 +86,9 @@ def segment_lines(
 def _columns(
     fold: Fold, totals: SegmentTotals, topic: str | None, partition: int | None
 ) -> Iterator[dict[str, Sequence[object]]]:
-    """The columns of rows, some thousand at a time."""
+    """The columns of rows, some thousands at a time."""
     selected = np.array(
-        [topic in (None, place.topic) and partition in (None, place.partition) for place in fold.partitions],
-        np.bool_,
+        [topic in (None, p.topic) and partition in (None, p.partition) for p in fold.partitions], np.bool_
     )
     deletions = [fold.deletions.get(places) for places in fold.partitions]
     deletion_states = [deletion and deletion.state.name for deletion in deletions]
@@ -115,7 +114,7 @@ def _columns(
 
 
 def _spelt(rows: SegmentRows) -> dict[str, list[object]]:
-    """The two columns of custom metadata; none where no row has any."""
+    """The two columns of custom metadata; empty if no row has any."""
     if (rows.table["custom_length"] < 0).all():
         return {}
     spelt = [custom_metadata(data) for data in custom_of(rows)]
@@ -124,7 +123,7 @@ def _spelt(rows: SegmentRows) -> dict[str, list[object]]:
 
 
 def _known(column: NDArray[Any]) -> list[int | None]:
-    """The numbers, null for those below 0."""
+    """The numbers, None for negative ones."""
     numbers: list[int | None] = column.tolist()
     return (
         [None if number is not None and number < 0 else number for number in numbers]
@@ -134,7 +133,6 @@ def _known(column: NDArray[Any]) -> list[int | None]:
 
 
 def record_row(metadata_partition: int | None, offset: int, record: RemoteLogMetadata) -> Row:
-    """The row of a metadata record."""
     fields = record._asdict()
     where, custom = fields.pop("topic_id_partition", None), fields.pop("custom_metadata", None)
     epochs = fields.pop("segment_leader_epochs", None)
@@ -154,7 +152,7 @@ LINES_TOGETHER = 1 << 15
 
 
 def lines_of_chunk(chunk: ValueChunk, say: Say) -> Iterator[bytes]:
-    """The lines of a chunk, many at a time; a value that is no record is a finding and has no line."""
+    """Kafka's lines for a chunk, many at a time; a value that is no record is a finding and gets no line."""
     from formats.tier.metadata_lines import KafkaLines
 
     printed = KafkaLines()
@@ -165,13 +163,12 @@ def lines_of_chunk(chunk: ValueChunk, say: Say) -> Iterator[bytes]:
 
 
 class SegmentTotals:
-    """Sums a topic id and of all, segment by segment."""
+    """Segments and bytes by topic id and state."""
 
     def __init__(self) -> None:
         self._sums: dict[TopicIdPartition, dict[SegmentState, list[int]]] = {}
 
     def add(self, rows: SegmentRows, partitions: Sequence[TopicIdPartition]) -> None:
-        """Count all segments of rows."""
         table = rows.table
         pairs = table["partition"] * len(SegmentState) + table["state"]
         counts, sizes = np.bincount(pairs), np.bincount(pairs, table["size_in_bytes"].astype(np.float64))
@@ -182,7 +179,7 @@ class SegmentTotals:
             sums[1] += int(sizes[pair])
 
     def rows(self) -> Iterator[Row]:
-        """A row a topic id, then one of all."""
+        """A row for each topic id, then one for all."""
         topics: dict[tuple[str, str], list[dict[SegmentState, list[int]]]] = {}
         for where, sums in self._sums.items():
             topics.setdefault((where.topic, where.topic_id), []).append(sums)

@@ -12,7 +12,7 @@ from kctl.times import parse_time
 EARLIEST_TIME = 100_000_000_000
 
 
-class AsOf(Struct, frozen=True):
+class MetadataAsOf(Struct, frozen=True):
     """Records up to an event time (ms), or up to an offset of the metadata partitions or of one of them."""
 
     time: int | None = None
@@ -20,24 +20,24 @@ class AsOf(Struct, frozen=True):
     metadata_partition: int | None = None
 
 
-NOW = AsOf()
+NOW = MetadataAsOf()
 
 
-def parse_as_of(text: str) -> AsOf:
-    """`PARTITION:OFFSET`, an offset, milliseconds or ISO 8601."""
+def parse_as_of(text: str) -> MetadataAsOf:
+    """Parse `PARTITION:OFFSET`, an offset, milliseconds or ISO 8601."""
     both = re.fullmatch(r"(\d{1,9}):(\d{1,18})", text)
     if both:
-        return AsOf(offset=int(both[2]), metadata_partition=int(both[1]))
+        return MetadataAsOf(offset=int(both[2]), metadata_partition=int(both[1]))
     if re.fullmatch(r"\d{1,18}", text) and int(text) < EARLIEST_TIME:
-        return AsOf(offset=int(text))
-    return AsOf(time=parse_time(text))
+        return MetadataAsOf(offset=int(text))
+    return MetadataAsOf(time=parse_time(text))
 
 
 EXACT = ("topic", "topic_id", "partition", "segment_id", "broker_id", "state")
 
 
 class MetadataSelection(Struct, frozen=True):
-    """Which records; None is any."""
+    """Which records to show; None is any."""
 
     topic: str | None = None
     topic_id: str | None = None
@@ -50,7 +50,6 @@ class MetadataSelection(Struct, frozen=True):
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
         return self == MetadataSelection()
 
     def __contains__(self, record: RemoteLogMetadata) -> bool:

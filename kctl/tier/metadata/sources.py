@@ -1,8 +1,8 @@
-"""Where metadata records come from: the paths of a command line, a stream, or a folder that grows.
+"""Sources of metadata records: the paths of a command line, a stream, or a growing folder.
 
-A stream is what Kafka's console consumer writes, or the bytes of a segment. The consumer writes lines where
-RemoteLogMetadataFormatter is used, else the values themselves with a line end behind each; these may hold line ends
-too, but a value says where it ends.
+A stream is the output of Kafka's console consumer, or the bytes of a segment. With RemoteLogMetadataFormatter the
+consumer writes lines, else the values themselves, each with a line end; values may contain line ends, but their
+length is known.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class OpenedMetadata(Struct):
 
     @property
     def chunks(self) -> Iterator[ValueChunk]:
-        """All values: those of standard input first."""
+        """All values, those of standard input first."""
         yield from self.stream
         yield from self.log.chunks()
 
@@ -99,7 +99,7 @@ def chunks_of_stream(data: bytes, say_: Say) -> Iterator[ValueChunk]:
 
 
 def _lines(data: bytes, say_: Say) -> Iterator[ValueChunk]:
-    """Formatter's lines; what is no event is a finding and the rest goes on."""
+    """The records of formatter lines; a line that is no event is a finding."""
     rows_by_partition: dict[int | None, list[tuple[int, bytes | None]]] = {}
     for number, line in enumerate(data.decode("utf-8", "surrogateescape").splitlines(), 1):
         if not line.strip():
@@ -131,7 +131,7 @@ def _segment(data: bytes, say_: Say) -> Iterator[ValueChunk]:
 
 
 def _values(data: bytes, say_: Say) -> Iterator[ValueChunk]:
-    """Values with a line end behind each."""
+    """The records of values that each end with a line end."""
     rows: list[tuple[int, bytes | None]] = []
     position = 0
     while position < len(data):
@@ -149,7 +149,7 @@ def _values(data: bytes, say_: Say) -> Iterator[ValueChunk]:
 
 
 def _end_of_value(data: bytes, position: int) -> int | None:
-    """Where the value at position ends; a line end or the end of the stream follows."""
+    """Where the value at a position ends, followed by a line end or the end of the stream; None if none begins there."""
     if data[position : position + 1] != b"\x01" or data[position + 2 : position + 3] != b"\0":
         return None
     key = data[position + 1]
@@ -168,9 +168,9 @@ def _end_of_value(data: bytes, position: int) -> int | None:
 
 
 def followed(log: MetadataLog, until_idle: float | None = None) -> Iterator[ValueChunk]:
-    """What is there, then what comes, for ever or until nothing came for `until_idle` seconds.
+    """All values, then new ones as they arrive, for ever or until none came for `until_idle` seconds.
 
-    Of several replicas of a metadata partition the first is followed.
+    Of several replicas of a metadata partition only the first is followed.
     """
     tails = [
         _Tail(number, replicas[0])
@@ -192,7 +192,7 @@ def followed(log: MetadataLog, until_idle: float | None = None) -> Iterator[Valu
 
 
 class _Tail:
-    """How far one replica was read."""
+    """How far a replica was read."""
 
     def __init__(self, number: int | None, replica: MetadataReplica) -> None:
         self.number = number
@@ -200,7 +200,7 @@ class _Tail:
         self.positions: dict[Path, int] = {}
 
     def new(self) -> Iterator[ValueChunk]:
-        """What was appended since the last look."""
+        """What was appended since the last call."""
         try:
             files = live_segments(self.folder) if self.folder else ()
         except OSError:
@@ -208,7 +208,7 @@ class _Tail:
         for path in files:
             rows: list[tuple[int, bytes | None]] = []
             position = self.positions.get(path, 0)
-            # It may have rolled away, or been deleted by retention.
+            # It may have been rolled or deleted by retention.
             with suppress(OSError), opened_source(path) as source:
                 for item in walk(source, position=min(position, source.size)):
                     if isinstance(item, Damage) or not item.crc_valid:

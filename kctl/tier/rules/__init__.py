@@ -1,1 +1,1 @@
-"""What brokers would do with a tier by their own rules: copy, expire, look up, follow."""
+"""What brokers would do with a tier: copy, expire, look up, follow."""

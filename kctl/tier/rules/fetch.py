@@ -1,4 +1,4 @@
-"""What a leader with tiered storage answers to a FETCH, and which remote segment serves an offset.
+"""How a leader with tiered storage answers a FETCH, and which remote segment serves an offset.
 
 Source: core/.../server/ReplicaManager.scala, core/.../log/remote/RemoteLogManager.java @ 3.6.2, 3.9.0-rc3
 """
@@ -18,7 +18,7 @@ class Sender(enum.StrEnum):
     FOLLOWER = "follower"
 
 
-class FetchAnswer(enum.StrEnum):
+class OffsetAnswer(enum.StrEnum):
     """How the leader serves a fetch offset."""
 
     READ_LOCAL = "read_local"
@@ -28,15 +28,15 @@ class FetchAnswer(enum.StrEnum):
 
 
 class RemoteRead(NamedTuple):
-    """The epoch that owns an offset in the leader's log, and the segment that serves it."""
+    """The epoch of an offset in the leader's log, and the segment that serves it."""
 
     leader_epoch: int | None
     segment: SegmentMetadata | None
 
     @property
     def error(self) -> str | None:
-        """What the consumer gets where no segment serves the offset."""
-        return None if self.segment else str(FetchAnswer.OUT_OF_RANGE)
+        """The consumer's error if no segment serves the offset."""
+        return None if self.segment else str(OffsetAnswer.OUT_OF_RANGE)
 
 
 def offset_answer(
@@ -46,17 +46,17 @@ def offset_answer(
     local_log_start_offset: int,
     sender: Sender,
     log_end_offset: int | None = None,
-) -> FetchAnswer:
+) -> OffsetAnswer:
     """What a leader does with a fetch from this offset."""
     if fetch_offset < log_start_offset or (log_end_offset is not None and fetch_offset > log_end_offset):
-        return FetchAnswer.OUT_OF_RANGE
+        return OffsetAnswer.OUT_OF_RANGE
     if fetch_offset >= local_log_start_offset:
-        return FetchAnswer.READ_LOCAL
-    return FetchAnswer.REMOTE_READ if sender is Sender.CONSUMER else FetchAnswer.MOVED_TO_TIERED_STORAGE
+        return OffsetAnswer.READ_LOCAL
+    return OffsetAnswer.REMOTE_READ if sender is Sender.CONSUMER else OffsetAnswer.MOVED_TO_TIERED_STORAGE
 
 
 def remote_read(cache: MetadataCache, leader_epochs: Entries, offset: int) -> RemoteRead:
-    """The remote segment for an offset: by the epoch that owns it on the leader, not by offset alone."""
+    """The remote segment for an offset, by its epoch on the leader, not by the offset alone."""
     epoch = epoch_for_offset(leader_epochs, offset)
     return RemoteRead(epoch, None if epoch is None else cache.segment_for(epoch, offset))
 
@@ -64,5 +64,5 @@ def remote_read(cache: MetadataCache, leader_epochs: Entries, offset: int) -> Re
 def offsets_hold(
     local_start: int, last_stable: int, local_end: int, remote_start: int, remote_end: int
 ) -> bool:
-    """Whether a leader's offsets are in the order that KIP-405 asks for (`remote_end` is the last one copied)."""
+    """Whether a leader's offsets are ordered as KIP-405 requires (`remote_end` is the last copied one)."""
     return local_end >= last_stable >= local_start and last_stable >= remote_end >= remote_start

@@ -1,6 +1,6 @@
-"""How a follower gets its state when the records it needs are in the tier alone: KIP-405's five stories.
+"""How a follower builds its state if its next records are only in the tier: KIP-405's five scenarios.
 
-The code looks the segment up first and truncates then, so that a failing tier does not empty the follower. The
+The broker looks the segment up first and truncates then, so that a failing tier does not empty the follower. The
 state is that of the segment with the offset before the leader's local start, in that offset's epoch.
 
 Source: core/.../server/TierStateMachine.java @ 3.9.0-rc3, ReplicaFetcherTierStateMachine.java @ 3.5.2, 3.7.1
@@ -12,14 +12,20 @@ from collections.abc import Callable
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.values import Struct
-from kctl.replication.epochs import Entries, EpochEnd, end_offset_for, epoch_for_offset, truncate_from_end
+from kctl.replication.epochs import (
+    Entries,
+    EpochEndOffset,
+    end_offset_for,
+    epoch_for_offset,
+    truncate_from_end,
+)
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
-from kctl.tier.rules.fetch import FetchAnswer, Sender, offset_answer
+from kctl.tier.rules.fetch import OffsetAnswer, Sender, offset_answer
 from kctl.tier.rules.lineage import outside_lineage
 
 
 class ReplicaView(Struct, frozen=True):
-    """A replica as others see it; offsets are exclusive ends and first offsets."""
+    """What is visible of a replica: epochs, first offsets and the exclusive end."""
 
     entries: Entries
     log_start_offset: int
@@ -28,18 +34,18 @@ class ReplicaView(Struct, frozen=True):
 
 
 class TargetEpoch(Struct, frozen=True):
-    """Which epoch and offset the state is looked up by, and the two requests that tell."""
+    """The epoch and offset that the state is looked up by, and the two requests that give them."""
 
     earliest_local_offset: int
     earliest_local_epoch: int
     request_leader_epoch: int | None  # None: epoch 0 needs no question
-    answer: EpochEnd | None
+    answer: EpochEndOffset | None
     leader_epoch: int
     offset: int
 
 
 class BuiltState(Struct, frozen=True):
-    """What the follower has after building its state; no segment: it fails and is tried again."""
+    """The follower's state after building it; without a segment it fails and is tried again."""
 
     target: TargetEpoch
     segment: SegmentMetadata | None
@@ -53,7 +59,7 @@ class FollowerPlan(Struct, frozen=True):
 
     truncate_to: int | None  # None: nothing is cut
     fetch_offset: int
-    answer: FetchAnswer
+    answer: OffsetAnswer
     built: BuiltState | None
     scenarios: tuple[int, ...]  # of KIP-405; 3 and 4 differ only by whether the election was unclean
 
@@ -74,7 +80,7 @@ def target_epoch(leader: ReplicaView) -> TargetEpoch:
 def build_state(
     leader: ReplicaView, cache: MetadataCache, leader_epoch_index: Callable[[SegmentMetadata], Entries | None]
 ) -> BuiltState:
-    """The state that a follower builds from the tier; its epochs replace all that it had."""
+    """The state that a follower builds from the tier; its epochs replace all earlier ones."""
     target = target_epoch(leader)
     segment = cache.segment_for(target.leader_epoch, target.offset)
     if segment is None:
@@ -85,7 +91,7 @@ def build_state(
 
 
 def common_end(leader: ReplicaView, entries: Entries, log_end_offset: int) -> int:
-    """Where a follower's log must end to be a beginning of the leader's: truncation by epochs, run to its end."""
+    """Where a follower's log must end to be a prefix of the leader's; epochs are compared until they agree."""
     end = log_end_offset
     while True:
         epoch = epoch_for_offset(entries, end - 1) if end > 0 else None
@@ -109,17 +115,16 @@ def follow(
     cache: MetadataCache,
     leader_epoch_index: Callable[[SegmentMetadata], Entries | None],
 ) -> FollowerPlan:
-    """What this follower does under this leader."""
     end = common_end(leader, follower.entries, follower.log_end_offset)
     offset = end
     answer = _ask(leader, offset)
-    if answer is FetchAnswer.OUT_OF_RANGE:
-        # Below the leader's start it begins anew there; above its end it is cut to the end.
+    if answer is OffsetAnswer.OUT_OF_RANGE:
+        # Below the leader's start it starts there; above the leader's end it is cut to the end.
         offset = leader.log_start_offset if offset < leader.log_start_offset else leader.log_end_offset
         answer = _ask(leader, offset)
     built = (
         build_state(leader, cache, leader_epoch_index)
-        if answer is FetchAnswer.MOVED_TO_TIERED_STORAGE
+        if answer is OffsetAnswer.MOVED_TO_TIERED_STORAGE
         else None
     )
     return FollowerPlan(
@@ -131,7 +136,7 @@ def follow(
     )
 
 
-def _ask(leader: ReplicaView, offset: int) -> FetchAnswer:
+def _ask(leader: ReplicaView, offset: int) -> OffsetAnswer:
     return offset_answer(
         offset,
         log_start_offset=leader.log_start_offset,
@@ -146,17 +151,10 @@ def _scenarios(
 ) -> tuple[int, ...]:
     known = {epoch for epoch, _ in leader.entries}
     first = min(known, default=0)
-    outside = [
-        segment
-        for segment in cache.all_listed()
-        if outside_lineage(segment, leader.entries, leader.log_end_offset)
-    ]
-    if any(
-        epoch >= first and epoch not in known
-        for segment in outside
-        for epoch, _ in segment.segment_leader_epochs
-    ):
-        return (5,)
+    for segment in cache.all_listed():
+        is_unknown = any(epoch >= first and epoch not in known for epoch, _ in segment.segment_leader_epochs)
+        if is_unknown and outside_lineage(segment, leader.entries, leader.log_end_offset):
+            return (5,)
     if end < follower.log_end_offset:
         return (3, 4)
     if built is None:

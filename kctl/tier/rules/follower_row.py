@@ -7,13 +7,13 @@ from collections.abc import Callable
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs
 from formats.messages.remote_log_metadata import SegmentMetadata
-from formats.tier.object_names import LOCAL_TIERED_STORAGE, Layout, ObjectKind
+from formats.tier.object_names import LOCAL_TIERED_STORAGE, ObjectKind, ObjectLayout
 from kctl.errors import KctlError
 from kctl.replication.epochs import Entries, entries_in_range
 from kctl.rows.remote import FOLLOWER
 from kctl.tier.audit.inventory import take_inventory
 from kctl.tier.audit.metadata_checks import effective_log_start
-from kctl.tier.rules.fetch import FetchAnswer
+from kctl.tier.rules.fetch import OffsetAnswer
 from kctl.tier.rules.follower import FollowerPlan, ReplicaView, follow
 from kctl.tier.rules.leader_tasks import copies
 from kctl.tier.rules.lookup import object_keys
@@ -24,13 +24,13 @@ Row = dict[str, object]
 EpochIndex = Callable[[SegmentMetadata], Entries | None]
 NOTHING = ReplicaView((), 0, 0, 0)
 WORDS = {
-    FetchAnswer.READ_LOCAL: "the leader has the offset locally: it fetches as always",
-    FetchAnswer.OUT_OF_RANGE: "the leader has not the offset at all",
+    OffsetAnswer.READ_LOCAL: "the leader has the offset locally: it fetches as always",
+    OffsetAnswer.OUT_OF_RANGE: "the leader has not the offset at all",
 }
 
 
-def epoch_index(partition: TieredPartition, store: Store | None, layout: Layout | None) -> EpochIndex:
-    """How to read the leader epochs stored with a segment: from the tier, else as the leader's history implies."""
+def epoch_index(partition: TieredPartition, store: Store | None, layout: ObjectLayout | None) -> EpochIndex:
+    """A function that reads the leader epochs stored with a segment; without a store the leader's history gives them."""
     log = partition.local.leader if partition.local else None
     inventory = take_inventory(store.objects(lambda finding: None), layout) if store else None
 
@@ -87,8 +87,10 @@ def as_leader_row(partition: TieredPartition, broker: int) -> Row:
     )
 
 
-def follower_row(partition: TieredPartition, broker: int, index: EpochIndex, layout: Layout | None) -> Row:
-    """What the replica does under the present leader; a broker without a replica starts from nothing."""
+def follower_row(
+    partition: TieredPartition, broker: int, index: EpochIndex, layout: ObjectLayout | None
+) -> Row:
+    """What the replica does under the present leader; a broker without a replica starts empty."""
     leader = partition.local.leader if partition.local else None
     if leader is None:
         raise KctlError(

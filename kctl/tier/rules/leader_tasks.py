@@ -1,7 +1,7 @@
-"""What a leader's tasks would do next with its tier: copy, expire, free local segments; by the rules of 3.9.
+"""What a leader does next with its tier by the rules of 3.9: copy, expire, delete local segments.
 
-Local segments: only those that are copied or below the log start may go (UnifiedLog.scala @ 3.9.0-rc3); from the
-oldest on, until one stays. A limit that is not among the topic's settings is the broker's, and unknown here.
+Only local segments that are copied or below the log start are deleted (UnifiedLog.scala @ 3.9.0-rc3), oldest first,
+until one must stay. A limit that the topic does not set is the broker's, and unknown here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from formats.values import Struct
 from kctl.log.folder import LogSegment
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
 from kctl.scan.options import Level
-from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limits
+from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limit
 from kctl.tier.rules.copy_task import CopyPlan, copy_plan
 from kctl.tier.rules.local_logs import LocalLog, totals_of
 from kctl.tier.rules.partition_facts import TieredPartition
@@ -29,7 +29,7 @@ REASONS = {
 
 
 class LocalDeletion(Struct, frozen=True):
-    """A local segment that may go, and why."""
+    """A local segment that may be deleted, and why."""
 
     base_offset: int
     next_offset: int
@@ -38,7 +38,7 @@ class LocalDeletion(Struct, frozen=True):
 
 
 def copies(partition: TieredPartition, log: LocalLog, start: int) -> CopyPlan:
-    """What this log's leader copies next; nothing where the topic's copying is disabled."""
+    """What the leader of this log copies next; nothing if the topic's copying is disabled."""
     bases = [segment.base_offset for segment in log.segments]
     stable = 0 if partition.config.get("remote.log.copy.disable") == "true" else log.last_stable_offset
     return copy_plan(
@@ -47,15 +47,15 @@ def copies(partition: TieredPartition, log: LocalLog, start: int) -> CopyPlan:
 
 
 def local_limit(config: Mapping[str, str], what: str) -> int | None:
-    """The topic's local limit (`ms` or `bytes`), its general one where it says so; None: not in the evidence."""
-    own = limits(config, f"local.retention.{what}")
-    return limits(config, f"retention.{what}") if own in (None, AS_RETENTION) else own
+    """The topic's local limit (`ms` or `bytes`), else its general one; None if the evidence has neither."""
+    own = limit(config, f"local.retention.{what}")
+    return limit(config, f"retention.{what}") if own in (None, AS_RETENTION) else own
 
 
 def local_deletions(
     log: LocalLog, highest_copied: int, start: int, config: Mapping[str, str], now: int
 ) -> Iterator[LocalDeletion]:
-    """Local segments that the leader's retention frees, oldest first."""
+    """Local segments that the leader's retention deletes, oldest first."""
     ms, size_limit = local_limit(config, "ms"), local_limit(config, "bytes")
     sizes = [segment.log.size_in_bytes if segment.log else 0 for segment in log.segments]
     excess = sum(sizes) - size_limit if size_limit is not None and size_limit >= 0 else 0
@@ -77,13 +77,13 @@ def local_deletions(
 
 
 def newest_timestamp(segment: LogSegment) -> int:
-    """The newest timestamp in a local segment; -1 where there is none."""
+    """The newest timestamp in a local segment; -1 without one."""
     totals = totals_of(segment, Level.HEADER)
     return -1 if totals is None else totals.max_timestamp
 
 
 def plan_rows(partition: TieredPartition, now: int | None) -> Iterator[Row]:
-    """A row about the partition, then a row a step."""
+    """A row about the partition, then a row for each step."""
     log = partition.local.leader if partition.local else None
     if log is None or partition.local is None:
         return
@@ -104,8 +104,8 @@ def plan_rows(partition: TieredPartition, now: int | None) -> Iterator[Row]:
         highest_copied_offset=plan.highest_copied.offset,
         next_copy_offset=plan.from_offset,
         log_start_offset_after=run.log_start_offset,
-        retention_ms=limits(config, "retention.ms"),
-        retention_bytes=limits(config, "retention.bytes"),
+        retention_ms=limit(config, "retention.ms"),
+        retention_bytes=limit(config, "retention.bytes"),
         local_retention_ms=local_limit(config, "ms"),
         local_retention_bytes=local_limit(config, "bytes"),
     )

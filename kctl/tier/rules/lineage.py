@@ -1,6 +1,6 @@
-"""Whether a remote segment belongs to the log as its leader has it now.
+"""Whether a remote segment belongs to the log that the leader has now.
 
-Epochs without records (an entry whose start equals the next one's) are left out of both sides first.
+Epochs without records (an entry whose start equals the next one's) are removed from both sides first.
 
 Source: isRemoteSegmentWithinLeaderEpochs, buildFilteredLeaderEpochMap in
 core/.../log/remote/RemoteLogManager.java @ 3.6.2, 3.7.1, 3.9.0-rc3
@@ -13,7 +13,7 @@ from kctl.replication.epochs import Entries
 
 
 def without_empty_epochs(entries: Entries) -> Entries:
-    """Entries without those that hold no record; of equal starts the last epoch stays."""
+    """Entries that hold records; of equal starts the last epoch is kept."""
     starts = [start for _, start in entries[1:]]
     return tuple(
         entry for entry, following in zip(entries, [*starts, None], strict=False) if entry[1] != following
@@ -21,7 +21,7 @@ def without_empty_epochs(entries: Entries) -> Entries:
 
 
 def outside_lineage(segment: SegmentMetadata, leader_epochs: Entries, log_end_offset: int) -> str | None:
-    """Why the segment is not part of the log with these epochs and this end; None when it is."""
+    """Why the segment is not part of the log with these epochs and this end; None if it is."""
     log = without_empty_epochs(leader_epochs)
     own = without_empty_epochs(segment.segment_leader_epochs)
     if not log:

@@ -1,7 +1,7 @@
-"""A tiered partition's local logs: which replica leads, where its log begins, ends and what it holds here.
+"""A tiered partition's local logs: which replica leads, and where its log begins and ends.
 
-The leader is the one in the znode export or the metadata log; where there is none, or its copy is not in the evidence, the replica
-with the newest leader epoch and the greatest end stands for it.
+The leader is from the znode export or the metadata log. Without one, or without its copy in the evidence, the replica
+with the newest leader epoch and the greatest end is used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kctl.tier.rules.follower import ReplicaView
 
 
 def totals_of(segment: LogSegment, level: Level) -> ScanTotals | None:
-    """What a scan of a local segment adds up; None where it cannot be read."""
+    """The totals of a scan of a local segment; None if it cannot be read."""
     assert segment.log is not None
     options = ScanOptions(level=level, base_offset=segment.base_offset, max_findings=0)
     try:
@@ -48,12 +48,11 @@ class LocalLog(Struct, dict=True):
 
     @property
     def broker_id(self) -> int:
-        """Whose it is."""
         return self.copy.broker_id
 
     @cached_property
     def segments(self) -> list[LogSegment]:
-        """Its segments by base offset."""
+        """Its segments by base offset; empty if the folder cannot be listed."""
         try:
             return read_folder(self.copy.folder).logs
         except OSError:
@@ -61,12 +60,12 @@ class LocalLog(Struct, dict=True):
 
     @cached_property
     def first_base_offset(self) -> int:
-        """The base offset of the first local segment."""
+        """The base offset of the first local segment; 0 without segments."""
         return self.segments[0].base_offset if self.segments else 0
 
     @cached_property
     def log_end_offset(self) -> int:
-        """Behind the last sound batch."""
+        """The offset after the last sound batch."""
         end = self.first_base_offset
         for segment in reversed(self.segments):
             end = max(end, segment.base_offset)
@@ -81,28 +80,27 @@ class LocalLog(Struct, dict=True):
 
     @property
     def checkpointed_log_start(self) -> int | None:
-        """The log start offset that the broker wrote down last, at most a minute before it stopped."""
+        """The log start offset that the broker wrote last, at most a minute before it stopped."""
         return self.copy.checkpoint("log_start")
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset of the partition, in the tier or here."""
+        """The first offset of the partition, remote or local."""
         written = self.checkpointed_log_start
         return self.first_base_offset if written is None else written
 
     @property
     def local_log_start_offset(self) -> int:
-        """The first offset that is here."""
         return max(self.log_start_offset, self.first_base_offset)
 
     @cached_property
     def epochs(self) -> Entries:
-        """Its leader epochs, as the broker holds them after loading."""
+        """Its leader epochs as the broker has them after loading."""
         return truncate_from_end(loaded(self.copy.recorded_epochs or ()), max(self.log_end_offset, 1))
 
     @cached_property
     def last_stable_offset(self) -> int:
-        """Where the first open transaction begins, else the high watermark; as far as the files tell."""
+        """Where the first open transaction begins, else the high watermark, as far as the files say."""
         high = self.copy.checkpoint("high_watermark")
         end = self.log_end_offset if high is None else min(high, self.log_end_offset)
         try:
@@ -113,14 +111,13 @@ class LocalLog(Struct, dict=True):
         return min([end, *(offset for offset in open_since if offset >= 0)])
 
     def view(self) -> ReplicaView:
-        """As others see it."""
         return ReplicaView(
             self.epochs, self.log_start_offset, self.local_log_start_offset, self.log_end_offset
         )
 
 
 class LocalPartition(Struct, dict=True):
-    """The replicas of a partition in the evidence, and who leads it."""
+    """A partition's replicas in the evidence, and its leader."""
 
     topic_partition: TopicPartition
     replicas: dict[int, LocalLog]
@@ -129,7 +126,7 @@ class LocalPartition(Struct, dict=True):
 
     @cached_property
     def leader(self) -> LocalLog | None:
-        """The leader's log, or the one that stands for it."""
+        """The leader's log; without it that of the replica with the newest epoch and the greatest end."""
         if self.named_leader in self.replicas:
             return self.replicas[self.named_leader]
         return max(
@@ -140,21 +137,18 @@ class LocalPartition(Struct, dict=True):
 
     @property
     def leader_is_absent(self) -> bool:
-        """Whether the evidence names a leader whose log it does not hold."""
-        return (
-            self.named_leader is not None
-            and self.named_leader >= 0
-            and self.named_leader not in self.replicas
-        )
+        """Whether the named leader's log is missing in the evidence."""
+        leader = self.named_leader
+        return leader is not None and leader >= 0 and leader not in self.replicas
 
     @property
     def how(self) -> str:
-        """Where the leader was read: in the cluster's metadata, or from the logs themselves."""
+        """Where the leader is from: the cluster's metadata, or the logs themselves."""
         return self.named_by if self.named_leader in self.replicas else "logs"
 
 
 class LocalLogs(Struct):
-    """Every partition's local logs, and what the cluster's metadata say of topics, of one moment."""
+    """Every partition's local logs and the topics' metadata, at one moment."""
 
     partitions: dict[TopicPartition, LocalPartition] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)  # topic -> id of the topic that exists
@@ -162,31 +156,30 @@ class LocalLogs(Struct):
 
     @property
     def newest(self) -> int:
-        """When the newest znode or metadata record was written, in milliseconds; -1 where there is none."""
+        """When the newest znode or metadata record was written, in milliseconds; -1 without any."""
         return self.metadata.newest if self.metadata else -1
 
     @property
     def metadata_partitions(self) -> int | None:
-        """Of the metadata topic; None where nothing says it."""
+        """The number of partitions of the metadata topic; None if unknown."""
         assigned = self.metadata.replicas if self.metadata else {}
         return sum(where.topic == METADATA_TOPIC for where in assigned) or None
 
     def config(self, topic: str) -> Mapping[str, str]:
-        """What was set for a topic."""
         return self.metadata.configs.get(topic, {}) if self.metadata else {}
 
     def exists(self, topic: str, topic_id: str) -> bool | None:
-        """Whether the topic with this id exists; None where the evidence does not tell."""
+        """Whether the topic with this id exists; None if the evidence does not say."""
         if topic in self.topic_ids:
             return self.topic_ids[topic] == topic_id
         if self.metadata is None:
             return None
-        # Znodes of topics are all there or none, a copy of a metadata log may lag.
+        # An export has the znodes of all topics or of none; a copy of a metadata log may be behind.
         is_whole = self.metadata.is_zookeeper and self.metadata.created
         return False if is_whole or topic_id in self.metadata.removed else None
 
     def tiered(self) -> Iterator[TopicIdPartition]:
-        """The partitions of the topics that are configured to be tiered, as far as their ids are known."""
+        """The partitions of topics with remote storage enabled whose topic ids are known."""
         if self.metadata is None:
             return
         for where in sorted(self.metadata.replicas.keys() | self.partitions.keys()):
@@ -202,14 +195,13 @@ def read_local_logs(evidence: FoundEvidence) -> LocalLogs:
     for where, by_moment in copies_of(evidence).items():
         copies = by_moment.get(moment, {}) if moment is not None else next(iter(by_moment.values()), {})
         if copies:
-            local_logs.partitions[where] = LocalPartition(
-                where, {broker_id: LocalLog(copy) for broker_id, copy in copies.items()}
-            )
+            logs = {broker_id: LocalLog(copy) for broker_id, copy in copies.items()}
+            local_logs.partitions[where] = LocalPartition(where, logs)
             ids = (copy.replica.topic_id for copy in copies.values())
             topic_id = next((topic_id for topic_id in ids if topic_id), None)
             if topic_id:
                 local_logs.topic_ids.setdefault(where.topic, topic_id)
-    # What cannot be read is said by the commands that are about it.
+    # Commands that need znodes report what cannot be read.
     clusters = clusters_of(evidence, lambda error: None)
     local_logs.metadata = clusters.get(moment, clusters.get(None))
     if local_logs.metadata is None:

@@ -1,9 +1,9 @@
-"""Which remote segment serves an offset, by the rules of the broker, and why none does."""
+"""Which remote segment serves an offset by the broker's rules, or why none does."""
 
 from __future__ import annotations
 
 from formats.messages.remote_log_metadata import SegmentMetadata
-from formats.tier.object_names import Layout, ObjectName
+from formats.tier.object_names import ObjectLayout, ObjectName
 from kctl.replication.epochs import Entries, epoch_for_offset
 from kctl.rows.remote import LOOKUP
 from kctl.tier.audit.metadata_checks import effective_log_start
@@ -14,8 +14,8 @@ from kctl.tier.rules.partition_facts import TieredPartition
 Row = dict[str, object]
 
 
-def object_keys(segment: SegmentMetadata, layout: Layout, prefix: str = "") -> list[str]:
-    """The keys of a segment's objects; optional ones may not be there."""
+def object_keys(segment: SegmentMetadata, layout: ObjectLayout, prefix: str = "") -> list[str]:
+    """The keys of a segment's objects, including optional ones that may not exist."""
     where = segment.topic_id_partition
     name = ObjectName(
         where.topic,
@@ -30,8 +30,8 @@ def object_keys(segment: SegmentMetadata, layout: Layout, prefix: str = "") -> l
     return [layout.format(name, kind) for kind in layout.suffixes.values()]
 
 
-def lookup(partition: TieredPartition, offset: int, epoch: int | None, layout: Layout) -> Row:
-    """The row that says what a consumer at this offset gets. Without an epoch the leader's history gives it."""
+def lookup(partition: TieredPartition, offset: int, epoch: int | None, layout: ObjectLayout) -> Row:
+    """The row that says what serves an offset. Without an epoch it is taken from the leader's history."""
     tier, log = partition.tier, partition.local.leader if partition.local else None
     entries: Entries = log.epochs if log else ()
     owner = epoch if epoch is not None else epoch_for_offset(entries, offset)
@@ -70,7 +70,7 @@ def lookup(partition: TieredPartition, offset: int, epoch: int | None, layout: L
 
 
 def _only_epoch(tier: PartitionTier, offset: int) -> int | None:
-    """Without a local log: the newest epoch that a remote segment gives the offset."""
+    """Without a local log: the newest epoch in which a remote segment has the offset."""
     epochs = [epoch for epoch in tier.cache.epochs if tier.cache.segment_for(epoch, offset)]
     return max(epochs, default=None)
 
@@ -103,8 +103,6 @@ def _why_none(tier: PartitionTier, epoch: int | None, offset: int) -> str:
         if segment.metadata.start_offset <= offset <= segment.metadata.end_offset
     ]
     if elsewhere:
-        other_epochs = sorted({e for segment in elsewhere for e, _ in segment.segment_leader_epochs})
-        return (
-            f"no segment of epoch {epoch} holds it; segments of epochs {', '.join(map(str, other_epochs))} do"
-        )
+        epochs = sorted({e for segment in elsewhere for e, _ in segment.segment_leader_epochs})
+        return f"no segment of epoch {epoch} holds it; segments of epochs {', '.join(map(str, epochs))} do"
     return f"no segment of epoch {epoch} holds it"

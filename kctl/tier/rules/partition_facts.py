@@ -1,4 +1,4 @@
-"""What a question about one partition needs: its tier by the metadata, its local logs, its topic's settings."""
+"""One tiered partition: its tier by the metadata, its local logs, its topic's settings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kctl.model import TopicPartition
 from kctl.tier.metadata.fold import folded
 from kctl.tier.metadata.log import Say, find_metadata
 from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
-from kctl.tier.metadata.selection import NOW, AsOf
+from kctl.tier.metadata.selection import NOW, MetadataAsOf
 from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
 
 
 class TieredPartition(Struct, frozen=True):
-    """A partition: the tier of the topic that exists now (else of the newest id), and its local logs."""
+    """A tiered partition: the tier of the existing topic (else of the newest id), and its local logs."""
 
     tier: PartitionTier
     local: LocalPartition | None
@@ -24,8 +24,9 @@ class TieredPartition(Struct, frozen=True):
     newest: int  # ms, of the evidence
 
 
-def tiered_partitions(evidence: FoundEvidence, say: Say, as_of: AsOf = NOW) -> Iterator[TieredPartition]:
-    """Every tiered partition, by topic and number."""
+def tiered_partitions(
+    evidence: FoundEvidence, say: Say, as_of: MetadataAsOf = NOW
+) -> Iterator[TieredPartition]:
     fold = folded(find_metadata(evidence, say).chunks(), say, as_of, keep_deleted=True)
     local = read_local_logs(evidence)
     by_name: dict[TopicPartition, list[PartitionTier]] = {}
@@ -53,9 +54,9 @@ def _current(tiers: list[PartitionTier], local: LocalLogs) -> PartitionTier:
 
 
 def tiered_partition(
-    evidence: FoundEvidence, say: Say, topic: str, partition: int, as_of: AsOf = NOW
+    evidence: FoundEvidence, say: Say, topic: str, partition: int, as_of: MetadataAsOf = NOW
 ) -> TieredPartition:
-    """One partition; `KctlError` where no metadata record names it."""
+    """One tiered partition; `KctlError` if no metadata record names it."""
     for candidate in tiered_partitions(evidence, say, as_of):
         if (candidate.tier.where.topic, candidate.tier.where.partition) == (topic, partition):
             return candidate

@@ -1,8 +1,8 @@
 """Which remote segments the leader's expiration task would delete, and why.
 
 The log start offset moves first (KAFKA-15352); then each segment goes to DELETE_SEGMENT_STARTED, its data is
-deleted, DELETE_SEGMENT_FINISHED follows. The size rule never deletes below the limit, so that one segment
-larger than what is too much blocks it. Copies that only started have no rule of their own.
+deleted, and DELETE_SEGMENT_FINISHED follows. The size rule never deletes below the limit, so that a segment larger
+than the excess blocks it. Copies that only started have no rule of their own.
 
 Source: RLMExpirationTask in core/.../log/remote/RemoteLogManager.java @ 3.8.0, 3.9.0-rc3
 """
@@ -31,14 +31,14 @@ class DeletionRule(enum.StrEnum):
 
 
 class RemoteDeletion(NamedTuple):
-    """A segment to delete."""
+    """A segment to delete, and the rule."""
 
     segment: SegmentMetadata
     rule: DeletionRule
 
 
 class LeaderLog(Struct, frozen=True):
-    """The leader's log as far as retention looks at it. None or -1 for a limit is "no limit"."""
+    """The leader's log as retention sees it. A limit of None or -1 is "no limit"."""
 
     entries: Entries
     log_start_offset: int
@@ -49,7 +49,7 @@ class LeaderLog(Struct, frozen=True):
 
 
 class Expiration(Struct):
-    """What one run of the task does."""
+    """The result of one run of the expiration task."""
 
     deletions: list[RemoteDeletion] = field(default_factory=list)
     log_start_offset: int | None = None  # moved to; None: stays
@@ -91,7 +91,7 @@ def expire(cache: MetadataCache, log: LeaderLog, now: int) -> Expiration:
 def _judge(
     segment: SegmentMetadata, log: LeaderLog, entries: Entries, run: Expiration, now: int
 ) -> tuple[DeletionRule | None, bool]:
-    """The rule that deletes this segment, and whether the scan goes on behind it."""
+    """The rule that deletes this segment (None: none), and whether the task looks at the next one."""
     if segment.segment_leader_epochs[-1][0] <= entries[0][0] and segment.end_offset < log.log_start_offset:
         return DeletionRule.LOG_START_OFFSET, True
     if outside_lineage(segment, log.entries, log.log_end_offset):
@@ -109,10 +109,9 @@ def _judge(
 
 
 def _size(cache: MetadataCache, log: LeaderLog, entries: Entries) -> int:
-    """Bytes of the remote segments that count against retention.bytes."""
-    listed = {
-        segment.remote_log_segment_id: segment for epoch, _ in entries for segment in cache.listed(epoch)
-    }
+    """Bytes of the remote segments that count for retention.bytes."""
+    segments = (segment for epoch, _ in entries for segment in cache.listed(epoch))
+    listed = {segment.remote_log_segment_id: segment for segment in segments}
     return sum(
         segment.size_in_bytes
         for segment in listed.values()

@@ -26,7 +26,7 @@ from kctl.tier.metadata.log import chunk_of
 from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
 from kctl.tier.metadata.rows import SegmentTotals, segment_lines, segment_row, segment_rows
-from kctl.tier.metadata.selection import AsOf
+from kctl.tier.metadata.selection import MetadataAsOf
 from tests.kctl.remote.strategies import metadata_records
 
 TIP = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", "orders", 0)
@@ -50,7 +50,7 @@ def fold_of(
     *records: RemoteLogMetadata | bytes | None,
     keep_deleted: bool = False,
     size: int = 100,
-    as_of: AsOf | None = None,
+    as_of: MetadataAsOf | None = None,
 ) -> tuple[Fold, list[Finding]]:
     found: list[Finding] = []
     values = [
@@ -58,7 +58,7 @@ def fold_of(
     ]
     rows = list(enumerate(values))
     chunks = [chunk_of(0, rows[at : at + size]) for at in range(0, len(rows), size)]
-    return folded(chunks, found.append, as_of or AsOf(), keep_deleted=keep_deleted), found
+    return folded(chunks, found.append, as_of or MetadataAsOf(), keep_deleted=keep_deleted), found
 
 
 def codes(found: list[Finding]) -> list[str]:
@@ -206,16 +206,16 @@ def test_partition_deletions_are_kept_by_their_last_state() -> None:
 def test_as_of_a_time_and_as_of_an_offset() -> None:
     records = [add(time=10), update(FINISHED, time=20), update(DELETING, time=30)]
     for as_of, state in (
-        (AsOf(time=10), STARTED),
-        (AsOf(time=29), FINISHED),
-        (AsOf(offset=1), FINISHED),
-        (AsOf(offset=2), DELETING),
-        (AsOf(offset=0, metadata_partition=0), STARTED),
-        (AsOf(offset=0, metadata_partition=1), DELETING),
+        (MetadataAsOf(time=10), STARTED),
+        (MetadataAsOf(time=29), FINISHED),
+        (MetadataAsOf(offset=1), FINISHED),
+        (MetadataAsOf(offset=2), DELETING),
+        (MetadataAsOf(offset=0, metadata_partition=0), STARTED),
+        (MetadataAsOf(offset=0, metadata_partition=1), DELETING),
     ):
         (segment,) = fold_of(*records, as_of=as_of)[0].segments()
         assert segment.metadata.state is state, as_of
-    assert not list(fold_of(*records, as_of=AsOf(time=9))[0].segments())
+    assert not list(fold_of(*records, as_of=MetadataAsOf(time=9))[0].segments())
 
 
 def test_records_in_the_wrong_metadata_partition_are_a_finding() -> None:

@@ -18,8 +18,8 @@ from formats.tier.aiven_manifest import parse_manifest, read_chunk_sizes, write_
 from formats.tier.object_names import (
     AIVEN,
     LOCAL_TIERED_STORAGE,
-    Layout,
     ObjectKind,
+    ObjectLayout,
     ObjectName,
     parse_layout,
 )
@@ -52,7 +52,7 @@ optional = ["transaction_index"]
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "kafka-tiered-storage/", "some/where/"])
-def test_keys_are_read_and_written(layout: Layout, key: str, kind: ObjectKind, prefix: str) -> None:
+def test_keys_are_read_and_written(layout: ObjectLayout, key: str, kind: ObjectKind, prefix: str) -> None:
     name = layout.parse(prefix + key)
     assert name is not None
     expected = ObjectName("a.b-c", TOPIC_ID, 3, 217, SEGMENT, kind, name.suffix, prefix)

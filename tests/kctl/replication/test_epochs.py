@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.replication.epochs import (
-    Answers,
     Assign,
     Entries,
-    EpochEnd,
+    EpochAnswers,
+    EpochEndOffset,
     assign,
     end_offset_for,
     entries_in_range,
@@ -66,9 +66,9 @@ def test_answers_from_the_cache(case: dict[str, Any]) -> None:
     entries = entries_of(have["entries"])
     if case["op"] == "end_offset_for":
         found = end_offset_for(
-            entries, have["log_end_offset"], have["requested_epoch"], Answers(have["semantics"])
+            entries, have["log_end_offset"], have["requested_epoch"], EpochAnswers(have["semantics"])
         )
-        assert found == EpochEnd(want.get("leader_epoch"), want["end_offset"])
+        assert found == EpochEndOffset(want.get("leader_epoch"), want["end_offset"])
     elif case["op"] == "epoch_for_offset":
         assert epoch_for_offset(entries, have["offset"]) == want["epoch"]
     else:
@@ -87,7 +87,7 @@ def test_answers_from_the_cache(case: dict[str, Any]) -> None:
 def test_what_a_leader_answers_to_offsets_for_leader_epoch(case: dict[str, Any]) -> None:
     have, want = case["given"], case["expect"]
     answer = end_offset_for(entries_of(have["entries"]), have["log_end_offset"], have["requested_epoch"])
-    assert answer == EpochEnd(want["leader_epoch"], want["end_offset"])
+    assert answer == EpochEndOffset(want["leader_epoch"], want["end_offset"])
 
 
 operations = st.lists(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kctl.replication.epochs import EpochEnd, assign, entries_of, epoch_for_offset
+from kctl.replication.epochs import EpochEndOffset, assign, entries_of, epoch_for_offset
 from kctl.replication.truncation import (
     Algorithm,
     ReplicaState,
@@ -25,7 +25,7 @@ def log(value: dict[str, Any]) -> ReplicaState:
     )
 
 
-def shown(answer: EpochEnd | str, *, fetching: bool) -> Any:
+def shown(answer: EpochEndOffset | str, *, fetching: bool) -> Any:
     if isinstance(answer, str):
         return "ok" if answer == "data" and not fetching else answer
     if fetching:
@@ -71,7 +71,7 @@ def test_a_cut_takes_the_high_watermark_along() -> None:
 def test_vectors(case: dict[str, Any]) -> None:
     have, want, op = case["given"], case["expect"], case["op"]
     if op == "truncation_decision":
-        follower, answer = have["follower"], EpochEnd(**have["leader_answer"])
+        follower, answer = have["follower"], EpochEndOffset(**have["leader_answer"])
         decision = decide(log(follower), answer, follower["initial_fetch_offset"])
         assert decision._asdict() == want
     elif op == "truncation_run":
@@ -136,7 +136,7 @@ def test_what_is_left_after_truncation_is_a_prefix_of_the_leader(
 
 def test_nobody_truncates_above_its_own_end() -> None:
     replica = ReplicaState(((0, 0),), 10, 12)
-    for answer in (EpochEnd(None, 20), EpochEnd(-1, 20)):
+    for answer in (EpochEndOffset(None, 20), EpochEndOffset(-1, 20)):
         assert decide(replica, answer, 0) == (10, True, "leader_epoch_undefined")
     for own, cut in ((replica, 10), (ReplicaState(((0, 0),), 10, 8), 8)):
         (round_,) = truncate(own, replica, Algorithm.HIGH_WATERMARK).rounds
