@@ -82,7 +82,7 @@ class LogOptions(NamedTuple):
                 raise click.UsageError(
                     "--fix-skew reads the logs twice; standard input can be read only once"
                 )
-            skew = estimate_skew(Merge(sources, merging.zones).events(wanted=WANTED))
+            skew = estimate_skew(Merge(sources, merging.zones).events(templates=WANTED))
             merging.shifts = skew.shifts()
             for line in skew.sentences():
                 frame.note(line)

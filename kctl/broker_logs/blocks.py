@@ -222,7 +222,7 @@ class Reading(Struct):
     records: int = 0
     duplicates: int = 0
     levels: dict[int | None, set[str]] = field(default_factory=dict)
-    held: int = 0
+    held_bytes: int = 0
     """Bytes of records given out in pieces that a merge holds, one piece of each source."""
 
 
@@ -286,7 +286,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     for piece in pieces:
         rest.append(piece)
         waiting_bytes += len(piece)
-        is_longest = waiting_bytes >= min(LONGEST, max(chunk, ROOM - state.reading.held))
+        is_longest = waiting_bytes >= min(LONGEST, max(chunk, ROOM - state.reading.held_bytes))
         if waiting_bytes < wait_for and not is_longest:
             continue
         data = b"".join(rest)
@@ -300,9 +300,9 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
             wait_for = least
         elif is_longest and waiting_bytes > chunk:
             none = np.empty(0, np.int64)
-            state.reading.held += waiting_bytes
+            state.reading.held_bytes += waiting_bytes
             yield _block(file, state, data, len(data), records or RecordPlaces(none, none, none))
-            state.reading.held -= waiting_bytes
+            state.reading.held_bytes -= waiting_bytes
             data, wait_for = b"", least
         else:
             wait_for = 2 * waiting_bytes

@@ -39,18 +39,18 @@ def only(
 
     Lines before the first that names a container are its own where it `is_first`.
     """
-    kept: list[bytes] = []
+    lines_kept: list[bytes] = []
     size = 0
     for number, named, line in _lines(chunks, origin):
         if named == container or (named is None and is_first):
-            kept.append(line)
+            lines_kept.append(line)
             numbers.append(number)
             size += len(line) + 1
         if size >= PEEKED:
-            yield b"\n".join(kept) + b"\n"
-            kept, size = [], 0
-    if kept:
-        yield b"\n".join(kept) + b"\n"
+            yield b"\n".join(lines_kept) + b"\n"
+            lines_kept, size = [], 0
+    if lines_kept:
+        yield b"\n".join(lines_kept) + b"\n"
 
 
 def _lines(chunks: Iterable[bytes], origin: Origin) -> Iterator[tuple[int, bytes | None, bytes]]:

@@ -49,14 +49,14 @@ class MergerOptions(Struct, frozen=True):
 
 
 def merge_like_kafka(
-    paths: Sequence[str], wanted: MergerOptions, damaged: Callable[[str], None]
+    paths: Sequence[str], options: MergerOptions, damaged: Callable[[str], None]
 ) -> Iterator[bytes]:
     """The lines that Kafka's tool prints for these files, in its order, compressed ones unpacked first."""
-    wanted.check()
+    options.check()
     heap = Heap()
     firsts: list[Line] = []
     for path in paths:
-        rest = _kept(_lines(chunks_of(path, damaged)), wanted)
+        rest = _kept(_lines(chunks_of(path, damaged)), options)
         first = next(rest, None)
         if first is not None:
             # The tool collects the first lines in front of a list, so that the last file is put in first.
@@ -87,9 +87,9 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield from rest.replace(b"\r", b"\n").split(b"\n")
 
 
-def _kept(lines: Iterable[bytes], wanted: MergerOptions) -> Iterator[tuple[bytes, bytes]]:
-    topic = wanted.topic.encode() if wanted.topic is not None else None
-    start, end = wanted.start_time.encode(), wanted.end_time.encode()
+def _kept(lines: Iterable[bytes], options: MergerOptions) -> Iterator[tuple[bytes, bytes]]:
+    topic = options.topic.encode() if options.topic is not None else None
+    start, end = options.start_time.encode(), options.end_time.encode()
     for line in lines:
         named = PARTITION.search(line)
         if named is None:
@@ -99,7 +99,7 @@ def _kept(lines: Iterable[bytes], wanted: MergerOptions) -> Iterator[tuple[bytes
             continue
         if topic is not None and named[1] != topic:
             continue
-        if wanted.partitions and int(named[3]) not in wanted.partitions:
+        if options.partitions and int(named[3]) not in options.partitions:
             continue
         yield date[0], line
 

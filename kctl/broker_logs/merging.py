@@ -200,8 +200,8 @@ class Merge(Struct, dict=True):
         shifts = [self.shifts.get(source.broker_id, 0) for source in self.sources.sources]
         return merged(blocks, shifts if any(shifts) else ())
 
-    def events(self, keep: Filter | None = None, wanted: frozenset[str] | None = None) -> Iterator[Event]:
-        """Events in order; with `wanted` only those of these templates."""
+    def events(self, keep: Filter | None = None, templates: frozenset[str] | None = None) -> Iterator[Event]:
+        """Events in order; with `templates` only those of these."""
         from kctl.broker_logs.events import Event
 
         parsed: dict[int, tuple[Block, list[Shape]]] = {}
@@ -213,7 +213,7 @@ class Merge(Struct, dict=True):
                 of_block = known[1]
                 for index in range(low, high):
                     shape = of_block[index]
-                    if wanted is None or shape.id in wanted:
+                    if templates is None or shape.id in templates:
                         yield Event(block, index, shape)
                 if high == len(block.starts):
                     del parsed[block.source]  # the last block of a source is not held to the end of all

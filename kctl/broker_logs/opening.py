@@ -130,19 +130,19 @@ def spooled_stdin() -> str:
     folder = str(spool.path)
     atexit.register(spool.remove)
     path = os.path.join(folder, "stdin")
-    kept = 0
+    bytes_kept = 0
     try:
         with Path(path).open("wb") as file:
             for chunk in _stdin(CHUNK):
                 usage = shutil.disk_usage(folder)
-                if kept >= SMALL and usage.free < min(ROOM, usage.total // 10):
+                if bytes_kept >= SMALL and usage.free < min(ROOM, usage.total // 10):
                     raise OSError(errno.ENOSPC, f"{usage.free:,} bytes are left there")
                 file.write(chunk)
-                kept += len(chunk)
+                bytes_kept += len(chunk)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise KctlError(
-            f"standard input is kept in {folder} to be read more than once, and does not fit after {kept:,} bytes: "
+            f"standard input is kept in {folder} to be read more than once, and does not fit after {bytes_kept:,} bytes: "
             f"{reason_of(error)}",
             "save it to a file and name that, or set TMPDIR to a folder with more space",
         ) from error

@@ -70,17 +70,17 @@ def without_copies(
     if source.kind == "stdout" and source.broker_id is not None:
         others = [s for s in sources if s.broker_id == source.broker_id and s.kind != "stdout"]
     last: dict[LogFile, int] = {}
-    seen: EarlierCopies | None = None
+    earlier_copies: EarlierCopies | None = None
     current: LogFile | None = None
     dropped = 0
     for block in blocks_of(source, rank, zone, reading):
         if block.file is not current:
             dropped = _told(current, dropped, reading)
             current = block.file
-            seen = _seen_before(source, block, last, others, zone)
+            earlier_copies = _seen_before(source, block, last, others, zone)
         last[block.file] = block.last_key
-        if seen is not None and not seen.is_past:
-            keep = seen.new(block)
+        if earlier_copies is not None and not earlier_copies.is_past:
+            keep = earlier_copies.new(block)
             dropped += int(len(keep) - keep.sum())
             block = block.only(keep)
         yield block

@@ -36,7 +36,7 @@ def grows(broker_id: int) -> str:
     return f"[Partition t-0 broker={broker_id}] ISR updated to 0,1 and version updated to [9] (kafka.cluster.Partition)"
 
 
-def history(folder: Path, *texts: str) -> Timeline:
+def history(folder: Path, *texts: str, doubtful: frozenset[int] = frozenset()) -> Timeline:
     logs = folder / "logs"
     logs.mkdir()
     for name in ("server", "controller", "state-change"):
@@ -47,7 +47,7 @@ def history(folder: Path, *texts: str) -> Timeline:
             and ("Controller)" in text) == (name == "controller")
         ]
         (logs / f"{name}.log").write_text("".join(lines))
-    return timeline(read_events([str(folder)]))
+    return timeline(read_events([str(folder)]), doubtful=doubtful)
 
 
 def told(found: Timeline) -> list[tuple[int, int, int | None, str]]:
@@ -131,6 +131,11 @@ def test_two_isrs_of_one_version_are_those_of_two_topics(tmp_path: Path) -> None
     )
     assert told(found) == [(1, 0, 1, "creation"), (1, 0, 1, "creation"), (1, 1, 0, "failure")]
     assert not [finding for finding in found.findings() if finding.is_wrong]
+
+
+def test_two_isrs_of_one_version_begin_nothing_where_the_order_of_lines_is_unknown(tmp_path: Path) -> None:
+    lines = changed(1, 0, "NewPartition"), sent(1, 0, 0, 1, 0)
+    assert len(told(history(tmp_path, *lines, doubtful=frozenset((0,))))) == 1
 
 
 def test_one_isr_of_one_version_told_again_is_of_one_topic(tmp_path: Path) -> None:

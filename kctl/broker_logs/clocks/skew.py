@@ -140,18 +140,18 @@ class _Pairs(Struct):
     def bounds(self) -> dict[tuple[int, int], ClockBounds]:
         """What the pairs say. A state that several controllers sent, and a request whose number was used again
         after a broker came back, pair with nothing."""
-        found: dict[tuple[int, int], ClockBounds] = {}
+        bounds_of_pair: dict[tuple[int, int], ClockBounds] = {}
         for (state, receiver), received in self.received.items():
             by = self.sent.get(state, {})
             if len(by) == 1 and receiver not in by:
                 ((sender, sent),) = by.items()
-                found.setdefault((sender, receiver), ClockBounds()).add(at_most=received - sent)
+                bounds_of_pair.setdefault((sender, receiver), ClockBounds()).add(at_most=received - sent)
         for request, (first, last) in self.handled.items():
             answered = self.answered.get(request, ())
             if len(answered) == 1 and last - first < SAME and request.broker_id != request.controller_id:
                 key = request.controller_id, request.broker_id
-                found.setdefault(key, ClockBounds()).add(at_least=last - answered[0])
-        return found
+                bounds_of_pair.setdefault(key, ClockBounds()).add(at_least=last - answered[0])
+        return bounds_of_pair
 
 
 def state_of(event: Event, *, is_request: bool) -> State | None:
@@ -211,15 +211,15 @@ def _spread(skew: Skew, reference: int) -> None:
 
 def _between(skew: Skew, here: int, there: int) -> ClockBounds:
     """Both directions together."""
-    found = ClockBounds()
+    both = ClockBounds()
     forth, back = skew.bounds.get((here, there)), skew.bounds.get((there, here))
     if forth is not None:
-        found.add(at_least=forth.at_least, at_most=forth.at_most)
-        found.pairs += forth.pairs - 1
+        both.add(at_least=forth.at_least, at_most=forth.at_most)
+        both.pairs += forth.pairs - 1
     if back is not None:
-        found.add(
+        both.add(
             at_least=None if back.at_most is None else -back.at_most,
             at_most=None if back.at_least is None else -back.at_least,
         )
-        found.pairs += back.pairs - 1
-    return found
+        both.pairs += back.pairs - 1
+    return both

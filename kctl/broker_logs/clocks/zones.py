@@ -123,10 +123,10 @@ TELL_STARTS = ("server", "stdout", "other")
 
 
 def detect_zones(
-    files: Sequence[LogFile], given: Mapping[int, Zone], default: Zone | None, findings: list[Finding]
+    files: Sequence[LogFile], given_zones: Mapping[int, Zone], default: Zone | None, findings: list[Finding]
 ) -> dict[int | None, Zone]:
     """The zone of each broker of the files."""
-    zones: dict[int | None, Zone] = dict(given.items())
+    zones: dict[int | None, Zone] = dict(given_zones.items())
     for broker_id in sorted({file.broker_id for file in files if file.broker_id is not None}):
         if broker_id in zones:
             continue

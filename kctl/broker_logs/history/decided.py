@@ -25,7 +25,7 @@ def how_it_began(decided: str, logged: str) -> str:
 def settle(
     leaderships: dict[TopicPartition, list[Leadership]],
     decided: Decided,
-    wanted: Callable[[TopicPartition], bool] = lambda partition: True,
+    is_wanted: Callable[[TopicPartition], bool] = lambda partition: True,
     since_ms: int | None = None,
     until_ms: int | None = None,
 ) -> dict[TopicPartition, list[Leadership]]:
@@ -38,7 +38,7 @@ def settle(
         decided.decisions, key=lambda decision: decision.topic_partition
     )  # stable: in the order of the log
     for partition, group in groupby(ordered, key=lambda decision: decision.topic_partition):
-        if not wanted(partition):
+        if not is_wanted(partition):
             continue
         lives = list(_lives(leaderships.get(partition, ())))
         for topic_id, decisions in _by_topic(group):

@@ -126,49 +126,53 @@ class Leadership(Struct):
             cluster=self.cluster,
         )
 
-    def contradicts(self, seen: Observation) -> bool:
+    def contradicts(self, observation: Observation) -> bool:
         """Whether a line has another ISR in the same version, which one topic never has."""
-        if self.stated is None or seen.isr is None:
+        if self.stated is None or observation.isr is None:
             return False
         version, isr = self.stated
-        return seen.version == version and isr != frozenset(seen.isr)
+        return observation.version == version and isr != frozenset(observation.isr)
 
-    def see(self, seen: Observation, time_ms: int) -> None:
+    def see(self, observation: Observation, time_ms: int) -> None:
         """Take over what a line says."""
-        if seen.version is not None and seen.isr is not None:
-            self.stated = seen.version, frozenset(seen.isr)
-        rank = RANKS.get(seen.event.event or "", 8)
+        if observation.version is not None and observation.isr is not None:
+            self.stated = observation.version, frozenset(observation.isr)
+        rank = RANKS.get(observation.event.event or "", 8)
         self.last_seen_ms = max(self.last_seen_ms, time_ms)
-        if seen.leader is not None and (self.leader is None or rank < self.rank):
-            self.leader = seen.leader
+        if observation.leader is not None and (self.leader is None or rank < self.rank):
+            self.leader = observation.leader
         if self.controller_epoch is None:
-            self.controller_epoch = seen.controller_epoch
-        self.from_state = self.from_state or seen.from_state
-        self.recovery_state = self.recovery_state or seen.recovery_state
-        self.replicas = seen.replicas or self.replicas
-        if seen.isr is not None:
-            self._see_isr(seen, time_ms, rank)
+            self.controller_epoch = observation.controller_epoch
+        self.from_state = self.from_state or observation.from_state
+        self.recovery_state = self.recovery_state or observation.recovery_state
+        self.replicas = observation.replicas or self.replicas
+        if observation.isr is not None:
+            self._see_isr(observation, time_ms, rank)
         if rank < self.rank:
-            self.proofs.insert(0, seen.event.proof())
+            self.proofs.insert(0, observation.event.proof())
             del self.proofs[3:]
             self.rank = rank
             if rank <= 2 and time_ms - self.from_ms < CLOCK_SLACK:
                 self.from_ms = time_ms
 
-    def _see_isr(self, seen: Observation, time_ms: int, rank: int) -> None:
-        assert seen.isr is not None
+    def _see_isr(self, observation: Observation, time_ms: int, rank: int) -> None:
+        assert observation.isr is not None
         if self.isr is None or (rank < self.rank and rank <= 1 and not self.isr_changes):
-            self.isr, self.version = seen.isr, seen.version
+            self.isr, self.version = observation.isr, observation.version
             return
-        if seen.isr == self.last_isr:
-            self.version = seen.version if seen.version is not None else self.version
+        if observation.isr == self.last_isr:
+            self.version = observation.version if observation.version is not None else self.version
             return
-        if seen.version is not None and self.version is not None and seen.version <= self.version:
+        if (
+            observation.version is not None
+            and self.version is not None
+            and observation.version <= self.version
+        ):
             return
         # Without a version only the controller and the leader are believed: other brokers may lag behind.
-        if seen.version is None and rank >= 5:
+        if observation.version is None and rank >= 5:
             return
-        self.add_isr(time_ms, seen.isr, seen.version, seen.event)
+        self.add_isr(time_ms, observation.isr, observation.version, observation.event)
 
     def add_isr(self, time_ms: int, isr: tuple[int, ...], version: int | None, event: Event) -> None:
         """Note that the ISR changed."""
@@ -235,42 +239,43 @@ class PartitionHistory:
         else:
             self._announced = leader, from_state, event
 
-    def observe(self, seen: Observation, time_ms: int) -> Leadership | None:
+    def observe(self, observation: Observation, time_ms: int) -> Leadership | None:
         """Take a line into account; None where it says that no such partition any more."""
-        if seen.leader == LEADER_DURING_DELETE:
+        if observation.leader == LEADER_DURING_DELETE:
             self.end(time_ms)
             return None
-        if self._falls(seen, time_ms):
+        if self._falls(observation, time_ms):
             self.end(time_ms)
             self.begin_again()
-        known = self.epochs.get(seen.leader_epoch)
+        known = self.epochs.get(observation.leader_epoch)
         if known is None:
-            known = self.epochs[seen.leader_epoch] = Leadership(
-                self.topic_partition, seen.leader_epoch, from_ms=time_ms, cluster=self.cluster
+            known = self.epochs[observation.leader_epoch] = Leadership(
+                self.topic_partition, observation.leader_epoch, from_ms=time_ms, cluster=self.cluster
             )
-            known.began_before = len(self.epochs) == 1 and not is_beginning(seen)
-            if self._announced and seen.leader == self._announced[0]:
+            known.began_before = len(self.epochs) == 1 and not is_beginning(observation)
+            if self._announced and observation.leader == self._announced[0]:
                 _announced(known, *self._announced[1:])
             self._announced = None
-        known.see(seen, time_ms)
+        known.see(observation, time_ms)
         return known
 
-    def _falls(self, seen: Observation, time_ms: int) -> bool:
+    def _falls(self, observation: Observation, time_ms: int) -> bool:
         """Whether its epochs begin again, as those of a topic do that was deleted and made again."""
-        name = seen.event.event or ""
-        same = self.epochs.get(seen.leader_epoch)
-        if same is not None and same.contradicts(seen):
+        name = observation.event.event or ""
+        same = self.epochs.get(observation.leader_epoch)
+        if same is not None and same.contradicts(observation):
             return time_ms - same.from_ms > CLOCK_SLACK and not self.is_doubtful
         if name not in FIRST_SAID or not self.epochs:
             return False
         # What a controller decided, and what a broker was told later, each have an order of their own.
-        speaker = os.path.dirname(seen.event.source.path), None if name == "C15" else seen.event.broker_id
-        before = self._said.get(speaker, seen.leader_epoch)
-        self._said[speaker] = seen.leader_epoch
+        broker_id = None if name == "C15" else observation.event.broker_id
+        speaker = os.path.dirname(observation.event.source.path), broker_id
+        before = self._said.get(speaker, observation.leader_epoch)
+        self._said[speaker] = observation.leader_epoch
         first = self.epochs.get(0)
-        if name == "C15" and seen.from_state == "NewPartition" and first is not None:
+        if name == "C15" and observation.from_state == "NewPartition" and first is not None:
             return time_ms - first.from_ms > CLOCK_SLACK and not self.is_doubtful
-        return seen.leader_epoch < before
+        return observation.leader_epoch < before
 
     def finished(self) -> Iterator[list[Leadership]]:
         """The leaderships of each topic of the name in order of epochs, with ends, gaps named as such."""
@@ -334,6 +339,10 @@ def place_of(proof: Mapping[str, Any]) -> str:
     return str(proof["file"]) if offset is None else f"{proof['file']}, offset {offset}"
 
 
-def is_beginning(seen: Observation) -> bool:
+def is_beginning(observation: Observation) -> bool:
     """Whether a line is the decision itself, not a later mention of it."""
-    return RANKS.get(seen.event.event or "", 8) <= 1 or seen.from_state is not None or seen.leader_epoch == 0
+    return (
+        RANKS.get(observation.event.event or "", 8) <= 1
+        or observation.from_state is not None
+        or observation.leader_epoch == 0
+    )

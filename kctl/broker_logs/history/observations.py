@@ -58,7 +58,11 @@ def _from_state(event: Event) -> Observation | None:
 
 
 def _ids(value: object) -> tuple[int, ...] | None:
-    return tuple(one for one in value if isinstance(one, int)) if isinstance(value, list) else None
+    return (
+        tuple(broker_id for broker_id in value if isinstance(broker_id, int))
+        if isinstance(value, list)
+        else None
+    )
 
 
 def _from_leader(event: Event) -> Observation | None:

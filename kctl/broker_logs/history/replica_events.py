@@ -129,9 +129,9 @@ class ReplicaLines(Struct):
         elif name in WATERMARKS:
             self._note_watermark(event, partition, time_ms)
         elif name == "R20":
-            found = MINIMUM.search(str(event.fields.get("properties", "")))
-            if found:
-                self.minimum_isr[partition.topic] = int(found[1])
+            in_properties = MINIMUM.search(str(event.fields.get("properties", "")))
+            if in_properties:
+                self.minimum_isr[partition.topic] = int(in_properties[1])
 
     def _note_cut(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
         offset = event.number(CUTS[event.event or ""])
@@ -169,8 +169,8 @@ class ReplicaLines(Struct):
     def _note_watermark(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
         watermark = event.number("high_watermark")
         if watermark is None:
-            said = re.search(r"offset=(\d{1,19})", str(event.fields.get("new", "")))
-            watermark = int(said[1]) if said else None
+            offset_text = re.search(r"offset=(\d{1,19})", str(event.fields.get("new", "")))
+            watermark = int(offset_text[1]) if offset_text else None
         if watermark is not None:
             self._add_watermark(event, partition, time_ms, watermark)
 
@@ -182,14 +182,14 @@ class ReplicaLines(Struct):
 
     def findings(self) -> Iterator[Finding]:
         """Cuts below the high watermark."""
-        told: set[tuple[object, ...]] = set()
+        marks_told: set[tuple[object, ...]] = set()
         for cut in self.truncations:
             if cut.proof["event"] != "T12" or cut.high_watermark is None:
                 continue
             key = cut.topic_partition, cut.broker_id, cut.offset, cut.high_watermark
-            if key in told:
+            if key in marks_told:
                 continue
-            told.add(key)
+            marks_told.add(key)
             topic, partition = cut.topic_partition
             yield say.COMMITTED_TRUNCATED.at(
                 Place(broker_id=cut.broker_id, topic=topic, partition=partition, file=str(cut.proof["file"])),

@@ -215,9 +215,9 @@ class _Cluster(Struct):
 
 class _Builder:
     def __init__(
-        self, wanted: Callable[[TopicPartition], bool], doubtful: frozenset[int] = frozenset()
+        self, is_wanted: Callable[[TopicPartition], bool], doubtful: frozenset[int] = frozenset()
     ) -> None:
-        self.wanted, self.doubtful = wanted, doubtful
+        self.is_wanted, self.doubtful = is_wanted, doubtful
         self.clusters: list[_Cluster] = []
         self.cluster = self._new_cluster()
         # The cluster that the logs in a folder are about now, and the last controller epoch of each that began there.
@@ -300,11 +300,11 @@ class _Builder:
             self.cluster.members.note(event, time_ms)
             return
         partition = event.topic_partition
-        if partition is not None and not self.wanted(partition):
+        if partition is not None and not self.is_wanted(partition):
             return
         self._note_creation(event, partition, time_ms)
         for place, observation in observations(event):
-            if self.wanted(place):
+            if self.is_wanted(place):
                 leadership = self._history(place).observe(observation, time_ms)
                 if name in REPEATED and event.shape.state and leadership is not None:
                     self._remember(event, leadership)
@@ -401,7 +401,7 @@ class _Builder:
                 line
                 for cluster in self.clusters
                 for line in cluster.causes.announced()
-                if self.wanted(line.topic_partition)
+                if self.is_wanted(line.topic_partition)
             ],
         )
 
@@ -416,14 +416,14 @@ class _Builder:
 
 def timeline(
     events: Iterable[Event],
-    wanted: Callable[[TopicPartition], bool] = lambda partition: True,
+    is_wanted: Callable[[TopicPartition], bool] = lambda partition: True,
     doubtful: frozenset[int] = frozenset(),
 ) -> Timeline:
-    """The history that events prove; `wanted` leaves out partitions that nobody asks about.
+    """The history that events prove; `is_wanted` leaves out partitions that nobody asks about.
 
     `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`.
     """
-    builder = _Builder(wanted, doubtful)
+    builder = _Builder(is_wanted, doubtful)
     for event in events:
         builder.add(event)
     return builder.finished()
