@@ -269,6 +269,8 @@ def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
     if not rows:
         return
     names = [n for n in rows[0] if n != "kind" and any(r.get(n) is not None for r in rows)]
+    if not names:
+        return
     cells = [[visible(readable(n, row.get(n))) for n in names] for row in rows]
     widest = [max(len(c[i]) for c in cells) for i in range(len(names))]
     right = [all(isinstance(r.get(n), (int, float, type(None))) for r in rows) for n in names]
@@ -307,6 +309,8 @@ def _narrow(
     names: Sequence[str], lengths: Sequence[Sequence[int]], room: int
 ) -> tuple[list[list[str]], list[int], int] | None:
     """Lines of headings, widths and the gap with which columns fit but for the longest first cells; None if they do not."""
+    if not names:
+        return None
     widest = [max(row[i] for row in lengths) for i in range(len(names))]
     heads = [list(names)]
     if _total(list(map(max, widest, map(len, names))), 2) > room:

@@ -269,11 +269,10 @@ def _looked_into(
             candidate = candidate._replace(path=spooled_stdin())
         if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
             return _of_containers(candidate, heads, layouts, sources)
-    file = _log_file(candidate, layout, head, first, writers.of(candidate, layout, head))
-    if file.is_without_date:
+    if _log_file(candidate, layout, head, first, frozenset()).is_without_date:
         sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))
         return []
-    return [file]
+    return [_log_file(candidate, layout, head, first, writers.of(candidate, layout, head))]
 
 
 def _day_named(path: str) -> int | None:

@@ -61,8 +61,11 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
         ):
             raise BadValue(f"no default of {entity_type} in Kafka {version}", "name one with --entity-name")
         return name
-    if entity_type in ("brokers", "broker-loggers") and whole_number(name) is None:
-        raise BadValue(f"{name!r} is not a broker id", "write its number, or <default> for all")
+    if entity_type in ("brokers", "broker-loggers"):
+        broker_id = whole_number(name)
+        if broker_id is None:
+            raise BadValue(f"{name!r} is not a broker id", "write its number, or <default> for all")
+        return str(broker_id)
     if entity_type == "users" and "/clients/" in name:
         user, client = name.split("/clients/", 1)
         return f"{sanitized(user)}/clients/{sanitized(client)}"

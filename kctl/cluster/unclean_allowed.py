@@ -93,7 +93,9 @@ def _controllers(state: ClusterState, changes: Collection[AlterConfig]) -> set[i
         for change in changes
         if change.entity_type == "brokers" and change.entity_name != DEFAULT
     }
-    return (able & (state.broker_files.keys() | changed)) or able or {-1}
+    told = able & (state.broker_files.keys() | changed)
+    active = {state.controller.broker_id} if told and state.controller and state.has_controller else set()
+    return (told | able & active) or able or {-1}
 
 
 def _is_allowed(state: ClusterState, values: Values, topic: str, controller: int) -> bool | None:
@@ -102,7 +104,9 @@ def _is_allowed(state: ClusterState, values: Values, topic: str, controller: int
         if (value := values.get(entity)) is not None:
             return _is_true(value)
     file = state.broker_files.get(controller)
-    return None if file is None else _is_true(file.get(UNCLEAN, ""))
+    # Brokers tell the value in force: one that was changed while they run hides that of their file.
+    is_hidden = any(UNCLEAN in state.config("brokers", name) for name in (str(controller), DEFAULT))
+    return None if file is None or (is_hidden and UNCLEAN not in file) else _is_true(file.get(UNCLEAN, ""))
 
 
 def _is_true(value: str) -> bool:

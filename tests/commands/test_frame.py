@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.cli.leaving import folded
-from commands.cli.render import Page, aligned, tab_separated
+from commands.cli.render import Page, aligned, tab_separated, table
 from commands.topic import list_text
 from kctl.errors import KctlError
 from kctl.rows import RowType, is_wrong
@@ -491,3 +491,9 @@ def test_doctor_names_the_pip_of_its_own_environment(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", str(own))
     monkeypatch.setattr(sys, "executable", str(own / "python"))
     assert doctor.pip_install() == "pip install"
+
+
+@pytest.mark.parametrize("width", [1, 80])
+def test_rows_with_no_value_to_show_are_no_table(width: int) -> None:
+    assert list(table([{"kind": "finding", "file": None}], Page(width, color=False))) == []
+    assert list(table([{"kind": "finding", "file": ""}] * 2, Page(width, color=False)))

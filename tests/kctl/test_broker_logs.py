@@ -468,6 +468,18 @@ def test_times_without_a_date_have_the_day_of_what_carried_them(tmp_path: Path) 
     assert [(event.time, event.event) for event in events] == [("2026-11-21T23:00:00.001Z", "K03")] * 3
 
 
+def test_the_writers_of_a_log_that_is_left_out_are_not_those_of_its_folder(tmp_path: Path) -> None:
+    undated = "".join(
+        f"13:00:00.000 [main] INFO kafka.server.KafkaServer - [KafkaServer id={n}] x\n" for n in (1, 2, 1)
+    )
+    (tmp_path / "controller.log").write_text(undated)
+    (tmp_path / "server.log").write_text(
+        "[2026-11-21 13:00:03,003] INFO [KafkaServer id=1] x (kafka.server.KafkaServer)\n"
+    )
+    (tmp_path / "state-change.log").write_text("[2026-11-21 13:00:01,000] INFO hello (state.change.logger)\n")
+    assert {source.broker_id for source in find_sources([str(tmp_path)]).sources} == {1}
+
+
 def test_a_log_without_dates_is_left_out_and_told(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text(BY_DAY * 3)
     found = find_sources([str(tmp_path)])

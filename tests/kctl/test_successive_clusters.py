@@ -138,6 +138,26 @@ def test_two_isrs_of_one_version_begin_nothing_where_the_order_of_lines_is_unkno
     assert len(told(history(tmp_path, *lines, doubtful=frozenset((0,))))) == 1
 
 
+def test_two_isrs_of_one_version_of_one_topic_id_are_those_of_one_topic(tmp_path: Path) -> None:
+    """A KRaft controller prints what it decides before it is committed; the next one may decide otherwise."""
+
+    def said(controller: int, isr: str, leader: int, epoch: int, version: int) -> str:
+        return (
+            f"[QuorumController id={controller}] partition change for t-0 with topic ID {'A' * 22}: isr: [1, 2, 3] -> [{isr}], "
+            f"leader: 3 -> {leader}, leaderEpoch: {epoch - 1} -> {epoch}, partitionEpoch: {version - 1} -> {version} "
+            f"(org.apache.kafka.controller.ReplicationControlManager)"
+        )
+
+    created = (
+        f"[QuorumController id=1] Replayed PartitionRecord for new partition t-0 with topic ID {'A' * 22} and "
+        "PartitionRegistration(replicas=[1, 2, 3], directories=[], isr=[1, 2, 3], removingReplicas=[], addingReplicas=[], "
+        "elr=[], lastKnownElr=[], leader=3, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0). "
+        "(org.apache.kafka.controller.ReplicationControlManager)"
+    )
+    found = history(tmp_path, created, said(1, "2, 3", 2, 1, 1), said(2, "1, 3", 1, 1, 1))
+    assert [one[:2] for one in told(found)] == [(1, 0), (1, 1)]
+
+
 def test_one_isr_of_one_version_told_again_is_of_one_topic(tmp_path: Path) -> None:
     """A shrink without its version lies between: what is sent again is of the version before it."""
     shrinks = "[Partition t-0 broker=1] Shrinking ISR from 1,0 to 1 (kafka.cluster.Partition)"

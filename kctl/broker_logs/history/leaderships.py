@@ -264,6 +264,8 @@ class PartitionHistory:
         name = observation.event.event or ""
         same = self.epochs.get(observation.leader_epoch)
         if same is not None and same.contradicts(observation):
+            if self.topic_ids[-1] and observation.event.fields.get("topic_id") == self.topic_ids[-1]:
+                return False  # a KRaft controller printed a decision that it could not commit
             return time_ms - same.from_ms > CLOCK_SLACK and not self.is_doubtful
         if name not in FIRST_SAID or not self.epochs:
             return False
