@@ -414,9 +414,9 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
         elif (result := answer.results[0]).error_code:
             settings[id] = BrokerError(error_name(result.error_code))
         else:
-            configs = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
+            values = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
             settings[id] = {
-                name: value for name, value, source in configs if value or source != DEFAULT_CONFIG
+                name: value for name, value, source in values if value or source != DEFAULT_CONFIG
             }
     return settings
 
