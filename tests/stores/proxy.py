@@ -100,9 +100,15 @@ def java_above(process: int) -> int:
     return process
 
 
-def kill(who: int | str, client: socket.socket, harm: Harm, line: str) -> None:
-    """Kill, and note it."""
-    dead = who if isinstance(who, int) else process_of(client)
+def kill(rule: dict[str, Any], client: socket.socket, harm: Harm, line: str) -> None:
+    """Kill, and note it; who has given its request up stays alive, and the next one that fits is meant."""
+    who = rule["kill"]
+    try:
+        dead = who if isinstance(who, int) else process_of(client)
+    except (LookupError, StopIteration):
+        with harm.lock:
+            rule["times"] += 1
+        return
     dead = java_above(dead) if who == "executor" else dead
     os.kill(dead, signal.SIGKILL)
     with suppress(OSError):
@@ -129,7 +135,7 @@ def serve_raw(client: socket.socket, port: int, harm: Harm) -> None:
             rule = harm.for_request(line)
             time.sleep(rule.get("delay", 0))
             if "kill" in rule:
-                kill(rule["kill"], client, harm, line)
+                kill(rule, client, harm, line)
             upstream.sendall(data)
         with suppress(OSError):
             upstream.shutdown(socket.SHUT_RDWR)
@@ -147,7 +153,7 @@ def serve(client: socket.socket, port: int, harm: Harm) -> None:
         rule = harm.for_request(head.line)
         time.sleep(rule.get("delay", 0))
         if "kill" in rule:
-            kill(rule["kill"], client, harm, head.line)
+            kill(rule, client, harm, head.line)
         if "run" in rule:  # something happens to the object meanwhile
             subprocess.run(rule["run"], cwd=ROOT, check=True, timeout=120)
         if rule.get("reset"):
