@@ -497,3 +497,8 @@ def test_doctor_names_the_pip_of_its_own_environment(tmp_path: Path, monkeypatch
 def test_rows_with_no_value_to_show_are_no_table(width: int) -> None:
     assert list(table([{"kind": "finding", "file": None}], Page(width, color=False))) == []
     assert list(table([{"kind": "finding", "file": ""}] * 2, Page(width, color=False)))
+
+
+def test_a_remark_that_is_too_wide_stands_alone() -> None:
+    text = "\n".join(table([{"kind": "finding", "": "long " * 30}] * 2, Page(80, color=False)))
+    assert text.count("long " * 29) == 2
