@@ -11,11 +11,12 @@ docs/settings.md lists every key. Precedence: flag, environment variable, contex
 
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kctl.errors import KctlError, file_error, reason_of
+from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.files import read_text
 
 
@@ -72,9 +73,13 @@ def read_context(
     for key in [key for key in values if key not in KEYS]:
         warn(f"{path}: unknown key {key!r} in context {name!r} is ignored")
         del values[key]
+    if SECRET_KEYS & values.keys() and is_open_to_others(path):
+        warn(f"others can read {path}, and it contains a password: chmod 600")
     for key, value in values.items():
         kind = kind_of(key)
-        if not isinstance(value, kind):
+        if kind is bool and isinstance(value, str):
+            values[key] = boolean(value, f"{path}: {key} of context {name!r}")
+        elif not isinstance(value, kind):
             raise KctlError(
                 f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {kind.__name__}",
                 "correct the file; `kctl doctor` shows which one is read",
@@ -86,8 +91,34 @@ def read_context(
             else environ.get(f"KCTL_{key.upper()}") or None
         )
         if override is not None:
-            values[key] = str(override).lower() in ("1", "true", "yes") if kind_of(key) is bool else override
+            is_given = arguments.get(key) is not None
+            values[key] = (
+                boolean(str(override), key if is_given else f"KCTL_{key.upper()}")
+                if kind_of(key) is bool
+                else override
+            )
     return Context(name=name if name is None else str(name), **values)
+
+
+BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True) | dict.fromkeys(
+    ("false", "no", "off", "0", "n", "f"), False
+)
+
+
+def boolean(text: str, name: str) -> bool:
+    """The value of a setting that is true or false, with the words of the flags' variables. Raises BadValue."""
+    value = BOOLEANS.get(text.strip().lower())
+    if value is None:
+        raise BadValue(f"{name} is {text!r}, neither true nor false", f"write one of {', '.join(BOOLEANS)}")
+    return value
+
+
+def is_open_to_others(path: str | Path) -> bool:
+    """Whether users other than the owner can read a file; false where there is none."""
+    try:
+        return bool(stat.S_IMODE(os.stat(path).st_mode) & 0o077)
+    except OSError:
+        return False
 
 
 def with_secrets(context: Context) -> Context:

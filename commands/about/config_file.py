@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
@@ -132,11 +131,14 @@ def contexts() -> Iterator[Row]:
 
 def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
     """What is wrong with a context."""
-    from kctl.settings import KEYS, SECRET_KEYS, kind_of
+    from kctl.settings import BOOLEANS, KEYS, SECRET_KEYS, is_open_to_others, kind_of
 
     for key, value in values.items():
         if key not in KEYS:
             yield f"{key} is not a key"
+        elif kind_of(key) is bool and isinstance(value, str):
+            if value.strip().lower() not in BOOLEANS:
+                yield f"{key} is {value!r}, neither true nor false"
         elif not isinstance(value, kind_of(key)):
             yield f"{key} is a {type(value).__name__}, not a {kind_of(key).__name__}"
         elif key in FILES and not os.access(str(value), os.R_OK):
@@ -145,5 +147,5 @@ def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
             yield f"{key}: {value} is not a command of this machine"
     if not {"zookeeper", "bootstrap_server"} & values.keys():
         yield "neither zookeeper nor bootstrap_server says where the cluster is"
-    if SECRET_KEYS & values.keys() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+    if SECRET_KEYS & values.keys() and is_open_to_others(path):
         yield f"others can read {path}, and it contains a password: chmod 600"

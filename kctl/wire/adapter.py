@@ -38,7 +38,7 @@ from formats.whole_numbers import whole_number
 from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.files import open_file, read_text
-from kctl.settings import Context, with_secrets
+from kctl.settings import Context, is_open_to_others, with_secrets
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
@@ -319,7 +319,7 @@ class Access(NamedTuple):
             "ssl_keyfile": self.tls_key,
             "ssl_password": self.tls_key_password,
             "sasl_mechanism": self.sasl_mechanism,
-            "sasl_plain_username": self.sasl_username,
+            "sasl_plain_username": _sasl_name(self),
             "sasl_plain_password": self.sasl_password,
             "sasl_oauth_token_provider": _token_of(self.sasl_token_file) if self.sasl_token_file else None,
             "max_in_flight_requests_per_connection": IN_FLIGHT,
@@ -328,6 +328,13 @@ class Access(NamedTuple):
             "socket_connection_setup_timeout_ms": int(self.timeout * 1000),
             "reconnect_backoff_max_ms": 1000,
         }
+
+
+def _sasl_name(access: Access) -> str | None:
+    """The user's name as the mechanism sends it: SCRAM writes its separators otherwise (RFC 5802 section 5.1)."""
+    if access.sasl_username and (access.sasl_mechanism or "").startswith("SCRAM-"):
+        return access.sasl_username.replace("=", "=3D").replace(",", "=2C")
+    return access.sasl_username
 
 
 def _token_of(path: str) -> Any:
@@ -345,6 +352,7 @@ def access_from(context: Context, servers: str, timeout: float) -> Access:
     """Servers with the TLS and SASL settings of a context."""
     filled = with_secrets(context)
     shared = {name: getattr(filled, name) for name in Access._fields if name not in ("servers", "timeout")}
+    shared["sasl_mechanism"] = filled.sasl_mechanism and filled.sasl_mechanism.upper()
     return Access(servers=servers, timeout=min(timeout, LONGEST_WAIT), **shared)
 
 
@@ -403,6 +411,8 @@ class Wire:
         self.has_seen_controller = False
         self.without_controller: dict[int, int] | None = None
         _check_login(access)
+        for text in exposed_secrets(access):
+            self.warn(text)
         refuse_unreachable(server_list(access.servers), min(CONNECT, access.timeout))
         self._net: Any = NetworkSelector(client_id="kctl")
         if "SSL" in access.settings()["security_protocol"]:
@@ -593,6 +603,7 @@ class Wire:
         self.close()
 
 
+LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1", re.IGNORECASE)
 # The settings that each mechanism needs.
 MECHANISMS = {
     "PLAIN": ("sasl_username", "sasl_password"),
@@ -624,6 +635,18 @@ def _check_login(access: Access) -> None:
             open_file(access.sasl_token_file, follow=True).close()
         except OSError as error:
             raise file_error(access.sasl_token_file, error) from error
+
+
+def exposed_secrets(access: Access) -> Iterator[str]:
+    """A sentence for each secret that others can read: on the wire, or in a file."""
+    hosts = [server.rpartition(":")[0].strip("[]") for server in server_list(access.servers)]
+    if access.sasl_mechanism == "PLAIN" and access.settings()["security_protocol"] == "SASL_PLAINTEXT":
+        distant = [host for host in hosts if not LOOPBACK.fullmatch(host)]
+        if distant:
+            yield f"the password is sent to {', '.join(distant)} in clear text: PLAIN without TLS; set tls or tls_ca"
+    token_file = access.sasl_token_file if access.sasl_mechanism == "OAUTHBEARER" else None
+    if token_file and is_open_to_others(token_file):
+        yield f"others can read {token_file}, and it contains a token: chmod 600"
 
 
 def _check_ticket(hosts: Sequence[str]) -> None:

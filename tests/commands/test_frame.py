@@ -304,6 +304,33 @@ def test_contexts(tmp_path: Path) -> None:
         read_context({"context": "c"}, warn=warnings.append, environ=environ)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(word, value) for words, value in (("true YES On 1 y T", True), ("False no OFF 0 N f", False)) for word in words.split()],
+)  # fmt: skip
+def test_booleans_have_one_parser(text: str, value: bool, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[contexts.a]\nzookeeper = "z:1"\nread_only = "{text}"\n')
+    environ = {"KCTL_CONFIG": str(file), "KCTL_TLS": text}
+    context = read_context({"context": "a"}, warn=lambda _: None, environ=environ)
+    assert (context.tls, context.read_only) == (value, value)
+
+
+@pytest.mark.parametrize("name", ["KCTL_TLS", "KCTL_READ_ONLY"])
+def test_a_value_that_is_no_boolean_is_wrong_usage(name: str) -> None:
+    ran = kctl("topic", "list", "--bootstrap-server", "127.0.0.1:1", env={name: "enabled"})
+    assert ran.status == 2 and f"{name} is 'enabled', neither true nor false" in ran.err
+
+
+def test_a_settings_file_with_a_password_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    file, warnings = tmp_path / "config.toml", list[str]()
+    file.write_text('[contexts.a]\nzookeeper = "z:1"\nsasl_password = "x"\n')
+    for mode in (0o600, 0o644):
+        file.chmod(mode)
+        read_context({"context": "a"}, warn=warnings.append, environ={"KCTL_CONFIG": str(file)})
+    assert warnings == [f"others can read {file}, and it contains a password: chmod 600"]
+
+
 def test_a_password_comes_from_what_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line of docs/settings.md, with something of the name of Python's keyring."""
     keyring = tmp_path / "keyring"

@@ -28,8 +28,18 @@ from kctl.cluster.reassignment.throttles import clearing, not_in_force
 from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
+from kctl.settings import Context
 from kctl.wire import TESTED
-from kctl.wire.adapter import PRIVATE, Access, Wire, _again, error_name, server_list
+from kctl.wire.adapter import (
+    PRIVATE,
+    Access,
+    Wire,
+    _again,
+    access_from,
+    error_name,
+    exposed_secrets,
+    server_list,
+)
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
@@ -96,6 +106,26 @@ def test_settings_of_tls_and_sasl() -> None:
     assert (
         Access(servers="a:1", tls=True, sasl_mechanism="PLAIN").settings()["security_protocol"] == "SASL_SSL"
     )
+
+
+def test_scram_names_and_mechanisms_in_any_case() -> None:
+    context = Context(sasl_mechanism="scram-sha-256", sasl_username="a,b=c", sasl_password="p")
+    settings = access_from(context, "a:1", 1.0).settings()
+    assert (settings["sasl_mechanism"], settings["sasl_plain_username"]) == ("SCRAM-SHA-256", "a=2Cb=3Dc")
+    plain = access_from(context._replace(sasl_mechanism="Plain"), "a:1", 1.0).settings()
+    assert (plain["sasl_mechanism"], plain["sasl_plain_username"]) == ("PLAIN", "a,b=c")
+
+
+@pytest.mark.parametrize(
+    ("servers", "tls", "is_warned"),
+    [("127.0.0.1:1,localhost:2,[::1]:3", False, False), ("kafka1:1", True, False), ("localhost:1,kafka1:1", False, True)],
+)  # fmt: skip
+def test_plain_without_tls_is_warned_of(servers: str, tls: bool, is_warned: bool) -> None:
+    access = Access(servers, tls=tls, sasl_mechanism="PLAIN", sasl_username="u", sasl_password="p")
+    sentences = list(exposed_secrets(access))
+    assert [sentence.startswith("the password is sent to kafka1 in clear") for sentence in sentences] == [
+        True
+    ] * is_warned
 
 
 def test_errors_have_kafkas_names() -> None:
