@@ -296,7 +296,8 @@ def get(
         problems = [problem for problem in problems if name is None or problem.place == place(name)]
     note_problems(frame, problems)
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
-    return Outcome(rows, nothing=NOTHING_SET)
+    nothing = "no quota is set; `kctl user list` lists credentials" if entity_type == "users" else NOTHING_SET
+    return Outcome(rows, nothing=nothing)
 
 
 @command("set", status=CHANGE_STATUS)
@@ -403,8 +404,9 @@ def topic_config(
             state = cluster.read_state(
                 [name], partition_states=False, configs=["topics"], kafka_version=at.version
             )
-        if name not in state.topic_names:
+        if name not in state.topic_names and not state.problems:
             raise unknown_topics([name], state.topic_names)
+        note_problems(frame, state.problems)
         return Outcome(rows_of(state, "topics", name, value, show_secrets=False), nothing=NOTHING_SET)
     if snapshot is not None:
         raise BadValue(

@@ -61,7 +61,9 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
             for group in groups
             if not wanted_states or (group.state or "").lower() in wanted_states
         ),
-        nothing="no group is in such a state" if wanted_states else "the cluster has no group",
+        nothing="no group is in such a state"
+        if wanted_states
+        else "the cluster has no group that this user may describe",
     )
 
 

@@ -325,6 +325,8 @@ def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, gro
     results = list(check_health(HealthFacts(state, cluster.read_oddities(state, now), now, growth)))
     if any(result.status in ("warning", "error") for result in results):
         frame.raise_status(5)
+    if any(result.status == "unknown" for result in results):
+        frame.raise_status(3)
     return [HEALTH.of(result, message=result.meaning) for result in results]
 
 
@@ -432,6 +434,7 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
     $ kctl cluster rolling 1 2 --output jsonl
     """
     from kctl.cluster.rolling import rolling_restart
+    from kctl.cluster.visibility import GRANT
 
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
@@ -445,7 +448,10 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
         )
     if nodes:
         order = [restart for restart in order if restart.broker_id in nodes]
-    if order and not any(restart.is_safe_now for restart in (order[:1] if watch else order)):
+    asked = order[:1] if watch else order
+    if why := next((restart.why for restart in order if restart.why), None):
+        frame.fail(f"a part of the cluster decides that could not be read: {why}", GRANT)
+    if asked and all(restart.is_safe_now is False for restart in asked):
         frame.raise_status(5)
     rows = (RESTART.of(restart, place=place) for place, restart in enumerate(order, 1))
     return Outcome(rows, text=rolling_text)
@@ -458,6 +464,8 @@ def rolling_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         assert isinstance(roles, list)
         leads = ", active controller" if row["is_leader"] else ""
         style, says = ("good", "can be stopped now") if row["is_safe_now"] else ("warning", "waits for")
+        if row["is_safe_now"] is None:
+            says = f"unknown: {row['why']}"
         yield f"{row['place']:>3}  {row['broker_id']} ({', '.join(roles)}{leads})  {page.style(says, style)}"
         waits_for = row["waits_for"]
         assert isinstance(waits_for, list)
@@ -477,10 +485,12 @@ def unregister(frame: Frame, how: How, broker: int) -> Outcome:
     $ kctl cluster unregister 3 --dry-run
     """
     from kctl.cluster.kraft.unregistering import plan_unregistering
+    from kctl.cluster.visibility import refuse_partial
 
     with open_for_change(frame) as cluster:
         state = cluster.read_state(kafka_version=how.version)
         _refuse_running(state, broker)
+        refuse_partial(cluster, state, "unregistering a broker")
         return carry_out(frame, how, cluster, plan_unregistering(cluster, state, broker))
 
 

@@ -86,6 +86,7 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
     from kctl.cluster.reassignment.planner import plan as plan_moves
     from kctl.cluster.reassignment.planner import plan_like_kafka
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
+    from kctl.cluster.visibility import refuse_partial
 
     if options["partitions"] and not options["log_dir"]:
         raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
@@ -98,6 +99,8 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
         state = cluster.read_state(kafka_version=at.version)
         if sizes is None and (known := cluster.replica_sizes(goal.topics)) is not None:
             sizes = partition_sizes(known)
+        if goal.drain and goal.topics is None:
+            refuse_partial(cluster, state, "draining a broker")
     note_problems(frame, state.problems)
     if options["like_kafka"]:
         planned = plan_like_kafka(state, goal, seed=options["seed"], sizes=sizes)

@@ -13,7 +13,8 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, SNAPSHOT, Size, flag
 from commands.cli.render import Outcome
 from commands.reassign.execute import origins_known, read_for
-from kctl.errors import BadValue
+from commands.topic import note_problems
+from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
     from kctl.changes.intents import ClearThrottle
@@ -80,6 +81,13 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
     with at.open(frame) if snapshot else connect(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), partition_states=False)
         state = with_slowed_disks(cluster, state)
+    note_problems(frame, state.problems)
+    if state.backend == "admin":
+        for broker in sorted(set(state.brokers) - set(state.live_brokers)):
+            frame.fail(
+                f"broker {broker} is not alive, and only the broker itself can report its throttle",
+                "start it, and list the throttles again",
+            )
     plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
     rows = (
         THROTTLE.of(limit, plan=plans.get((limit.entity_type, limit.entity_name, limit.key)))
@@ -137,9 +145,28 @@ def _clear(frame: Frame, how: How, cluster: Cluster, plan: Path) -> Outcome:
 
 
 def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
-    from kctl.cluster.reassignment.throttles import unused_throttles, with_slowed_disks
+    from kctl.cluster.reassignment.throttles import (
+        EVERYTHING,
+        LISTS,
+        split,
+        unused_throttles,
+        with_slowed_disks,
+    )
 
     state = with_slowed_disks(cluster, _read(cluster, how))
+    if denied := [problem for problem in state.problems if problem.silent_broker is None]:
+        raise Refused(
+            f"which throttles are in use is unknown ({denied[0].place}: {denied[0].reason}); nothing was written",
+            "run it as a user that may describe the cluster and the configurations of topics and brokers",
+        )
+    kept = [
+        f"{key} of topic {name}"
+        for (kind, name), config in sorted(state.configs.items())
+        for key in (LISTS if kind == "topics" else ())
+        if EVERYTHING in split(config.values.get(key))
+    ]
+    if kept:
+        frame.note(f"{', '.join(kept)} stays: `*` covers all replicas, and no plan sets it; unset it by hand")
     title = "clear the throttles that no running move needs"
     return _carry_out(frame, how, cluster, state, unused_throttles(state), title)
 

@@ -5,13 +5,16 @@ is written as it was shown; later ones are computed from the cluster's state at 
 """
 
 import contextlib
+import re
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from formats.values import Struct, replace
 from kctl.changes import intents
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
+from kctl.changes.intents import counted
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
@@ -95,6 +98,8 @@ def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
 
 def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     stage = entry.stages[index]
+    # Of an earlier stage, or of an earlier run that was cut off.
+    has_written = any(other.may_be_written for other in entry.stages)
     try:
         if not stage.writes or index > 0 or stage.state == "refused":
             state = read_for(entry.stages[index].intent, run)
@@ -103,25 +108,48 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
         run.journal.write(entry)
         reach(f"before-write:{index}")
         _commit(entry, index, run)
-    except Refused as refused:
-        stage.state, entry.outcome = "refused", str(refused)
-        run.journal.write(entry)
-        raise
     except KctlError as error:
-        if isinstance(error, NotFinished):  # a part is written, or that is unknown: `resume` finds out
-            entry.outcome = str(error)
+        if isinstance(error, (Refused, NotFinished)) or error.items or has_written:
+            # Of a part that is written, or where that is unknown, `resume` finds out.
+            is_refused = not isinstance(error, NotFinished) and (isinstance(error, Refused) or error.items)
+            stage.state = "refused" if is_refused else stage.state
+            is_part = has_written or isinstance(error, NotFinished)
+            entry.outcome = _outcome(entry, error) if is_part else str(error)
             run.journal.write(entry)
-        elif error.items:  # brokers refused all of it
-            stage.state, entry.outcome = "refused", str(error)
-            run.journal.write(entry)
-        raise
+        if not has_written:
+            raise
+        unfinished = NotFinished(f"carried out in part: {entry.outcome}")
+        unfinished.items = error.items
+        raise unfinished from error
     reach(f"after-write:{index}")
     stage.state = "written"
+    if isinstance(stage.intent, intents.ClearThrottle):
+        _look_for_left_over(stage.intent, entry, index, run)
     _note_what_was_made(entry, index, run)
     run.journal.write(entry)
     reach(f"written:{index}")
     if isinstance(stage.intent, intents.Reassign) and stage.intent.config_changes:
         _read_back(stage.intent, entry, index, run)
+
+
+NOTHING_WRITTEN = re.compile(r"; nothing was written\b")
+OUTCOMES = (
+    ("carried out", ("written", "finished")),
+    ("refused", ("refused",)),
+    ("unknown", ("writing",)),
+    ("not begun", ("planned",)),
+)
+
+
+def _outcome(entry: Entry, error: KctlError) -> str:
+    """How much of the change was carried out, why the rest was not, and the commands that go on with it or take it back."""
+    states = Counter(stage.state for stage in entry.stages)
+    counts = ((words, sum(states[state] for state in of_words)) for words, of_words in OUTCOMES)
+    shown = ", ".join(f"{count} {words}" for words, count in counts if count or words != "not begun")
+    return (
+        f"of {counted(len(entry.stages), 'step')} {shown}: {NOTHING_WRITTEN.sub('', error.message)}; "
+        f"`kctl journal resume {entry.id}` goes on, `kctl journal undo {entry.id}` takes it back"
+    )
 
 
 def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
@@ -164,6 +192,18 @@ def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRu
     if missing:
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         run.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
+
+
+def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int, run: ChangeRun) -> None:
+    """Raise NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again."""
+    from kctl.cluster.reassignment.throttles import not_read, rates_of_dead
+
+    state = read_for(intent, run)
+    dead = {f"broker {broker}" for broker in rates_of_dead(intent, state)}  # the controller took these
+    if places := [place for place in not_read(intent, state) if place not in dead]:
+        entry.stages[index].state = "planned"
+        why = f"the throttle may be left on {', '.join(places)}, whose configuration cannot be read"
+        raise _unfinished(entry, run, why, f"`kctl journal resume {entry.id}` tries again")
 
 
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from kctl.model import TopicPartition
 
+DENIED = "CLUSTER_AUTHORIZATION_FAILED"  # of a broker that does not describe its directories to this user
+
 
 class StoredReplica(NamedTuple):
     """A replica in a log directory. `is_future`: a copy that will replace the one in another directory."""

@@ -76,9 +76,32 @@ def check_health(facts: HealthFacts) -> Iterator[HealthResult]:
     )
     for name, severity, meaning, find in CHECKS:
         examples = list(find(facts))
-        yield HealthResult(
-            name, severity if examples else "good", len(examples), meaning, tuple(examples[:SHOWN])
-        )
+        status = severity if examples else "good"
+        if facts.state.backend == "admin" and name == "unreadable" and examples:
+            status, meaning = "unknown", "This user may not read it, or a broker did not return it."
+        elif not examples and (unread := _unread(name, facts.state)):
+            status, examples = "unknown", unread
+        yield HealthResult(name, status, len(examples), meaning, tuple(examples[:SHOWN]))
+
+
+# What a check depends on, by the first word of the place of a problem.
+NEEDS = {
+    "throttles": ("configuration", "reassignments"),
+    "under-min-isr": ("configuration",),
+    "moving": ("reassignments",),
+    "requests": ("reassignments",),
+}
+
+
+def _unread(check: str, state: ClusterState) -> list[str]:
+    """What the check needs and could not be read."""
+    return [
+        f"{problem.place}: {problem.reason}"
+        for problem in state.problems
+        if problem.silent_broker is None
+        and state.backend == "admin"
+        and problem.place.split()[0] in NEEDS.get(check, ())
+    ]
 
 
 def _odd(facts: HealthFacts, kind: str) -> Iterator[str]:

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from formats.values import Struct
 from kctl.changes.intents import counted
-from kctl.cluster.disks import BrokerLogDir
+from kctl.cluster.disks import DENIED, BrokerLogDir
 from kctl.cluster.partition_health import min_isr
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState, is_majority
+from kctl.cluster.visibility import unseen
 from kctl.model import TopicPartition
 
 VOTER_BEHIND = 10_000  # milliseconds
@@ -26,11 +27,14 @@ class Restart(Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     is_leader: bool
     waits_for: tuple[str, ...]
+    why: str | None = None  # the state is a part of the cluster
 
     @property
-    def is_safe_now(self) -> bool:
-        """Whether it can be stopped now."""
-        return not self.waits_for
+    def is_safe_now(self) -> bool | None:
+        """Whether it can be stopped now; None if a part that could not be read decides."""
+        if self.waits_for:
+            return False
+        return None if self.why else True
 
     @property
     def reason(self) -> str | None:
@@ -44,6 +48,7 @@ def rolling_restart(state: ClusterState, disks: Sequence[BrokerLogDir]) -> list[
     assigned = {id for tp in state.partitions() for id in state.topics[tp.topic].partitions[tp.partition]}
     brokers = assigned | set(state.brokers)
     hosted = _hosted(state)
+    why = unseen(state, disks) if state.backend == "admin" else ""
     everybody = _everybody(state, disks, brokers)
     return [
         Restart(
@@ -56,6 +61,7 @@ def rolling_restart(state: ClusterState, disks: Sequence[BrokerLogDir]) -> list[
                 if node not in brokers or state.is_alive(node)
                 else (f"broker {node} is not alive: start it",)
             ),
+            why=why or None,
         )
         for place, node in enumerate(_order(state, brokers, voters), 1)
     ]
@@ -91,7 +97,9 @@ def _everybody(
     ]
     silent = {p.silent_broker for p in state.problems if p.silent_broker is not None}
     silent |= {
-        log_dir.broker_id for log_dir in disks if log_dir.path is None and state.is_alive(log_dir.broker_id)
+        log_dir.broker_id
+        for log_dir in disks
+        if log_dir.path is None and log_dir.error != DENIED and state.is_alive(log_dir.broker_id)
     }
     blockers += [(broker, f"broker {broker} does not answer") for broker in sorted(silent)]
     blockers += [

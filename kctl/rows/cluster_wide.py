@@ -55,7 +55,7 @@ CONTROLLER = RowType("""
 HEALTH = RowType("""
     health: One check of a cluster's health.
     check     string   stable name
-    status    good|info|warning|error
+    status    good|info|warning|error|unknown  unknown: what decides could not be read
     count     integer  number of problems found
     message   string   meaning of the problem
     examples  array    the first few problems
@@ -105,9 +105,10 @@ RESTART = RowType("""
     restart: A broker or controller of a rolling restart.
     broker_id
     place        integer   in the order, from 1
-    is_safe_now  boolean   whether it can be stopped now
+    is_safe_now  boolean?  whether it can be stopped now; null if a part that could not be read decides
     reason       string?   the first problem that stopping it would cause
     waits_for    array     all problems that stopping it would cause
     roles        array     broker, controller
     is_leader    boolean   the active controller
+    why          string?   what could not be read, and the right that is missing
 """)

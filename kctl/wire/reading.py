@@ -19,7 +19,7 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kctl.cluster.config_keys import BROKERS_ONLY
-from kctl.cluster.disks import BrokerLogDir, StoredReplica
+from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Scope
 from kctl.cluster.state import (
     BEHIND,
@@ -42,7 +42,7 @@ from kctl.wire.quorum import NoController, ask_controller, read_quorum
 from kctl.wire.shortcuts import configs
 from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
-NOT_CONTROLLER, NOT_AUTHORIZED = 41, 29
+NOT_CONTROLLER, NOT_AUTHORIZED, CLUSTER_AUTHORIZATION_FAILED = 41, 29, 31
 SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
 LATE = 2.0  # seconds that brokers have to apply what was committed
 MOMENT = 0.5  # seconds for another broker to accept a connection
@@ -77,9 +77,15 @@ def read_cluster(
     node = wire.node
     metadata = places(wire.read(PlacesRequest(topics=None)))
     brokers = _brokers(wire, metadata)
+    if {id for id, broker in brokers.items() if not broker.is_fenced} - set(wire.nodes):
+        wire.refresh_nodes()  # one has come back since the table was read
     names = tuple(sorted(topic.name for topic in metadata.topics if topic.name is not None))
     listed, problems = _listed(wire, metadata, names if topics is None else topics)
-    topics_by_name = {str(topic.name): _topic(topic, moving) for topic in listed if not topic.error_code}
+    if moving is None and scope.get("partition_states", True):
+        problems = [*problems, Problem("reassignments", "Describe on the cluster is missing")]
+    topics_by_name = {
+        str(topic.name): _topic(topic, moving or {}) for topic in listed if not topic.error_code
+    }
     states = _states(listed) if scope.get("partition_states", True) else {}
     names_to_read = topics_by_name if topics is not None else names
     if is_exact and "brokers" in scope.get("configs", ()):
@@ -192,8 +198,8 @@ def read_from_controller(wire: Wire) -> None:
     wire.read_from(wire.read(MetadataRequest(topics=[])).controller_id)
 
 
-def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Replicas]]:
-    """Adding and removing replicas of every partition that is being moved. Raises KctlError."""
+def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Replicas]] | None:
+    """Adding and removing replicas of every partition that is being moved; None without the right. Raises KctlError."""
     milliseconds = int(wire.access.timeout * 1000)
     try:
         answer = ask_controller(
@@ -205,6 +211,8 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
         wire.refresh_nodes()
         read_from_controller(wire)
         answer = wire.read(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
+    if answer.error_code == CLUSTER_AUTHORIZATION_FAILED:
+        return None
     if answer.error_code:
         message = answer.error_message or error_name(answer.error_code)
         raise BrokerError(f"{wire.location}: reassignments cannot be listed: {message}")
@@ -531,6 +539,8 @@ def read_log_dirs(
             log_dirs.append(BrokerLogDir(broker, None, answer.message))
         elif code := getattr(answer, "error_code", 0):
             log_dirs.append(BrokerLogDir(broker, None, error_name(code)))
+        elif not answer.results:  # up to version 2 of the answer, to a user that may not see them
+            log_dirs.append(BrokerLogDir(broker, None, DENIED))
         else:
             log_dirs += (_log_dir(broker, result, topics) for result in answer.results)
     return sorted(log_dirs, key=lambda log_dir: (log_dir.broker_id, log_dir.path or ""))

@@ -207,6 +207,16 @@ def left_over(intent: ClearThrottle, state: ClusterState) -> list[str]:
     ]
 
 
+def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
+    """The brokers and topics that may still have a part of a throttle, since their configuration was not read."""
+    if state.backend != "admin":
+        return []
+    unread = {problem.place for problem in state.problems}
+    brokers = [f"broker {b}" for b in intent.rates if int(b) not in state.broker_files]
+    topics = [f"topic {t}" for t in intent.throttled if f"configuration of topic {t}" in unread]
+    return sorted(brokers) + sorted(topics)
+
+
 def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[str]:
     """The parts of a written throttle that the configurations do not have now, a clause each."""
     clauses = []

@@ -89,3 +89,41 @@ def test_a_refused_change_is_a_row_and_nothing_is_written(k: WireKctl) -> None:
     assert ran.of("change")[0]["state"] == "planned"
     ran = k("topic", "config", "set", "locked", "retention.ms=1", "--yes")
     assert ran.status in (3, 4) and "nothing was written" in ran.err
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[Cluster]:
+    """Topic `open`, and `secret` which may not be seen, for somebody without a right on the cluster."""
+    with kraft_cluster("4.3", brokers=1, properties=AUTHORIZER) as c:
+        k = WireKctl(c, c.folder / "journal")
+        for topic in ("open", "secret"):
+            k.change("topic", "create", topic, "--replica-assignment", "1")
+        allow(c, "TOPIC", "secret")
+        allow(c, "CLUSTER", "kafka-cluster", "CLUSTER_ACTION")
+        yield c
+
+
+def test_without_a_right_on_the_cluster(narrow: Cluster, tmp_path: Path) -> None:
+    k = WireKctl(narrow, tmp_path / "journal")
+    ran = k("topic", "list")
+    assert ran.status == 0 and [t["topic"] for t in ran.of("topic")] == ["open"]
+    ran = k("topic", "describe", "open")
+    assert ran.status == 3 and [p["partition"] for p in ran.of("partition")] == [0]
+    assert "Describe on the cluster is missing" in ran.err and "org.apache" not in ran.err
+    k.change("topic", "config", "set", "open", "retention.ms=900000")
+    ran = k("topic", "config", "get", "open")
+    assert ran.status == 0 and [row["value"] for row in ran.of("config")] == ["900000"]
+    k.change("topic", "alter", "open", "--partitions", "2")
+    ran = k("cluster", "rolling")
+    assert [row["is_safe_now"] for row in ran.of("restart")] in ([None], [False])
+    assert ran.status in (3, 5) and "can be stopped now" not in ran.err
+    assert k("reassign", "throttle", "list").status == 3
+    assert k("cluster", "health").status in (3, 5)
+    ran = k("reassign", "plan", "--drain", "1", "--to", tmp_path / "drain.json")
+    assert ran.status == 4 and not (tmp_path / "drain.json").exists()
+
+
+def test_a_hidden_topic_makes_no_node_safe(k: WireKctl, tmp_path: Path) -> None:
+    ran = k("reassign", "plan", "--drain", "1", "--to", tmp_path / "drain.json")
+    assert ran.status == 4 and "secret-0" in ran.err
+    assert {row["is_safe_now"] for row in k("cluster", "rolling").of("restart")} <= {None, False}

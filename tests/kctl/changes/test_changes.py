@@ -794,3 +794,21 @@ def test_a_deletion_is_of_the_topic_that_was_read(store: FakeStore, course: Chan
 def test_a_controller_that_is_another_by_now_is_left_alone(course: ChangeRun) -> None:
     with pytest.raises(Conflict, match="broker 3 is no longer the controller"):
         course.cluster.writes_for(MoveController(broker_id=3), course.cluster.read_state())
+
+
+def test_what_ended_half_way_says_so_over_the_whole_change(course: ChangeRun, store: FakeStore) -> None:
+    """The second step is refused: what the first one wrote counts."""
+    add_topic(store, "b", [[1, 2]])
+    stages = tuple(
+        Stage(
+            intent=AlterConfig(
+                entity_type="topics", entity_name="b", after={"k": after}, before={"k": before}
+            )
+        )
+        for before, after in ((None, "1"), ("2", "3"))
+    )
+    entry = entry_of(Plan(title="two steps", stages=stages))
+    with pytest.raises(NotFinished, match="1 carried out, 1 refused, 0 unknown"):
+        applying.apply(entry, course)
+    assert entry.state == "partly_applied" and entry.outcome
+    assert "nothing was written" not in entry.outcome and f"journal undo {entry.id}" in entry.outcome

@@ -1,0 +1,74 @@
+"""A part of a cluster is not taken for the whole."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from formats.values import replace
+from kctl.changes.intents import ClearThrottle
+from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
+from kctl.cluster.health import HealthFacts, check_health
+from kctl.cluster.interface import Cluster
+from kctl.cluster.reassignment.throttles import not_read
+from kctl.cluster.rolling import rolling_restart
+from kctl.cluster.state import ClusterState, Problem
+from kctl.cluster.visibility import refuse_partial, unseen
+from kctl.errors import Refused
+from kctl.model import TopicPartition
+from tests.kctl.cluster.test_kraft import cluster
+
+SEEN, HIDDEN = (StoredReplica(TopicPartition(name, 0), 10) for name in ("a", "b"))
+
+
+def on(*replicas: StoredReplica) -> list[BrokerLogDir]:
+    return [BrokerLogDir(broker, "/data", replicas=replicas) for broker in (1, 2, 3)]
+
+
+def test_hidden_replicas_are_named() -> None:
+    assert unseen(cluster(), on(SEEN)) == ""
+    assert "b-0" in unseen(cluster(), on(SEEN, HIDDEN))
+    denied = [BrokerLogDir(broker, None, DENIED) for broker in (1, 2, 3)]
+    assert "Describe on the cluster is missing" in unseen(cluster(), denied)
+
+
+def test_no_restart_is_safe_over_a_part() -> None:
+    for log_dirs in (on(SEEN, HIDDEN), [BrokerLogDir(broker, None, DENIED) for broker in (1, 2, 3)]):
+        order = rolling_restart(cluster(), log_dirs)
+        assert {restart.is_safe_now for restart in order} == {None} and all(restart.why for restart in order)
+    assert {restart.is_safe_now for restart in rolling_restart(cluster(), on(SEEN))} == {True}
+
+
+def test_a_part_is_no_ground_for_a_change() -> None:
+    def of(log_dirs: Any) -> Cluster:
+        return cast(Cluster, SimpleNamespace(read_log_dirs=lambda brokers: log_dirs))
+
+    refuse_partial(of(on(SEEN)), cluster(), "draining")
+    refuse_partial(of(None), cluster(), "draining")  # ZooKeeper shows all or nothing
+    with pytest.raises(Refused, match="nothing was written"):
+        refuse_partial(of(on(SEEN, HIDDEN)), cluster(), "draining")
+
+
+def unreadable(state: ClusterState) -> ClusterState:
+    problems = (
+        Problem("configuration of topic a", "TOPIC_AUTHORIZATION_FAILED"),
+        Problem("reassignments", "denied"),
+    )
+    return replace(state, problems=problems)
+
+
+def test_what_was_not_read_is_not_good() -> None:
+    results = {r.check: r for r in check_health(HealthFacts(unreadable(cluster()), (), 0))}
+    for check in ("unreadable", "throttles", "under-min-isr", "moving"):
+        assert results[check].status == "unknown", check
+    assert "may not start again" not in results["unreadable"].meaning
+    assert results["offline"].status == "good"
+
+
+def test_a_throttle_that_cannot_be_read_may_be_left() -> None:
+    clear = ClearThrottle(throttled={"a": {}}, rates={"1": {}, "2": {}})
+    assert not_read(clear, cluster()) == []
+    files = {1: {"min.insync.replicas": "2"}}
+    assert not_read(clear, replace(unreadable(cluster()), broker_files=files)) == ["broker 2", "topic a"]
