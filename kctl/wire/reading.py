@@ -304,6 +304,12 @@ def _problem(topic: str, code: int) -> Problem:
     return Problem(f"topic {topic}", "not authorized" if code == NOT_AUTHORIZED else error_name(code))
 
 
+def _reason(code: int, right: str) -> str:
+    """Why something was not read, with the right that is missing where that is the cause."""
+    is_denied = code in (NOT_AUTHORIZED, CLUSTER_AUTHORIZATION_FAILED)
+    return f"{right} is missing ({error_name(code)})" if is_denied else error_name(code)
+
+
 def _eligible(
     wire: Wire,
     features: Mapping[str, int],
@@ -437,7 +443,8 @@ def _topic_configs(
     for result in answer.results:
         name = str(result.resource_name)
         if result.error_code:
-            problems.append(Problem(f"configuration of topic {name}", error_name(result.error_code)))
+            reason = _reason(result.error_code, f"DescribeConfigs on topic {name}")
+            problems.append(Problem(f"configuration of topic {name}", reason))
             continue
         values = configs.values_from(result, (configs.DYNAMIC_TOPIC,))
         if values:
@@ -464,7 +471,8 @@ def _broker_configs(
             continue
         (result,) = answer.results
         if result.error_code:
-            problems.append(Problem(f"configuration of broker {name}", error_name(result.error_code)))
+            reason = _reason(result.error_code, "DescribeConfigs on the cluster")
+            problems.append(Problem(f"configuration of broker {name}", reason))
             continue
         values = configs.values_from(
             result, (configs.DYNAMIC_DEFAULT,) if name == DEFAULT else (configs.DYNAMIC_BROKER,)
@@ -487,7 +495,8 @@ def _quotas(wire: Wire, kind: str, entries: Configs, problems: list[Problem]) ->
         problems.append(Problem(f"configurations of {kind}", error.message))
         return
     if answer.error_code:
-        problems.append(Problem(f"configurations of {kind}", error_name(answer.error_code)))
+        reason = _reason(answer.error_code, "DescribeConfigs on the cluster")
+        problems.append(Problem(f"configurations of {kind}", reason))
         return
     for entry in answer.entries or ():
         parts = {
