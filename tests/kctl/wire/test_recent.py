@@ -33,6 +33,7 @@ class FakeWire:
 
     location = "h:1"
     broker_version = (4, 3)
+    nodes = (1,)
 
     def __init__(self, lasts: int = 1000) -> None:
         self.node, self.lasts = 1, lasts
