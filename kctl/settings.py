@@ -109,7 +109,8 @@ def boolean(text: str, name: str) -> bool:
     """The value of a setting that is true or false, with the words of the flags' variables. Raises BadValue."""
     value = BOOLEANS.get(text.strip().lower())
     if value is None:
-        raise BadValue(f"{name} is {text!r}, neither true nor false", f"write one of {', '.join(BOOLEANS)}")
+        # The value is not shown: it may be a secret that stands in the wrong line.
+        raise BadValue(f"{name} is neither true nor false", f"write one of {', '.join(BOOLEANS)}")
     return value
 
 

@@ -118,7 +118,7 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
             run.journal.write(entry)
         if not has_written:
             raise
-        unfinished = NotFinished(f"carried out in part: {entry.outcome}")
+        unfinished = NotFinished(f"carried out in part: {entry.outcome}", _ways_on(entry))
         unfinished.items = error.items
         raise unfinished from error
     reach(f"after-write:{index}")
@@ -142,14 +142,15 @@ OUTCOMES = (
 
 
 def _outcome(entry: Entry, error: KctlError) -> str:
-    """How much of the change was carried out, why the rest was not, and the commands that go on with it or take it back."""
+    """How much of the change was carried out, and why the rest was not."""
     states = Counter(stage.state for stage in entry.stages)
     counts = ((words, sum(states[state] for state in of_words)) for words, of_words in OUTCOMES)
     shown = ", ".join(f"{count} {words}" for words, count in counts if count or words != "not begun")
-    return (
-        f"of {counted(len(entry.stages), 'step')} {shown}: {NOTHING_WRITTEN.sub('', error.message)}; "
-        f"`kctl journal resume {entry.id}` goes on, `kctl journal undo {entry.id}` takes it back"
-    )
+    return f"of {counted(len(entry.stages), 'step')} {shown}: {NOTHING_WRITTEN.sub('', error.message)}"
+
+
+def _ways_on(entry: Entry) -> str:
+    return f"`kctl journal resume {entry.id}` goes on, `kctl journal undo {entry.id}` takes it back"
 
 
 def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
