@@ -114,11 +114,11 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
             is_refused = not isinstance(error, NotFinished) and (isinstance(error, Refused) or error.items)
             stage.state = "refused" if is_refused else stage.state
             is_part = has_written or isinstance(error, NotFinished)
-            entry.outcome = _outcome(entry, error) if is_part else str(error)
+            entry.outcome = f"{_outcome(entry, error)}; {_ways_on(entry)}" if is_part else str(error)
             run.journal.write(entry)
         if not has_written:
             raise
-        unfinished = NotFinished(f"carried out in part: {entry.outcome}", _ways_on(entry))
+        unfinished = NotFinished(f"carried out in part: {_outcome(entry, error)}", _ways_on(entry))
         unfinished.items = error.items
         raise unfinished from error
     reach(f"after-write:{index}")
