@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from formats import bounded_json
+from formats.broker_logs.documents import Document, document_of
 from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, RecordPlaces, find_records, split_head
 from formats.errors import FormatError
 
@@ -308,6 +309,12 @@ COLOURS = Carrier(
     r"\x1b\[[0-9;]*[mK]",
     "\x1b[36mkafka-1  | \x1b[0m[2026-11-21 13:18:27,173] INFO",
 )
+DOCUMENT = Carrier(
+    "export",
+    r"^\x1f\d{1,9}\x1f(?P<origin>[^\x1f\n]*)\x1f" + f"(?:{_STAMP})?" + r"\x1f",
+    "\x1f1\x1fkafka-1\x1f2026-11-21T13:18:27.173Z\x1f[2026-11-21 13:18:27,173] INFO",
+)
+"""The lines of an export, as `documents.written` gives them."""
 CARRIERS = (
     COLOURS,
     Carrier("docker compose logs", r"^(?P<origin>[\w.-]+) *\| ", "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
@@ -338,7 +345,7 @@ class CarriedLayout:
     def __init__(self, carrier: Carrier, inner: LineLayout) -> None:
         self.name = f"{carrier.name}: {inner.name}"
         self.has_date = inner.has_date
-        self._carrier = carrier
+        self.carrier = carrier
         self._inner = inner
 
     def bare(self, data: bytes) -> bytes:
@@ -346,9 +353,9 @@ class CarriedLayout:
         return self._inner.bare(self._lines(data))
 
     def _lines(self, data: bytes) -> bytes:
-        if not self._carrier.key:
-            return self._carrier.mark.sub(b"", data)
-        return b"\n".join(self._carrier.bare(line).replace(b"\n", b"\v") for line in data.split(b"\n"))
+        if not self.carrier.key:
+            return self.carrier.mark.sub(b"", data)
+        return b"\n".join(self.carrier.bare(line).replace(b"\n", b"\v") for line in data.split(b"\n"))
 
     def find(self, data: bytes) -> RecordPlaces:
         """Records by the inner layout; its times in UTC where both tell a time and the carrier's has an offset.
@@ -373,7 +380,7 @@ class CarriedLayout:
     @property
     def origin(self) -> Callable[[bytes], bytes | None] | None:
         """What gives the container that printed a line; None where the carrier does not say it."""
-        carrier = self._carrier
+        carrier = self.carrier
         mark = carrier.mark
         if "origin" in mark.groupindex:
             return lambda line: match["origin"] if (match := mark.match(line)) else None
@@ -382,7 +389,7 @@ class CarriedLayout:
 
     def _in_utc(self, data: bytes, start: int, millis: int) -> int:
         end = data.find(b"\n", start)
-        carried = self._carrier.carried(data[start : end if end >= 0 else len(data)])
+        carried = self.carrier.carried(data[start : end if end >= 0 else len(data)])
         if carried is None:
             return millis
         return millis + (carried + COARSE - millis) // QUARTER * QUARTER
@@ -394,9 +401,35 @@ class CarriedLayout:
     def has_zone(self, head: bytes) -> bool:
         """Whether the carrier's times name their offset, or the logger's do."""
         lines = head.split(b"\n", LOOKED_AT)[:LOOKED_AT]
-        if any(self._carrier.carried(line) is not None for line in lines):
+        if any(self.carrier.carried(line) is not None for line in lines):
             return True
         return self._inner.has_zone(self._lines(head))
+
+
+def export_of(head: bytes) -> Document | None:
+    """The shape of an export that starts like this; None for what one of the layouts reads as it is."""
+    if head.startswith(b"[") and _first_of_kafka(head) is not None:
+        return None
+    head = head[: head.rfind(b"\n", 0, ENOUGH) + 1] if b"\n" in head[:ENOUGH] else head[:ENOUGH]
+    layout, _ = detect(head)
+    if layout is not None and (layout is not KAFKA) and _reads_most(layout, head):
+        return None
+    document = document_of(head)
+    return document if document and (layout is not KAFKA or document.is_wrapped) else None
+
+
+def _reads_most(layout: LineLayout, head: bytes) -> bool:
+    """Whether a layout finds sentences in most of what looks like lines of a log."""
+    starts = layout.find(head).starts.tolist()
+    heads = [layout.split(head[a:b]) for a, b in pairwise([*starts[:COMPARED], len(head)])]
+    lines = sum(bool(line) and not line[:1].isspace() for line in head.split(b"\n", COMPARED)[:COMPARED])
+    read = sum(bool(part and part.message.strip()) for part in heads)
+    return 2 * read >= len(heads) and (4 * read >= lines or read >= COMPARED)
+
+
+def is_export(layout: LineLayout) -> bool:
+    """Whether a layout is of an export, whose lines were taken out of it."""
+    return isinstance(layout, CarriedLayout) and layout.carrier is DOCUMENT
 
 
 def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
@@ -404,7 +437,7 @@ def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
     lines = [line for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()]
     if b"\x1b" not in head and _are_bare(lines):
         return None
-    for carrier in CARRIERS:
+    for carrier in (DOCUMENT, *CARRIERS):
         mark = HEAD_COLOUR if carrier is COLOURS else carrier.mark
         marked = sum(mark.match(line) is not None for line in lines)
         # Stack traces have no colours.

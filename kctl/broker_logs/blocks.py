@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formats.broker_logs.layouts import KAFKA, CarriedLayout
+from formats.broker_logs.layouts import KAFKA, CarriedLayout, is_export
 from formats.broker_logs.line import DAY, Bools, Int64s, RecordPlaces, find_records
 from formats.broker_logs.template import Template
 from formats.values import Struct, field
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
-from kctl.broker_logs.containers import only
+from kctl.broker_logs.containers import numbered, only
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import reason_of
@@ -278,11 +278,18 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     # A piece that is shorter is the last one of most files: it is no block of its own but for its last record.
     # Standard input may stay open for long.
     least = wait_for = 0 if file.path == STDIN else chunk
-    pieces = chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip)
+    # The lines of an export are found from its start on.
+    as_written = not is_export(file.layout)
+    skip = skip if as_written else 0
+    pieces = chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip, is_as_written=as_written)
     origin = file.layout.origin if isinstance(file.layout, CarriedLayout) and file.container else None
-    state.numbers = array("q") if origin else None
-    if origin and file.container and state.numbers is not None:
+    state.numbers = None
+    if origin and file.container:
+        state.numbers = array("q")
         pieces = only(pieces, origin, file.container, state.numbers, is_first=file.is_first)
+    elif not as_written:
+        state.numbers = array("q")
+        pieces = numbered(pieces, state.numbers)
     for piece in pieces:
         rest.append(piece)
         waiting_bytes += len(piece)

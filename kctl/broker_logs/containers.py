@@ -6,6 +6,7 @@ A line that names no container belongs to the one before it.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 
@@ -15,6 +16,8 @@ from kctl.broker_logs.opening import PEEKED
 MOST = 100
 # A line that has not ended after so many bytes is cut.
 LONGEST = 24 << 20
+# The number of a line in the export that it stands in.
+NUMBER = re.compile(rb"\x1f(\d{1,9})\x1f")
 Origin = Callable[[bytes], bytes | None]
 
 
@@ -53,12 +56,27 @@ def only(
         yield b"\n".join(lines_kept) + b"\n"
 
 
+def numbered(chunks: Iterable[bytes], numbers: array[int]) -> Iterator[bytes]:
+    """The same chunks of an export, cut behind lines; the number of each line in the export is added to `numbers`."""
+    number = 0
+    for chunk in chunks:
+        for line in chunk.split(b"\n")[: chunk.count(b"\n")]:
+            number = _number(line, number)
+            numbers.append(number)
+        yield chunk
+
+
+def _number(line: bytes, otherwise: int) -> int:
+    mark = NUMBER.match(line)
+    return int(mark[1]) if mark else otherwise
+
+
 def _lines(chunks: Iterable[bytes], origin: Origin) -> Iterator[tuple[int, bytes | None, bytes]]:
     """Each line with its number and its container, None before the first that names one."""
     container = None
     for number, line in enumerate(_split(chunks), 1):
         container = origin(line) or container
-        yield number, container, line
+        yield _number(line, number), container, line
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:

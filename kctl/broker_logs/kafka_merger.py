@@ -56,7 +56,7 @@ def merge_like_kafka(
     heap = Heap()
     firsts: list[Line] = []
     for path in paths:
-        rest = _kept(_lines(chunks_of(path, damaged)), options)
+        rest = _kept(_lines(chunks_of(path, damaged, is_as_written=True)), options)
         first = next(rest, None)
         if first is not None:
             # The tool collects the first lines in front of a list, so that the last file is put in first.

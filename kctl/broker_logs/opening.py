@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from formats.broker_logs.documents import written
+from formats.broker_logs.layouts import export_of
 from kctl.errors import KctlError, reason_of
 from kctl.files import open_file
 
@@ -45,14 +47,34 @@ def chunks_of(
     ahead: bool = False,
     skip: int = 0,
     follow: bool = True,
+    is_as_written: bool = False,
 ) -> Iterator[bytes]:
     """The unpacked bytes in chunks of at most about `size`; OSError where the file cannot be read.
+
+    Of an export, the lines that a logger wrote, behind marks (`formats.broker_logs.documents`), unless `is_as_written`.
 
     Where a compressed file breaks off, `damaged` is told why and what came before it has been given. The first
     `skip` bytes of a file that is not compressed are left out. A byte order mark is left out, UTF-16 is given as UTF-8.
     """
     chunks = _unpacked(path, damaged, size, ahead, skip, follow)
-    yield from chunks if skip else _as_utf8(chunks)
+    if skip:
+        yield from chunks
+        return
+    chunks = _as_utf8(chunks)
+    yield from chunks if is_as_written else _lines_of_export(chunks, size)
+
+
+def _lines_of_export(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    export = export_of(first)
+    if export is not None:
+        yield from written(export, itertools.chain((first,), chunks), size)
+        return
+    head = [first] if first else []
+    del first  # not to be held while the rest is read
+    while head:
+        yield head.pop()
+    yield from chunks
 
 
 def tail_of(path: str, size: int) -> bytes:

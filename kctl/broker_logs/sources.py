@@ -15,6 +15,7 @@ from formats.broker_logs.layouts import (
     CarriedLayout,
     LineLayout,
     detect,
+    is_export,
     layout_of_name,
     layout_of_pattern,
     millis_of,
@@ -232,7 +233,7 @@ def _looked_into(
     """What the start of a file says: its layout, its broker and its first time. Nothing for what is no log."""
     head, broken = b"", list[str]()
     try:
-        for chunk in chunks_of(candidate.path, broken.append, size=PEEKED):
+        for chunk in chunks_of(candidate.path, broken.append, size=PEEKED, is_as_written=bool(layouts)):
             head = chunk
             break
     except OSError as error:
@@ -267,7 +268,9 @@ def _looked_into(
     if isinstance(layout, CarriedLayout) and layout.origin:
         if candidate.path == STDIN:
             candidate = candidate._replace(path=spooled_stdin())
-        if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
+        if heads := heads_of(
+            chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout)), layout.origin
+        ):
             return _of_containers(candidate, heads, layouts, sources)
     if _log_file(candidate, layout, head, first, frozenset()).is_without_date:
         sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))

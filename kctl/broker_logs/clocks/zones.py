@@ -153,7 +153,7 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
     starts = []
     rest, line = b"", 1
     try:
-        for chunk in chunks_of(file.path, lambda reason: None):
+        for chunk in chunks_of(file.path, lambda reason: None, is_as_written=True):
             data = rest + chunk
             place = 0
             while (place := data.find(b"Kafka startTimeMs: ", place)) >= 0:

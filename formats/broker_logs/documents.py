@@ -1,0 +1,739 @@
+"""Exports of logs in any shape: the lines that a logger wrote, found in JSON, CSV, journald's export or behind any mark.
+
+Systems that collect logs export them in hundreds of shapes. None is listed here. What a broker wrote is known by its own
+look: a time, a level and a sentence in one text, or a level, a class of Kafka and a sentence side by side. Where it stands
+in an export is found by trying. Each line is given behind a mark that `layouts.DOCUMENT` reads: its number in the export,
+what carried it (host, pod or container) and when. An export with the newest line first is turned round.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
+
+from formats import bounded_json
+
+SEPARATOR = "\x1f"
+LOOKED_AT = 1 << 16
+"""Bytes at the start of a file by which its shape is known."""
+MOST = 64 << 20
+"""Bytes of an export that has to be held as a whole: one JSON document, or lines with the newest first."""
+MOST_DEPTH = 16
+MOST_KEYS = 400
+LONGEST_ORIGIN = 200
+LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL"
+_STAMP = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d"
+# A head of Kafka's own layout, then one of any other: a time, maybe a thread, a level.
+OWN_HEAD = re.compile(rf"\[{_STAMP},\d{{3}}\] (?:{LEVELS}) ")
+ANY_HEAD = re.compile(
+    rf"\[?{_STAMP}(?:[,.]\d{{1,9}})?(?: ?Z| ?[+-]\d\d:?\d\d)?[\]|,]? {{0,3}}(?:[-|] )?(?:\[[^\]\n]{{0,100}}\] {{0,3}})?\[?(?:{LEVELS})\b"
+)
+FAR = 1000
+"""Characters of a line in which a logger's head is looked for."""
+CLASS = re.compile(r"(?:kafka|org\.apache\.kafka|io\.confluent)\.[\w.$]+|state\.change\.logger")
+LEVEL = re.compile(LEVELS)
+LEVEL_KEY = re.compile(r"level|severity|priority", re.IGNORECASE)
+LOGGER_KEY = re.compile(r"logger|category|\bclass", re.IGNORECASE)
+MESSAGE_KEY = re.compile(r"(?:^|[._@])(?:message|msg|body|text|line|log|event|original|raw)$", re.IGNORECASE)
+TRACE_KEY = re.compile(r"stack_?trace|thrown|exception|throwable|exc_info", re.IGNORECASE)
+TIME_KEY = re.compile(r"time|date|instant|^_?ts$|^@t$", re.IGNORECASE)
+# What names the process that printed a line, best first.
+ORIGIN_KEYS = tuple(
+    re.compile(rf"(?:^|[._@]|_)(?:{names})$", re.IGNORECASE)
+    for names in (
+        r"pod\.?_?name|podname|pod|\w*kubernetes_pod",
+        r"container\.?_?name|containername|container",
+        r"log_?stream(?:_?name)?",
+        r"host\.?_?name|source_host|host|node\.?_?name|computer|instance|system|hostname|program",
+    )
+)
+STAMP = re.compile(
+    rf"(?P<stamp>{_STAMP})(?:[,.](?P<fraction>\d{{1,9}}))?(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?(?!\d)"
+)
+SYSLOG_TIME = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+# Of a mark before a line, what names no process.
+NAMELESS = re.compile(
+    rf"{_STAMP}(?:[,.]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?|{SYSLOG_TIME}|<\d+>\d?|\bstd(?:out|err)\b(?: [FP]\b)?"
+    rf"|\x1b\[[0-9;]*[mK]|\[\d+\]|(?<![\w.-])\d+(?![\w.-])|\b(?:{LEVELS}|info|warn|error|debug|notice)\b|[^\w.\-/]+"
+)
+NAMED = re.compile(r"\b(\w+)=\"?([\w./-]+)")
+ESCAPED_END = re.compile(r"(?:#012|\\n)(?=(?:#011|\\t|\s*at |Caused by: |\t|\s+\.\.\. \d))")
+ESCAPED_TAB = re.compile(r"(?:#011|\\t)(?=at |\.\.\. \d|Suppressed: |Caused by: )")
+COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+LOGGER_AT_END = re.compile(r" \([\w.$]+(?::\d+)?\)")
+PAIRS = (("field", "value"), ("key", "value"), ("name", "value"), ("Field", "Value"), ("Key", "Value"), ("k", "v"))  # fmt: skip
+
+
+class CarriedLine(NamedTuple):
+    """A text that a logger wrote, with its line ends, and what carried it."""
+
+    number: int
+    """The line of the export at which it stands."""
+    text: str
+    origin: str = ""
+    millis: int | None = None
+    """When it was carried, in UTC; None where that is not said."""
+
+
+class Document(NamedTuple):
+    """The shape of an export."""
+
+    name: str
+    """What was found, in words."""
+    lines: Callable[[Iterator[bytes]], Iterator[CarriedLine]]
+    is_wrapped: bool = False
+    """Whether it is a log of Kafka's own layout, whose lines a screen has cut."""
+
+
+def document_of(head: bytes) -> Document | None:
+    """The shape of an export that starts like this; None where no line of a logger is found in it."""
+    text = _whole_lines(head[:LOOKED_AT], is_all=len(head) < LOOKED_AT).decode("utf-8", "backslashreplace")
+    if not text.strip():
+        return None
+    return (
+        _wrapped(text)
+        if OWN_HEAD.match(text)
+        else _json(text) or _csv(text) or _journal_export(text) or _marked(text)
+    )
+
+
+def written(document: Document, chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """The lines of an export behind their marks, about `size` bytes at a time, the oldest first."""
+    parts: list[bytes] = []
+    length = 0
+    for line in _oldest_first(document.lines(chunks)):
+        mark = f"{SEPARATOR}{line.number}{SEPARATOR}{line.origin}{SEPARATOR}{_shown(line.millis)}{SEPARATOR}"
+        for text in _unescaped(line.text).split("\n"):
+            part = f"{mark}{text.replace(SEPARATOR, '?').rstrip()}\n".encode("utf-8", "backslashreplace")
+            parts.append(part)
+            length += len(part)
+        if length >= size:
+            yield b"".join(parts)
+            parts, length = [], 0
+    if parts:
+        yield b"".join(parts)
+
+
+def _whole_lines(head: bytes, *, is_all: bool) -> bytes:
+    return head if is_all or b"\n" not in head else head[: head.rfind(b"\n") + 1]
+
+
+def _shown(millis: int | None) -> str:
+    if millis is None or not 0 <= millis < 1 << 47:
+        return ""
+    then = datetime.fromtimestamp(millis // 1000, UTC)
+    return f"{then:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03}Z" if then.year < 10_000 else ""
+
+
+def _unescaped(text: str) -> str:
+    """A text with the line ends and tabs of its stack trace, which collectors write out, and without colours."""
+    text = text.rstrip("\r\n")
+    if "\x1b" in text:
+        text = COLOUR.sub("", text)
+    if "#01" in text or "\\" in text:
+        text = ESCAPED_TAB.sub("\t", ESCAPED_END.sub("\n", text))
+    return text
+
+
+def _oldest_first(lines: Iterator[CarriedLine]) -> Iterator[CarriedLine]:
+    first = list(itertools.islice(lines, 1000))
+    times = [time for line in first if (time := _time_in(line)) is not None]
+    steps = Counter((a > b) - (a < b) for a, b in itertools.pairwise(times))
+    if steps[1] <= 9 * steps[-1]:
+        yield from first
+        yield from lines
+        return
+    size = sum(len(line.text) for line in first)
+    for line in lines:
+        first.append(line)
+        size += len(line.text)
+        if size > MOST:  # read in the order of the export, each line with its own time
+            yield from first
+            yield from lines
+            return
+    while first:
+        yield first.pop()
+
+
+def _time_in(line: CarriedLine) -> str | None:
+    head = STAMP.search(line.text[:FAR])
+    return f"{head['stamp']}{head['fraction'] or ''}" if head else None
+
+
+def _head_at(text: str) -> int | None:
+    """Where the head of a logger's line begins."""
+    head = OWN_HEAD.search(text, 0, FAR) or ANY_HEAD.search(text, 0, FAR)
+    return head.start() if head else None
+
+
+# --- JSON -----------------------------------------------------------------------------------------------
+
+
+class _Fields:
+    """Finds the lines in values of JSON; remembers which keys hold them, for lines that have no head of their own."""
+
+    def __init__(self) -> None:
+        self.keys: Counter[str] = Counter()
+
+    def lines(self, value: object, number: int) -> list[CarriedLine]:
+        """The lines in one value."""
+        return list(self._lines(value, (), number, 0))
+
+    def _lines(
+        self, value: object, outer: tuple[Mapping[str, object], ...], number: int, depth: int
+    ) -> Iterator[CarriedLine]:
+        if depth > MOST_DEPTH:
+            return
+        if isinstance(value, list):
+            if pairs := _of_pairs(value):
+                yield from self._lines(pairs, outer, number, depth + 1)
+            elif value and not any(isinstance(item, (dict, list)) for item in value):
+                yield from self._in_object(
+                    {str(i): item for i, item in enumerate(value)}, outer, number, depth
+                )
+            else:
+                for item in value:
+                    yield from self._lines(item, outer, number, depth + 1)
+        elif isinstance(value, dict):
+            yield from self._in_object(value, outer, number, depth)
+
+    def _in_object(
+        self, value: dict[str, object], outer: tuple[Mapping[str, object], ...], number: int, depth: int
+    ) -> Iterator[CarriedLine]:
+        line = self._line_of(value, (value, *outer), number)
+        if line is not None:
+            yield line
+            return
+        rows = _of_table(value)
+        if rows is not None:
+            yield from self._lines(rows, (value, *outer), number, depth + 1)
+            return
+        texts: set[str] = set()
+        for inner in value.values():
+            if isinstance(inner, str) and inner[:1] == "{":
+                inner = _parsed(inner)
+            if not isinstance(inner, (dict, list)):
+                continue
+            # One event may be told twice, as fields and as its source.
+            lines = [
+                line
+                for line in self._lines(inner, (value, *outer), number, depth + 1)
+                if line.text not in texts
+            ]
+            yield from lines
+            texts.update(line.text for line in lines)
+
+    def _line_of(
+        self, value: dict[str, object], around: tuple[Mapping[str, object], ...], number: int
+    ) -> CarriedLine | None:
+        texts = {key: text for key, text in value.items() if isinstance(text, str)}
+        for key, text in texts.items():
+            if len(text) > 20 and _head_at(text) is not None:
+                self.keys[key] += 1
+                return CarriedLine(number, text, _origin(around), _carried_at(around, text))
+        flat = dict(_flat(value))
+        if record := _side_by_side(flat):
+            # A head is made of its fields; the broker's own time is that of the record.
+            millis, local, text = record
+            return CarriedLine(number, text, _origin(around), millis if local is None else None)
+        for key, text in texts.items():
+            if key in self.keys and not _parsed(text):
+                return CarriedLine(number, text, _origin(around), _carried_at(around, text))
+        return None
+
+
+def _parsed(text: str) -> object:
+    if not text.startswith("{"):
+        return None
+    try:
+        return bounded_json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_pairs(items: list[object]) -> dict[str, object] | None:
+    """A list of names and values as an object."""
+    for name, held in PAIRS:
+        if items and all(
+            isinstance(item, dict) and isinstance(item.get(name), str) and held in item for item in items
+        ):
+            pairs = {str(item[name]): item[held] for item in items if isinstance(item, dict)}
+            return {key: _single(value) for key, value in pairs.items()}
+    return None
+
+
+def _single(value: object) -> object:
+    """The value of OpenTelemetry's `{"stringValue": …}`, and any other as it is."""
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)).endswith("Value"):
+        return next(iter(value.values()))
+    return value
+
+
+def _of_table(value: dict[str, object]) -> list[object] | None:
+    """The objects of an object with columns and rows."""
+    columns, rows = value.get("columns") or value.get("fields"), value.get("rows")
+    if not isinstance(columns, list) or not isinstance(rows, list):
+        return None
+    names = [
+        str(column.get("name", i)) if isinstance(column, dict) else str(column)
+        for i, column in enumerate(columns)
+    ]
+    return [dict(zip(names, row, strict=False)) if isinstance(row, list) else row for row in rows]
+
+
+def _flat(value: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
+    """Keys with points between the names of nested objects, and their values that are no objects."""
+    for key, inner in itertools.islice(value.items(), MOST_KEYS):
+        inner = _single(inner)
+        if isinstance(inner, list) and inner and (pairs := _of_pairs(inner)):
+            inner = pairs
+        if isinstance(inner, dict) and depth < 4 and "epochSecond" not in inner:
+            yield from _flat(inner, f"{prefix}{key}.", depth + 1)
+        else:
+            yield f"{prefix}{key}", inner
+
+
+def _side_by_side(flat: dict[str, object]) -> tuple[int | None, str | None, str] | None:
+    """Time in UTC, or as the broker's clock shows it, and the line made of a level, a logger and a message."""
+    texts = {key: text for key, text in flat.items() if isinstance(text, str)}
+    level = next((t for k, t in texts.items() if LEVEL_KEY.search(k) and LEVEL.fullmatch(t.upper())), None)
+    logger = next((t for t in texts.values() if len(t) < 200 and CLASS.fullmatch(t)), None)
+    if logger is None:
+        logger = next(
+            (t for k, t in texts.items() if LOGGER_KEY.search(k) and re.fullmatch(r"[\w.$]+", t)), None
+        )
+    message = next((t for k, t in texts.items() if MESSAGE_KEY.search(k) and t not in (level, logger)), None)
+    if message is None:
+        message = next((t for k, t in texts.items() if re.search("message|msg", k, re.IGNORECASE)), None)
+    if level is None or logger is None or message is None:
+        return None
+    for key, value in flat.items():
+        if TIME_KEY.search(key) and (time := _instant(value)):
+            break
+    else:
+        return None
+    millis, local = time
+    trace = next((t for k, t in texts.items() if TRACE_KEY.search(k) and "\n" in t), "")
+    head, _, more = message.partition("\n")
+    shown = local or _shown(millis)[:-1].replace("T", " ").replace(".", ",")
+    rest = "".join(f"\n{part}" for part in (more, trace) if part)
+    return millis, local, f"[{shown}] {level.upper()} {head} ({logger}){rest}"
+
+
+def _instant(value: object) -> tuple[int | None, str | None] | None:
+    """A time as UTC milliseconds, or as text where its zone is not said; None for what is no time."""
+    if isinstance(value, dict):
+        seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
+        return (
+            (seconds * 1000 + nanos // 1_000_000, None)
+            if isinstance(seconds, int) and isinstance(nanos, int)
+            else None
+        )
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and re.fullmatch(r"\d{10,19}(?:\.\d{1,9})?", value):
+        value = float(value) if "." in value else int(value)
+    if isinstance(value, (int, float)):
+        for scale in (1, 1_000, 1_000_000, 1_000_000_000):  # seconds, milliseconds, microseconds, nanoseconds
+            if 1e9 * scale <= value < 1e10 * scale:
+                return int(value * 1000 if scale == 1 else value // (scale // 1000)), None
+        return None
+    stamp = STAMP.search(value, 0, FAR) if isinstance(value, str) else None
+    return _of_stamp(stamp) if stamp else None
+
+
+def _of_stamp(stamp: re.Match[str]) -> tuple[int | None, str | None] | None:
+    try:
+        then = datetime.fromisoformat(stamp["stamp"].replace("/", "-"))
+    except ValueError:
+        return None
+    millis = int((stamp["fraction"] or "").ljust(3, "0")[:3])
+    if not stamp["zone"]:
+        return None, f"{then:%Y-%m-%d %H:%M:%S},{millis:03}"
+    zone = "+00:00" if stamp["zone"] in ("Z", "UTC") else stamp["zone"]
+    try:
+        utc = datetime.fromisoformat(f"{then:%Y-%m-%dT%H:%M:%S}{zone}")
+    except ValueError:
+        return None
+    return int(utc.timestamp()) * 1000 + millis, None
+
+
+def _origin(around: Iterable[Mapping[str, object]]) -> str:
+    """What names the process that printed a line, in the objects around it."""
+    values = [
+        (key, value) for fields in around for key, value in _flat(fields) if isinstance(value, str) and value
+    ]
+    for keys in ORIGIN_KEYS:
+        for key, value in values:
+            if keys.search(key):
+                return _name(value)
+    return ""
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[\x00-\x1f\x7f]", "?", text)[:LONGEST_ORIGIN]
+
+
+def _carried_at(around: Iterable[Mapping[str, object]], text: str) -> int | None:
+    """When a line was carried: of the times that are told of it the one nearest to it."""
+    for fields in around:
+        for key, value in fields.items():
+            # Some columns have numbers for names.
+            if value is text or not (TIME_KEY.search(key) or key.isdecimal()):
+                continue
+            if (time := _instant(value)) and time[0] is not None:
+                return time[0]
+    return None
+
+
+def _json(text: str) -> Document | None:
+    begin = text.lstrip()
+    lines = [line for line in text.split("\n") if line.strip()][:100]
+    behind = [pair for line in lines if (pair := _object_in(line)) is not None]
+    fields = _Fields()
+    if 2 * len(behind) > len(lines) and any(fields.lines(value, 1) for _, value in behind):
+        return Document(f"JSON lines, the text in {_keys(fields)}", partial(_json_lines, fields=fields))
+    if begin[:1] not in ("{", "["):
+        return None
+    try:
+        value = _closed(text)
+    except (ValueError, RecursionError):
+        return None
+    if not fields.lines(value, 1):
+        return None
+    return Document(f"a JSON document, the text in {_keys(fields)}", partial(_json_document, fields=fields))
+
+
+def _keys(fields: _Fields) -> str:
+    return f"'{fields.keys.most_common(1)[0][0]}'" if fields.keys else "a level, a logger and a message"
+
+
+def _object_in(line: str) -> tuple[str, dict[str, object]] | None:
+    """What stands before an object in a line, and the object."""
+    start = line.find("{", 0, FAR)
+    while start >= 0:
+        value = _parsed(line[start:].rstrip().rstrip(",]").rstrip())
+        if isinstance(value, dict):
+            return line[:start], value
+        start = line.find("{", start + 1, 300)  # a mark may hold braces
+    return None
+
+
+def _json_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
+    for number, line in enumerate(_lines(chunks), 1):
+        parsed = _object_in(line)
+        if parsed is None:
+            continue
+        mark, value = parsed
+        for carried in fields.lines(value, number):
+            yield carried if carried.origin else carried._replace(origin=_origin_in(mark))
+
+
+def _json_document(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
+    text = _held(chunks)
+    try:
+        value = _closed(text)
+    except (ValueError, RecursionError):
+        return
+    place, number = 0, 1
+    for line in fields.lines(value, 1):
+        # The text as the document writes it, up to its first escape, tells the line.
+        plain = json.dumps(line.text, ensure_ascii=False)[1:-1].partition("\\")[0][:200]
+        at = text.find(plain, place) if plain else -1
+        if at >= 0:
+            number += text.count("\n", place, at)
+            place = at
+        yield line._replace(number=number)
+
+
+def _held(chunks: Iterator[bytes]) -> str:
+    out = bytearray()
+    for chunk in chunks:
+        out += chunk
+        if len(out) > MOST:
+            break
+    return out[:MOST].decode("utf-8", "backslashreplace")
+
+
+def _closed(text: str) -> object:
+    """The value of a document, or of several one after the other; of one that breaks off what is whole of it.
+
+    ValueError for what is no JSON.
+    """
+    values: list[object] = []
+    decoder = json.JSONDecoder()
+    bounded_json.check(text)
+    place = 0
+    while (start := _NOT_BLANK.search(text, place)) and len(values) < 1 << 20:
+        try:
+            value, place = decoder.raw_decode(text, start.start())
+        except ValueError:
+            rest = _cut_to_whole(text, start.start())
+            if rest is not None:
+                values.append(bounded_json.loads(rest))
+            elif not values:
+                raise
+            break
+        values.append(value)
+    return values[0] if len(values) == 1 else values
+
+
+_NOT_BLANK = re.compile(r"[^\s,]")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+
+
+def _cut_to_whole(text: str, start: int) -> str | None:
+    """A document that breaks off, up to its last whole object and closed behind it; None where it holds none."""
+    stack: list[str] = []
+    end, closing = 0, ""
+    for token in _TOKEN.finditer(text, start):
+        sign = token[0]
+        if sign in ("{", "["):
+            stack.append("}" if sign == "{" else "]")
+            if len(stack) > 200:
+                return None
+        elif sign in ("}", "]"):
+            if not stack or stack.pop() != sign:
+                break
+            if sign == "}" and stack:
+                end, closing = token.end(), "".join(reversed(stack))
+    return text[start:end] + closing if end else None
+
+
+# --- CSV and journald -----------------------------------------------------------------------------------
+
+
+def _csv(text: str) -> Document | None:
+    for delimiter in ",\t;|":
+        rows = list(itertools.islice(_rows(iter([text.encode()]), delimiter), 200))
+        if len(rows) < 2:
+            continue
+        width = len(rows[0][1])
+        whole = [row for _, row in rows if len(row) == width]
+        if width < 2 or 2 * len(whole) <= len(rows):
+            continue
+        names = _names(rows[0][1])
+        fields = _Fields()
+        read = sum(bool(fields.lines(dict(zip(names, row, strict=False)), 1)) for row in whole)
+        if 2 * read > len(whole) - 1:
+            shown = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}[delimiter]
+            return Document(
+                f"a table with {shown}, the text in {_keys(fields)}",
+                partial(_table_lines, delimiter=delimiter, names=names, fields=fields),
+            )
+    return None
+
+
+def _names(first: list[str]) -> list[str]:
+    """The names of columns: the first row, where it is no line of a log itself."""
+    if any(_head_at(cell) is not None for cell in first):
+        return [str(i) for i in range(len(first))]
+    return [cell.strip() or str(i) for i, cell in enumerate(first)]
+
+
+def _rows(chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of the line at which each begins."""
+    csv.field_size_limit(MOST)
+    lines = (line.replace("\0", "?") + "\n" for line in _lines(chunks))
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            continue
+        if row:
+            yield number, row
+
+
+def _table_lines(
+    chunks: Iterator[bytes], delimiter: str, names: list[str], fields: _Fields
+) -> Iterator[CarriedLine]:
+    for number, row in _rows(chunks, delimiter):
+        if [cell.strip() for cell in row] != names:
+            yield from fields.lines(dict(zip(names, row, strict=False)), number)
+
+
+def _journal_export(text: str) -> Document | None:
+    if not re.search(r"^__(?:CURSOR|REALTIME_TIMESTAMP)=", text, re.MULTILINE):
+        return None
+    return Document("journald's export format, the text in 'MESSAGE'", _journal_lines)
+
+
+def _journal_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
+    """Entries of journald's export format (systemd's `Journal Export Formats`); binary fields have their length before them."""
+    fields = _Fields()
+    fields.keys["MESSAGE"] += 1
+    entry: dict[str, object] = {}
+    first = number = 0
+    data = io.BufferedReader(_Stream(chunks), 1 << 16)
+    while raw := data.readline(MOST):
+        number += 1
+        name, equals, value = raw.rstrip(b"\n").partition(b"=")
+        if not name:
+            yield from fields.lines(entry, first)
+            entry = {}
+            continue
+        if not entry:
+            first = number
+        if not equals:
+            length = int.from_bytes(data.read(8), "little")
+            if length > MOST:
+                return
+            value = data.read(length + 1).removesuffix(b"\n")
+            number += value.count(b"\n") + 1
+        if len(entry) < MOST_KEYS:
+            entry[name.decode("ascii", "replace")] = value.decode("utf-8", "backslashreplace")
+    yield from fields.lines(entry, first)
+
+
+class _Stream(io.RawIOBase):
+    """Chunks as a file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._left = chunk
+        part, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+# --- lines behind a mark --------------------------------------------------------------------------------
+
+
+def _marked(text: str) -> Document | None:
+    lines = [line for line in text.split("\n") if line.strip()][:200]
+    heads = [(line, at) for line in lines if (at := _head_at(line)) is not None]
+    begun = [line for line in lines if not line[:1].isspace()]
+    # A line that a text quotes makes no log of it.
+    if len(heads) < 2 or 3 * len(heads) < len(begun) or all(at == 0 for _, at in heads):
+        return None
+    marks = _marks([line[:at] for line, at in heads])
+    ends = Counter(_behind_logger(line[at:]) for line, at in heads)
+    tail = ends.most_common(1)[0][0] if 2 * ends.most_common(1)[0][1] > len(heads) else ""
+    example = heads[0][0][: heads[0][1]].strip()
+    return Document(
+        f"lines behind a mark like '{_name(example)[:60]}'", partial(_marked_lines, marks=marks, tail=tail)
+    )
+
+
+def _marks(examples: list[str]) -> list[re.Pattern[str]]:
+    """Expressions of the marks of lines, by which lines without a head lose theirs too: the words that all have stay."""
+    by_shape: dict[tuple[str, ...], list[list[str]]] = {}
+    for example in examples:
+        parts = re.split(r"(\s+|[\[\](){}<>|\"'=])", example)
+        by_shape.setdefault(tuple(part if i % 2 else "" for i, part in enumerate(parts)), []).append(parts)
+    shapes = sorted(by_shape.values(), key=len, reverse=True)[:8]
+    out = []
+    for parts_of_all in shapes:
+        expression = ""
+        for place, part in enumerate(parts_of_all[0]):
+            words = {parts[place] for parts in parts_of_all}
+            if place % 2:
+                expression += r"\s+" if part.isspace() else re.escape(part)
+            elif words == {""}:
+                pass
+            elif len(words) == 1 and not re.search(r"\d", part):
+                expression += re.escape(part)
+            else:
+                expression += r"[\w.:,;/+@#-]*"
+        if expression:
+            out.append(re.compile(expression))
+    return out
+
+
+def _behind_logger(text: str) -> str:
+    """What stands behind the logger at the end of a line."""
+    loggers = list(LOGGER_AT_END.finditer(text))
+    return text[loggers[-1].end() :].strip() if loggers else ""
+
+
+def _marked_lines(chunks: Iterator[bytes], marks: list[re.Pattern[str]], tail: str) -> Iterator[CarriedLine]:
+    for number, line in enumerate(_lines(chunks), 1):
+        at = _head_at(line)
+        if at is None:
+            matches = (match for mark in marks if (match := mark.match(line)))
+            longest = max(matches, key=lambda match: match.end(), default=None)
+            at = longest.end() if longest else 0
+        mark, text = line[:at], line[at:].rstrip()
+        if tail and text.endswith(tail):
+            text = text[: -len(tail)].rstrip()
+        stamp = STAMP.search(mark)
+        time = _of_stamp(stamp) if stamp else None
+        yield CarriedLine(number, text, _origin_in(mark), time[0] if time else None)
+
+
+def _origin_in(mark: str) -> str:
+    """What names a process in the mark of a line."""
+    if not mark:
+        return ""
+    pairs: dict[str, object] = dict(NAMED.findall(mark))
+    return _origin((pairs,)) or _name(" ".join(NAMELESS.sub(" ", NAMED.sub(" ", mark)).split()))
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    rest = ""
+    for chunk in itertools.chain(chunks, (b"",)):
+        lines = (rest + decoder.decode(chunk, final=not chunk)).split("\n")
+        rest = lines.pop()
+        yield from (line.rstrip("\r") for line in lines)
+        if len(rest) > MOST:
+            yield rest
+            rest = ""
+    if rest:
+        yield rest
+
+
+# --- lines that a screen has wrapped --------------------------------------------------------------------
+
+
+def _wrapped(text: str) -> Document | None:
+    """Lines of Kafka's own layout that were copied from a screen of some width."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    width = max(map(len, lines))
+    full = [place for place, line in enumerate(lines[:-1]) if len(line) == width]
+    cut = [
+        place
+        for place in full
+        if not OWN_HEAD.match(lines[place + 1]) and not LOGGER_AT_END.search(lines[place][-80:] + "$")
+    ]
+    ended = sum(bool(re.search(r" \([\w.$]+(?::\d+)?\)\s*$", line)) for line in lines if OWN_HEAD.match(line))
+    heads = sum(bool(OWN_HEAD.match(line)) for line in lines)
+    if width < 60 or width > 1000 or len(full) < 2 or 2 * len(cut) < len(full) or 2 * ended > heads:
+        return None
+    return Document(f"lines wrapped at {width} columns", partial(_unwrapped, width=width), is_wrapped=True)
+
+
+def _unwrapped(chunks: Iterator[bytes], width: int) -> Iterator[CarriedLine]:
+    first, parts = 1, list[str]()
+    for number, line in enumerate(_lines(chunks), 1):
+        if parts and (len(parts[-1]) != width or OWN_HEAD.match(line) or len(parts) > 10_000):
+            yield CarriedLine(first, "".join(parts))
+            parts = []
+        if not parts:
+            first = number
+        parts.append(line)
+    if parts:
+        yield CarriedLine(first, "".join(parts))
