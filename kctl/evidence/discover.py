@@ -16,6 +16,7 @@ from kctl.evidence.model import (
     FoundEvidence,
     LogDir,
     Replica,
+    Root,
     Tier,
     ZnodeExport,
 )
@@ -25,6 +26,8 @@ from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import FoundLogDir, Walked, walk
 from kctl.findings import evidence as say
 
+MOST_LOOKED_AT = 2000
+"""Files without the name of a log that are looked into for lines of one, each at its start alone."""
 PathLike = str | os.PathLike[str]
 
 
@@ -118,7 +121,7 @@ def _broker_logs(
     folders: Mapping[Path, str],
     broker_folders: Mapping[Path, int],
 ) -> list[BrokerLog]:
-    if not walked.broker_logs and not walked.maybe_logs:
+    if not (walked.broker_logs or walked.maybe_logs or walked.maybe_exports):
         return []
     from kctl.evidence.broker_logs import broker_id_of_logs, is_broker_log, own_broker_id
 
@@ -131,12 +134,28 @@ def _broker_logs(
         for path, root in sorted(walked.maybe_logs, key=lambda log_file: log_file[0])
         if is_broker_log(path)
     ]
+    captured += _exports(walked, {log.root for log in (*broker_logs, *captured)}, folders)
     ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
     broker_logs = [replace(log_file, broker_id=ids[log_file.path.parent]) for log_file in broker_logs]
     for log in captured:
         own_id = own_broker_id(log)
         broker_logs.append(replace(log, broker_id=ids[log.path.parent] if own_id is None else own_id))
     return broker_logs
+
+
+def _exports(walked: Walked, roots: set[Root], folders: Mapping[Path, str]) -> list[BrokerLog]:
+    """The exports of logs below folders in which no log has a log's name: elsewhere such files are notes and reports."""
+    from kctl.evidence.broker_logs import is_broker_log
+
+    files = sorted((path, root) for path, root in walked.maybe_exports if root not in roots)
+    for root in dict.fromkeys(root for _, root in files[MOST_LOOKED_AT:]):
+        left = sum(other == root for _, other in files[MOST_LOOKED_AT:])
+        walked.say(say.NOT_LOOKED_INTO, root.path, root, count=left, most=MOST_LOOKED_AT)
+    return [
+        BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
+        for path, root in files[:MOST_LOOKED_AT]
+        if is_broker_log(path)
+    ]
 
 
 def _evidence(

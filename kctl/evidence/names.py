@@ -37,6 +37,10 @@ BROKER_LOG = re.compile(
 )
 # Names of logs that may be a broker's: captured standard output, logs of containers. Dumps and reports are `.txt`.
 MAYBE_BROKER_LOG = re.compile(r"[^/]+\.(?:log|out)(?:[._-][^/]*)?", re.ASCII)
+# Names of files that may hold an export of a log; they count where no file has the name of a log.
+MAYBE_EXPORT = re.compile(
+    r"[^/.][^/]*\.(?:txt|csv|tsv|json|jsonl|ndjson|gelf|export)(?:\.(?:gz|zst|xz))?|[^/.]+", re.ASCII
+)
 ZNODES = re.compile(r"(?:.*[._-])?znodes?(?:[._-].*)?\.jsonl(?:\.gz|\.zst)?", re.ASCII)
 BROKER_FOLDER = re.compile(r"(?:.*[._-])?(?:broker|kafka|node)[._-]?(\d{1,9})", re.ASCII | re.IGNORECASE)
 BROKERS_FOLDER = re.compile(r"(?:.*[._-])?(?:brokers|nodes|kafka|hosts)", re.ASCII | re.IGNORECASE)

@@ -19,6 +19,7 @@ from kctl.evidence.model import BrokerLogKind, Root, encodable, relative
 from kctl.evidence.names import (
     LOG_DIR_FILES,
     MAYBE_BROKER_LOG,
+    MAYBE_EXPORT,
     OWN_FOLDERS,
     PARTITION_FILES,
     REMOTE_FILE,
@@ -58,6 +59,8 @@ class Walked(Struct):
     tiers: dict[Path, Root] = field(default_factory=dict)
     maybe_logs: list[tuple[Path, Root]] = field(default_factory=list)
     """Files whose names leave open whether they are a broker's logs."""
+    maybe_exports: list[tuple[Path, Root]] = field(default_factory=list)
+    """Files that may be exports of logs, outside of log directories."""
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
     files: list[tuple[Path, Root]] = field(default_factory=list)
     unnamed_files: list[tuple[Path, Root]] = field(default_factory=list)
@@ -185,6 +188,8 @@ def _folder(folder: Path, root: Root, walked: Walked) -> list[Path]:
             SEGMENT_FILE.fullmatch(name) or REMOTE_FILE.fullmatch(name)
         ):
             walked.maybe_logs.append((folder / name, root))
+        elif MAYBE_EXPORT.fullmatch(name) and name not in LOG_DIR_FILES | PARTITION_FILES:
+            walked.maybe_exports.append((folder / name, root))
     if folder.name == TIER_FOLDER:
         walked.tiers[folder] = root
         return []

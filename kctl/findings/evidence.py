@@ -12,6 +12,11 @@ BROKER_FOLDER_EMPTY = info("""evidence-broker-folder-empty
     Nothing of this broker was examined.
     A copy failed or was never made, or a disk was wiped.
     Copy the broker's log directories and logs into the folder.""")
+NOT_LOOKED_INTO = info("""evidence-not-looked-into
+    {count} files whose names say nothing were not looked into for lines of a log: {most} were.
+    A log among them is not part of the answer.
+    The folder holds much else beside evidence.
+    Name the files or folders that hold the logs.""")
 VANISHED = info("""evidence-vanished
     The file or folder was listed but no longer exists.
     A file or folder was removed or renamed while it was examined.
