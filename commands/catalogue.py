@@ -73,8 +73,8 @@ state-log  Merge broker logs, show leadership history, explain lines.
     timeline  Show the leadership history of partitions, controllers and brokers.
         state_log:timeline state_log.LEADER state_log.CONTROLLER_TERM state_log.QUORUM_STATE state_log.METADATA_LOG
         state_log.BROKER_STATE FINDING JUDGED
-    explain  Explain a line of a broker log.
-        state_log:explain state_log.TEMPLATE
+    explain  Explain a line of a broker log, or an exception.
+        state_log:explain state_log.TEMPLATE state_log.EXCEPTION
 remote  Examine tiered storage: metadata, objects and local logs.
     format  Print the records of the remote log metadata topic.
         remote.format:remote_format remote.METADATA_RECORD FINDING

@@ -411,21 +411,24 @@ def timeline_rows(
 @command(
     "explain",
     paged=True,
-    status="0 explained · 2 wrong usage · 3 the file could not be opened · 5 no template fits the line",
+    status="0 explained · 2 wrong usage · 3 the file could not be opened · 5 neither the line nor its exception is known",
 )
 @click.argument("line")
 def explain(frame: Frame, line: str) -> Outcome:
-    """Explain a line of a broker log.
+    """Explain a line of a broker log, or an exception.
 
-    LINE is the text of a line, with or without its timestamp and level, or FILE:NUMBER.
+    LINE is the text of a line, with or without its timestamp and level, the text of an exception with or without its
+    stack trace, or FILE:NUMBER. An exception in the line's stack trace is explained in a row of its own: where it says
+    what failed, such as a full disk, it decides what the line is a sign of.
 
     $ kctl state-log explain broker-3/logs/state-change.log:214
     $ kctl state-log explain '[2026-11-21 13:18:45,240] TRACE [Controller id=3 epoch=1] ... (state.change.logger)'
+    $ kctl state-log explain 'java.io.IOException: No space left on device'
     """
     from commands.state_log_chart import explained
-    from kctl.broker_logs.explain import explain_line
+    from kctl.broker_logs.explain import explain_rows
 
-    row = explain_line(line)
-    if row["event"] is None:
+    rows = explain_rows(line)
+    if all(row.get("event") is None and row.get("cause") is None for row in rows):
         frame.raise_status(5)
-    return Outcome([row], text=folding(explained))
+    return Outcome(rows, text=folding(explained))

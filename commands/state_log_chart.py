@@ -224,6 +224,9 @@ def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """The row of `state-log explain` on a terminal."""
     for row in rows:
         line: dict[str, Any] = dict(row)
+        if line["kind"] == "exception":
+            yield from _explained_exception(line, page)
+            continue
         yield page.style(visible(line["text"]), "bold")
         if line["event"] is None:
             yield "no template matches this line"
@@ -238,6 +241,24 @@ def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
         for title, listed in (("before it", line["before"]), ("after it", line["after"])):
             for template in listed:
                 yield f"{title:<10} {template['event']:<5} {visible(KIND_OF_FIELD.sub('}', template['pattern']))}"
+
+
+def _explained_exception(row: dict[str, Any], page: Page) -> Iterator[str]:
+    """An exception, its cause and what to do."""
+    yield ""
+    words = f"{row['exception']}: {row['message']}" if row["message"] else row["exception"]
+    yield page.style(visible(words), "bold")
+    if row["cause"] is None:
+        yield "no row matches this exception"
+        return
+    yield f"{page.style(row['cause'].replace('_', ' '), 'warning')}: {row['meaning']}"
+    yield f"what to do: {row['action']}"
+    if row["stops"]:
+        yield f"what stops: {row['stops']}"
+    thrown_by = "Java or the operating system" if row["versions"] == "any" else f"Kafka {row['versions']}"
+    yield f"thrown by {thrown_by}"
+    for name, value in row["fields"].items():
+        yield f"  {name:<24} {visible(cell(value))}"
 
 
 KIND_OF_FIELD = re.compile(r":[A-Za-z]+\}")  # `{partition:i}`: the type of a field is not shown

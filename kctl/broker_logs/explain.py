@@ -5,30 +5,81 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 
+from formats.broker_logs.exceptions import KnownThrown, cause_of, is_exception, thrown_in
 from formats.broker_logs.layouts import detect
 from formats.broker_logs.table import every_table
+from formats.broker_logs.threads import thread_of
 from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import BadValue, UnreadableFile, file_error
 from kctl.files import open_file
-from kctl.rows.state_log import TEMPLATE
+from kctl.rows.state_log import EXCEPTION, TEMPLATE
 
 PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,12})")
 
 
-def explain_line(text: str) -> dict[str, object]:
-    """The row of kind `template` for the text of a line, or for FILE:NUMBER.
+# Lines that only say what followed from an error before them, and so many records back it may be.
+FOLLOWS = frozenset({"D02", "D03", "D04", "D05", "R21", "U20", "U22", "U23", "U24"})
+LOOKED_BACK = 60
+THREAD_DIED = "F235"
+
+
+def explain_rows(text: str) -> list[dict[str, object]]:
+    """Rows of kinds `template` and `exception` for the text of a line or of an exception, or for FILE:NUMBER.
 
     `UnreadableFile` where the file cannot be opened, `BadValue` where it has no such line.
     """
     place = PLACE.fullmatch(text)
-    if place and (os.path.exists(place["file"]) or not text.startswith("[")):
+    if place and (os.path.exists(place["file"]) or not text.startswith("[")) and not is_exception(text):
         number = int(place["line"])
-        return _row(_event_in(place["file"], number), place["file"], number)
-    return _row(_event_of(text.encode("utf-8", "surrogateescape") + b"\n"), None, None)
+        event = _event_in(place["file"], number)
+        return _rows(event, place["file"], number)
+    if is_exception(text):
+        return [_exception_row(text, cause_of(text), None, None)]
+    return _rows(_event_of(text.encode("utf-8", "surrogateescape") + b"\n"), None, None)
+
+
+def explain_line(text: str) -> dict[str, object]:
+    """The first row of `explain_rows`."""
+    return explain_rows(text)[0]
+
+
+def _rows(event: Event, file: str | None, number: int | None) -> list[dict[str, object]]:
+    own = cause_of(event.text)
+    cause, at = own, number
+    if event.event in FOLLOWS and (own is None or own.passes_on):
+        for earlier in islice(event.earlier(), LOOKED_BACK):
+            before = cause_of(earlier.record.decode("utf-8", "backslashreplace"))
+            if before is not None and not before.passes_on:
+                cause, at = before, None
+                break
+    rows = [_row(event, file, number, own)]
+    if cause is not None or thrown_in(event.text):
+        rows.append(_exception_row(event.text, cause, file, at))
+    return rows
+
+
+def _exception_row(
+    text: str, known: KnownThrown | None, file: str | None, number: int | None
+) -> dict[str, object]:
+    thrown = known.thrown if known else thrown_in(text)[0]
+    cause = known.cause if known else None
+    return EXCEPTION(
+        exception=thrown.exception,
+        message=thrown.message,
+        cause=cause.id if cause else None,
+        versions=cause.versions if cause else None,
+        stops=(cause.stops or None) if cause else None,
+        meaning=known.meaning if known else None,
+        action=cause.action if cause else None,
+        fields=dict(known.fields) if known else {},
+        file=file,
+        line=number,
+    )
 
 
 def _event_in(file: str, number: int) -> Event:
@@ -92,9 +143,19 @@ def _block_of(data: bytes, source: LogSource) -> Block:
     )
 
 
-def _row(event: Event, file: str | None, number: int | None) -> dict[str, object]:
+def _row(event: Event, file: str | None, number: int | None, known: KnownThrown | None) -> dict[str, object]:
     template = event.template
     fields = dict(event.fields)
+    meaning = template.meaning if template else None
+    sign = (template.sign or None) if template else None
+    if known is not None and not known.passes_on:
+        sign = known.cause.id.replace("_", " ")
+    thread = thread_of(event.message) if event.event == THREAD_DIED else None
+    if thread is not None:
+        name, kind = thread
+        fields["thread"] = name
+        if kind is not None:
+            meaning = f"The thread {name}, {kind.what}, died of an error. {kind.stops}"
     return TEMPLATE(
         event=event.event,
         text=event.text if file is not None or event.logger else event.message,
@@ -102,11 +163,11 @@ def _row(event: Event, file: str | None, number: int | None) -> dict[str, object
         logger=event.logger or (template.classes if template else None),
         pattern=template.pattern if template else None,
         versions=template.versions if template else None,
-        meaning=template.meaning if template else None,
+        meaning=meaning,
         fields=fields,
         before=_listed(template.before if template else ""),
         after=_listed(template.after if template else ""),
-        sign=(template.sign or None) if template else None,
+        sign=sign,
         file=file,
         line=number,
     )

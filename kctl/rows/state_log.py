@@ -99,3 +99,16 @@ TEMPLATE = RowType("""
     file           string?
     line?
 """)
+
+EXCEPTION = RowType("""
+    exception: An exception of a broker: what it means, and what to do.
+    exception, message  string   class with its package where the text has it
+    cause               string?  disk_full, permission_denied, ...; null if no row of the table fits
+    versions            string?  Kafka versions that throw it so; `any` for exceptions of Java
+    stops               string?  broker, log directory, partition, fetcher of the partition, cleaner, request; null if that
+        depends on where it was thrown
+    meaning, action     string?
+    fields              any      values in the message, by field
+    file                string?
+    line?
+""")

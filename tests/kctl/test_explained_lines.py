@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl.broker_logs.explain import explain_line
+from kctl.broker_logs.explain import explain_line, explain_rows
 from kctl.broker_logs.merging import Count, prepare
 from kctl.broker_logs.sources import find_sources
 
@@ -71,3 +71,37 @@ def test_every_line_of_0_8_0_is_known(tmp_path: Path) -> None:
     for event in merging.events():
         count.note(event)
     assert (count.events, count.unknown) == (3, 0)
+
+
+FAILED = """[2026-11-20 12:59:20,100] INFO [KafkaServer id=0] started (kafka.server.KafkaServer)
+[2026-11-20 12:59:27,761] ERROR Error while appending records to quotes-0 in dir /d (kafka.server.LogDirFailureChannel)
+java.io.IOException: No space left on device
+\tat kafka.log.Log.append(Log.scala:1)
+[2026-11-20 12:59:28,100] ERROR Shutdown broker because all log dirs in /d have failed (kafka.log.LogManager)
+"""
+
+
+def test_the_exception_of_a_line_or_of_one_before_it_says_why(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(FAILED)
+    line, exception = explain_rows(f"{log}:2")
+    assert (line["event"], line["sign"]) == ("X232", "disk full")
+    assert (exception["kind"], exception["cause"], exception["line"]) == ("exception", "disk_full", 2)
+    shut_down, exception = explain_rows(f"{log}:5")
+    assert (shut_down["event"], exception["cause"]) == ("D05", "disk_full")
+    assert "failed disk" not in str(shut_down["sign"])
+    (started,) = explain_rows(f"{log}:1")
+    assert started["event"] == "U12"
+
+
+def test_an_exception_by_itself_is_explained() -> None:
+    (row,) = explain_rows("java.io.IOException: Map failed")
+    assert (row["kind"], row["cause"]) == ("exception", "map_failed")
+    (row,) = explain_rows("java.lang.FooException: what nobody knows")
+    assert (row["exception"], row["cause"]) == ("java.lang.FooException", None)
+
+
+def test_a_thread_that_died_is_named_with_what_stops() -> None:
+    (row,) = explain_rows(f"{HEAD} ERROR [kafka-log-cleaner-thread-0]: Error due to (kafka.log.LogCleaner)")
+    assert row["event"] == "F235" and "compaction stops" in str(row["meaning"])
+    assert "kafka-log-cleaner-thread-0" in str(row["meaning"])
