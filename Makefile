@@ -61,8 +61,8 @@ mutants: $(VENV)/.dev
 dist: $(VENV)/.dev
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
 
-# What an installation consists of: licences that are accepted, and a CycloneDX list in build/sbom.json. Spark is left out for its size: SBOM_EXTRAS=wire,sql,sasl,fast,spark.
-SBOM_EXTRAS ?= wire,sql,sasl,fast
+# What an installation consists of: licences that are accepted, and a CycloneDX list in build/sbom.json. Spark is left out for its size: SBOM_EXTRAS=wire,sql,sasl,keystores,fast,spark.
+SBOM_EXTRAS ?= wire,sql,sasl,keystores,fast
 LICENCES := MIT;BSD;Apache;PSF;Python Software;ISC;0BSD
 SBOM_PYTHON := build/supply/bin/python
 sbom: $(VENV)/.dev

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from formats.secrets import redact_text
-from kctl.settings import KEYS, SECRET_KEYS, read_context, settings_path
+from kctl.settings import KEYS, SECRET_KEYS, Context, read_context, settings_path
 
 
 class Setting(NamedTuple):
@@ -48,7 +48,7 @@ def settings_in_force(values: Mapping[str, object], origins: Mapping[str, str]) 
     yield Setting("context", context.name, origins.get("context", "context" if context.name else "default"))
     for key in KEYS:
         value = getattr(context, key)
-        if value in (None, False):
+        if value == Context._field_defaults[key]:
             continue
         shown = "(set)" if key in SECRET_KEYS else redact_text(str(value))
         if value == getattr(plain, key):

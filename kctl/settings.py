@@ -40,10 +40,34 @@ class Context(NamedTuple):
     sasl_password_command: str | None = None
     sasl_token_file: str | None = None
     acl: str | None = None
+    command_config: str | None = None
+    client_id: str | None = None
+    answer_timeout: str | None = None
+    tls_ca_password: str | None = None
+    tls_certificate_password: str | None = None
+    tls_check_hostname: bool = True
+    sasl_kerberos_service: str | None = None
+    sasl_oauth_token_url: str | None = None
+    sasl_oauth_client_id: str | None = None
+    sasl_oauth_client_secret: str | None = None
+    sasl_oauth_scope: str | None = None
+    sasl_oauth_extensions: str | None = None
+    sasl_aws_profile: str | None = None
+    sasl_aws_role: str | None = None
+    for_zookeeper: "Context | None" = None
+    """The context without the client properties, which are about brokers; None where there are none."""
 
 
-KEYS = {name: kind for name, kind in Context.__annotations__.items() if name != "name"}
-SECRET_KEYS = frozenset({"tls_key_password", "sasl_password"})
+KEYS = {name: kind for name, kind in Context.__annotations__.items() if name not in ("name", "for_zookeeper")}
+SECRET_KEYS = frozenset(
+    {
+        "tls_ca_password",
+        "tls_certificate_password",
+        "tls_key_password",
+        "sasl_password",
+        "sasl_oauth_client_secret",
+    }
+)
 FOR_A_SECRET = 60  # seconds: somebody may have to unlock a keyring
 LONGEST_SECRET = 64 << 10  # bytes
 
@@ -74,7 +98,7 @@ def read_context(
         warn(f"{path}: unknown key {key!r} in context {name!r} is ignored")
         del values[key]
     if SECRET_KEYS & values.keys() and is_open_to_others(path):
-        warn(f"others can read {path}, and it contains a password: chmod 600")
+        warn(f"others can read {path}, and it contains a password; run chmod 600")
     for key, value in values.items():
         kind = kind_of(key)
         if kind is bool and isinstance(value, str):
@@ -84,20 +108,43 @@ def read_context(
                 f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {kind.__name__}",
                 "correct the file; `kctl doctor` shows which one is read",
             )
+    overrides: dict[str, Any] = {}
     for key in KEYS:
-        override = (
-            arguments.get(key)
-            if arguments.get(key) is not None
-            else environ.get(f"KCTL_{key.upper()}") or None
-        )
+        is_given = arguments.get(key) is not None
+        override = arguments[key] if is_given else environ.get(f"KCTL_{key.upper()}") or None
+        if override is not None and kind_of(key) is bool:
+            override = boolean(str(override), key if is_given else f"KCTL_{key.upper()}")
         if override is not None:
-            is_given = arguments.get(key) is not None
-            values[key] = (
-                boolean(str(override), key if is_given else f"KCTL_{key.upper()}")
-                if kind_of(key) is bool
-                else override
-            )
-    return Context(name=name if name is None else str(name), **values)
+            overrides[key] = override
+    merged = values | overrides
+    if not merged.get("command_config"):
+        return Context(name=name if name is None else str(name), **merged)
+    context = Context(name=name if name is None else str(name), **merged)
+    return _with_client_properties(context, values, overrides, warn)
+
+
+def _with_client_properties(
+    context: Context, values: dict[str, Any], overrides: dict[str, Any], warn: Callable[[str], None]
+) -> Context:
+    """The context with the client properties that it names.
+
+    The file stands above the context where it was given beside it, else below; it replaces all of TLS and SASL
+    there, since its own security.protocol says what of them is in use.
+    """
+    from kctl.client_properties import read_client_properties
+
+    path = str(context.command_config)
+    properties = read_client_properties(path, warn)
+    if (
+        SECRET_KEYS & properties.keys() or "-----BEGIN" in properties.get("tls_key", "")
+    ) and is_open_to_others(path):
+        warn(f"others can read {path}, and it contains a password; run chmod 600")
+    if "command_config" in overrides:
+        kept = {key: value for key, value in values.items() if not key.startswith(("tls", "sasl_"))}
+        merged = kept | properties
+    else:
+        merged = properties | values
+    return Context(name=context.name, **(merged | overrides), for_zookeeper=context)
 
 
 BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True) | dict.fromkeys(
@@ -126,7 +173,7 @@ def with_secrets(context: Context) -> Context:
     """The context with the passwords that its commands print, where it has none itself. Raises KctlError."""
     printed: dict[str, Any] = {}
     for key in sorted(SECRET_KEYS):
-        command = getattr(context, f"{key}_command")
+        command = getattr(context, f"{key}_command", None)
         if command and getattr(context, key) is None:
             printed[key] = _printed_by(command, f"{key}_command")
     return context._replace(**printed)

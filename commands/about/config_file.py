@@ -148,4 +148,4 @@ def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
     if not {"zookeeper", "bootstrap_server"} & values.keys():
         yield "neither zookeeper nor bootstrap_server says where the cluster is"
     if SECRET_KEYS & values.keys() and is_open_to_others(path):
-        yield f"others can read {path}, and it contains a password: chmod 600"
+        yield f"others can read {path}, and it contains a password; run chmod 600"

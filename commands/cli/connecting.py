@@ -99,7 +99,10 @@ def connect(
     """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
     context = frame.context
     timeout = answer_timeout() if timeout is None else timeout
-    if frame.given.get("bootstrap_server") and not frame.given.get("zookeeper"):
+    names_brokers = frame.given.get("bootstrap_server") or (
+        frame.given.get("command_config") and context.bootstrap_server
+    )
+    if names_brokers and not frame.given.get("zookeeper"):
         return _by_protocol(frame, timeout, needs_controller)
     if context.zookeeper:
         from kctl.zookeeper.cluster import ZookeeperCluster

@@ -62,6 +62,10 @@ def global_options() -> list[click.Parameter]:
             help="Connect to these brokers over Kafka's protocol.",
         ),
         GlobalOption(
+            ["--command-config"], metavar="FILE", envvar="KCTL_COMMAND_CONFIG",
+            help="Connect to brokers with these client properties of Kafka.",
+        ),
+        GlobalOption(
             ["--output"], type=click.Choice(OUTPUTS), envvar="KCTL_OUTPUT", help="Output format.  [default: text]"
         ),
         GlobalOption(
@@ -91,7 +95,17 @@ def global_options() -> list[click.Parameter]:
 
 SELECTING = {"rows_where": "where", "rows_columns": "columns", "rows_sort": "sort"}
 GLOBAL_NAMES = (
-    *("context", "zookeeper", "bootstrap_server", "output", "color", "local_time", "verbose", "quiet"),
+    *(
+        "context",
+        "zookeeper",
+        "bootstrap_server",
+        "command_config",
+        "output",
+        "color",
+        "local_time",
+        "verbose",
+        "quiet",
+    ),
     *SELECTING,
 )
 

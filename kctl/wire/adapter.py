@@ -305,23 +305,36 @@ class Access(NamedTuple):
     sasl_username: str | None = None
     sasl_password: str | None = None
     sasl_token_file: str | None = None
+    client_id: str | None = None
+    tls_ca_password: str | None = None
+    tls_certificate_password: str | None = None
+    tls_check_hostname: bool = True
+    sasl_kerberos_service: str | None = None
+    sasl_oauth_token_url: str | None = None
+    sasl_oauth_client_id: str | None = None
+    sasl_oauth_client_secret: str | None = None
+    sasl_oauth_scope: str | None = None
+    sasl_oauth_extensions: str | None = None
+    sasl_aws_profile: str | None = None
+    sasl_aws_role: str | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether connections use TLS."""
+        return bool(self.tls or self.tls_ca or self.tls_certificate)
 
     def settings(self) -> dict[str, Any]:
-        """The library's settings."""
-        encrypted = bool(self.tls or self.tls_ca or self.tls_certificate)
-        protocol = ("SASL_" if self.sasl_mechanism else "") + ("SSL" if encrypted else "PLAINTEXT")
+        """The library's settings, without what is read from files: `ssl_context` and the provider of tokens."""
+        protocol = ("SASL_" if self.sasl_mechanism else "") + ("SSL" if self.is_encrypted else "PLAINTEXT")
         return {
             "bootstrap_servers": server_list(self.servers),
-            "client_id": "kctl",
+            "client_id": self.client_id or "kctl",
             "security_protocol": protocol,
-            "ssl_cafile": self.tls_ca,
-            "ssl_certfile": self.tls_certificate,
-            "ssl_keyfile": self.tls_key,
-            "ssl_password": self.tls_key_password,
             "sasl_mechanism": self.sasl_mechanism,
             "sasl_plain_username": _sasl_name(self),
             "sasl_plain_password": self.sasl_password,
             "sasl_oauth_token_provider": _token_of(self.sasl_token_file) if self.sasl_token_file else None,
+            "sasl_kerberos_service_name": self.sasl_kerberos_service or "kafka",
             "max_in_flight_requests_per_connection": IN_FLIGHT,
             "receive_message_max_bytes": LARGEST_ANSWER,
             "request_timeout_ms": int((self.timeout + SERVER_ROOM) * 1000),
@@ -413,15 +426,16 @@ class Wire:
         _check_login(access)
         for text in exposed_secrets(access):
             self.warn(text)
-        refuse_unreachable(server_list(access.servers), min(CONNECT, access.timeout))
-        self._net: Any = NetworkSelector(client_id="kctl")
-        if "SSL" in access.settings()["security_protocol"]:
-            import ssl
+        settings = access.settings()
+        if access.is_encrypted:
+            from kctl.tls import client_context
 
-            ssl.create_default_context  # noqa: B018  # imports it now, before threads start
+            settings["ssl_context"] = client_context(access)
+        refuse_unreachable(server_list(access.servers), min(CONNECT, access.timeout))
+        self._net: Any = NetworkSelector(client_id=settings["client_id"])
         with listening() as log:
             try:
-                self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
+                self._manager: Any = KafkaConnectionManager(self._net, **settings)
                 self._net.start()
                 self._bootstrap(log)
             except Exception as error:
@@ -629,7 +643,8 @@ def _check_login(access: Access) -> None:
                 f"SASL mechanism {mechanism} needs {name}", f"set KCTL_{name.upper()} or the context's"
             )
     if mechanism == "GSSAPI":
-        _check_ticket([server.rpartition(":")[0] for server in server_list(access.servers)])
+        hosts = [server.rpartition(":")[0] for server in server_list(access.servers)]
+        _check_ticket(access.sasl_kerberos_service or "kafka", hosts)
     if mechanism == "OAUTHBEARER" and access.sasl_token_file:
         try:
             open_file(access.sasl_token_file, follow=True).close()
@@ -646,10 +661,12 @@ def exposed_secrets(access: Access) -> Iterator[str]:
             yield f"the password is sent to {', '.join(distant)} in clear text: PLAIN without TLS; set tls or tls_ca"
     token_file = access.sasl_token_file if access.sasl_mechanism == "OAUTHBEARER" else None
     if token_file and is_open_to_others(token_file):
-        yield f"others can read {token_file}, and it contains a token: chmod 600"
+        yield f"others can read {token_file}, and it contains a token; run chmod 600"
+    if access.is_encrypted and not access.tls_check_hostname:
+        yield "the host names of brokers are not checked: any certificate of the same authority is taken"
 
 
-def _check_ticket(hosts: Sequence[str]) -> None:
+def _check_ticket(service_name: str, hosts: Sequence[str]) -> None:
     """Raise if Kerberos gives no ticket for any of the hosts, or gssapi is not installed."""
     try:
         import gssapi
@@ -657,12 +674,14 @@ def _check_ticket(hosts: Sequence[str]) -> None:
     except (ImportError, OSError) as error:
         raise BadValue("SASL mechanism GSSAPI needs the package gssapi", "pip install gssapi") from error
     for host in hosts:
-        service = gssapi.Name(f"kafka@{host}", gssapi.NameType.hostbased_service)
+        service = gssapi.Name(f"{service_name}@{host}", gssapi.NameType.hostbased_service)
         try:
             gssapi.SecurityContext(name=service, usage="initiate").step()
             return
         except GSSError as error:
-            refused = KctlError(f"no Kerberos ticket for kafka/{host}: {error}", "get one with kinit")
+            refused = KctlError(
+                f"no Kerberos ticket for {service_name}/{host}: {error}", "get one with kinit"
+            )
     raise refused
 
 

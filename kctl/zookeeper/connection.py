@@ -47,6 +47,9 @@ class EnsembleAccess(Struct, frozen=True, kw_only=True):
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_key_password: str | None = None
+    tls_ca_password: str | None = None
+    tls_certificate_password: str | None = None
+    tls_check_hostname: bool = True
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: str | None = None
@@ -62,8 +65,8 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
             f"--zookeeper {context.zookeeper} is a file", "an export of znodes is read with --snapshot FILE"
         )
     names = [name for name in EnsembleAccess.__struct_fields__ if name.startswith(("tls_", "sasl_", "acl"))]
-    encrypted = context.tls or bool(context.tls_ca or context.tls_certificate)
-    known = with_secrets(context)
+    known = with_secrets(context.for_zookeeper or context)
+    encrypted = known.tls or bool(known.tls_ca or known.tls_certificate)
     shared = {name: getattr(known, name) for name in names}
     return EnsembleAccess(
         hosts=context.zookeeper, timeout=timeout, read_only=read_only, tls=encrypted, **shared

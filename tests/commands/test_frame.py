@@ -328,7 +328,7 @@ def test_a_settings_file_with_a_password_that_others_can_read_is_warned_of(tmp_p
     for mode in (0o600, 0o644):
         file.chmod(mode)
         read_context({"context": "a"}, warn=warnings.append, environ={"KCTL_CONFIG": str(file)})
-    assert warnings == [f"others can read {file}, and it contains a password: chmod 600"]
+    assert warnings == [f"others can read {file}, and it contains a password; run chmod 600"]
 
 
 def test_a_password_comes_from_what_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from tests.conftest import HERE
 ROOT = HERE.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TABLE = re.findall(
-    r"(?m)^\| (?!Package)([\w-]+)(?: \((.+?)\))? \| ([\w.-]+) \| .+ \| .+ \|$",
+    r"(?m)^\| (?!Package)([\w-]+)(?: \((.+?)\))? \| ([\w. -]+) \| .+ \| .+ \|$",
     (ROOT / "docs/dependencies.md").read_text("utf-8"),
 )
 NAMES = {

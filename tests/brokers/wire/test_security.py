@@ -134,6 +134,23 @@ def test_sasl(secured: Secured, listener: str, mechanism: str) -> None:
     assert wrong.status == 3 and "password" in wrong.err and len(wrong.errors) == 1
 
 
+def test_client_properties_of_kafka(secured: Secured, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    module = f"{MODULE}.scram.ScramLoginModule"
+    text = (
+        f"bootstrap.servers=127.0.0.1:{secured.ports['SCRAM']}\n"
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+        f'sasl.jaas.config={module} required \\\n username="ann" password="right";\n'
+        f"ssl.truststore.type=PEM\nssl.truststore.location={secured.ca}\nclient.id=ops\nacks=all\n"
+    )
+    file.write_text(text)
+    file.chmod(0o600)
+    env = {"KCTL_CONFIG": os.devnull + "/none"}
+    ran = rows("cluster", "describe", "--command-config", file, env=env)
+    assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
+    assert ran.err.splitlines() == [f"kctl: {file}: without effect in kctl: acks"]
+
+
 def unsecured_token(name: str, lives: int) -> str:
     """A JWT without a signature, as brokers take it whose validator is the default one."""
     now = int(time.time())
@@ -145,6 +162,7 @@ def unsecured_token(name: str, lives: int) -> str:
 def test_a_token_in_a_file(secured: Secured, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(unsecured_token("ann", 600))
+    file.chmod(0o600)
     env = {"KCTL_SASL_MECHANISM": "OAUTHBEARER", "KCTL_SASL_TOKEN_FILE": str(file)}
     ran = secured("OAUTH", "cluster", "describe", **env)
     assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
