@@ -186,6 +186,15 @@ def checkpoints(audit: Audit) -> Iterator[Row]:
             )
 
 
+def identities(audit: Audit) -> Iterator[Row]:
+    """Identities that the cluster's metadata, logs and other disks state otherwise than a log directory does."""
+    from kctl.judging.identities.of_cluster import cluster_findings
+    from kctl.replica.copies.moments import clusters_of
+
+    for finding in cluster_findings(audit.evidence, clusters_of(audit.evidence, lambda error: None)):
+        yield finding.row()
+
+
 def comparison(audit: Audit) -> Iterator[Row | Judgement]:
     """Lineages, divergences and verdicts of every partition that several brokers hold."""
     from kctl.replica.comparison.search import ComparedEvidence, CompareOptions, comparison_rows
@@ -346,6 +355,7 @@ def has_copies(evidence: FoundEvidence) -> bool:
 PARTS: tuple[AuditPart, ...] = (
     AuditPart("verify", has_replicas, files_and_findings, Question.INTEGRITY),
     AuditPart("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
+    AuditPart("identities", lambda evidence: bool(evidence.log_dirs), identities),
     AuditPart("compare", has_copies, comparison, Question.DIVERGENCE),
     AuditPart("loss", has_copies, losses, Question.LOSS),
     AuditPart("timeline", has_leaders, leaderships, Question.LEADERSHIP),

@@ -27,6 +27,7 @@ from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding, Place, Severity
+from kctl.judging.identities.of_folders import folder_findings
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
 from kctl.scan.pool import Jobs
@@ -92,6 +93,7 @@ def verify(
         on_report(report)
         yield from items_of(report)
     yield from evidence.findings
+    yield from folder_findings(evidence)
     yield from topic_id_findings(topic_ids)
 
 

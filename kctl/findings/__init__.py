@@ -136,6 +136,7 @@ SUBJECTS = [
     "epochs",
     "small_files",
     "directories",
+    "identities",
     "snapshots",
     "journal",
     "live",

@@ -1,0 +1,347 @@
+"""Identities of log directories held against what ZooKeeper, the metadata log and text logs state, and each other."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.errors import FormatError
+from formats.log.records import LogEntry, iterate_records, walk
+from formats.log_dir.checkpoints import parse_leader_epochs
+from formats.log_dir.file_names import FolderKind
+from formats.messages.cluster_metadata import read_metadata_record
+from formats.values import replace
+from kctl.broker_logs.opening import chunks_of
+from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
+from kctl.files import read_lenient
+from kctl.findings import Finding, Place
+from kctl.findings import identities as say
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA
+from kctl.judging.identities.of_folders import MOST_NAMED, meta, place_in, shown
+from kctl.judging.identities.statements import MetadataLog, cluster_id_of, metadata_logs
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import NOBODY, Copy
+from kctl.replica.copies.moments import Znodes
+from kctl.replica.copies.replica_log import ReplicaLog
+from kctl.scan.source import opened_source
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+BOOTSTRAP = "bootstrap.checkpoint"
+WRITTEN = re.compile(r"^#\w{3} (\w{3}) (\d\d) (\d\d:\d\d:\d\d) \S+ (\d{4})\s*$", re.MULTILINE)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+CLUSTER_ID_LINE = re.compile(rb"Cluster ID = ([\w-]{1,64})")
+REFUSED_CLUSTER = re.compile(
+    rb"The Cluster ID ([\w-]{1,64}) doesn't match stored clusterId Some\(([\w-]{1,64})\)"
+)
+REFUSED_LEVEL = re.compile(rb"No MetadataVersion with feature level (\d{1,9})")
+OVERLAP = 4096
+
+
+def cluster_findings(evidence: FoundEvidence, clusters: Mapping[str | None, Znodes]) -> Iterator[Finding]:
+    """A finding for each identity of a log directory that the cluster's metadata, a text log or another disk contradicts.
+
+    `clusters` has what znodes or the metadata log say at each moment.
+    """
+    logs = {log.log_dir.moment: log for log in metadata_logs(evidence)}
+    yield from _cluster_ids(evidence)
+    yield from _of_text_logs(evidence, logs)
+    for moment, cluster in clusters.items():
+        yield from _topic_ids(evidence, moment, cluster)
+        yield from _under_other_brokers(evidence, moment, cluster)
+    for log in logs.values():
+        yield from _voters(evidence, log)
+        yield from _registered_directories(evidence, log)
+    yield from _two_hosts(evidence)
+    yield from _stray_folders(evidence)
+
+
+def _cluster_ids(evidence: FoundEvidence) -> Iterator[Finding]:
+    for export in evidence.znode_exports:
+        cluster_id = cluster_id_of(export)
+        if cluster_id is None:
+            continue
+        for log_dir in evidence.log_dirs:
+            if log_dir.moment == export.moment and log_dir.cluster_id not in (None, cluster_id):
+                yield say.CLUSTER_ID_DIFFERS.at(
+                    place_in(evidence, meta(log_dir), log_dir), value=log_dir.cluster_id, other=cluster_id,
+                    source=shown(evidence, meta(log_dir), log_dir.root),
+                    other_source=f"znode /cluster/id of {shown(evidence, export.path, export.root)}",
+                )  # fmt: skip
+
+
+class LoggedIds(NamedTuple):
+    """What the lines of a broker's log state, the last of each."""
+
+    cluster_id: str | None
+    refused_level: int | None
+
+
+def _logged_ids(log: BrokerLog) -> LoggedIds:
+    cluster_id, level, before = None, None, b""
+    try:
+        for chunk in chunks_of(str(log.path), lambda reason: None, follow=False):
+            text = before + chunk
+            for match in CLUSTER_ID_LINE.finditer(text):
+                cluster_id = match[1].decode()
+            for match in REFUSED_CLUSTER.finditer(text):
+                cluster_id = match[1].decode()
+            for match in REFUSED_LEVEL.finditer(text):
+                level = int(match[1])
+            before = text[-OVERLAP:]
+    except (OSError, ValueError):
+        pass
+    return LoggedIds(cluster_id, level)
+
+
+def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog]) -> Iterator[Finding]:
+    for log in evidence.broker_logs:
+        if log.kind not in ("server", "stdout"):
+            continue
+        ids, source = _logged_ids(log), shown(evidence, log.path, log.root)
+        place = evidence.place_of(log.path, log.root)
+        for log_dir in evidence.log_dirs:
+            if log_dir.broker_id is None or (log_dir.broker_id, log_dir.moment) != (
+                log.broker_id,
+                log.moment,
+            ):
+                continue
+            if ids.cluster_id and log_dir.cluster_id not in (None, ids.cluster_id):
+                yield say.CLUSTER_ID_DIFFERS.at(
+                    place, value=ids.cluster_id, other=log_dir.cluster_id, source=source,
+                    other_source=shown(evidence, meta(log_dir), log_dir.root),
+                )  # fmt: skip
+        if ids.refused_level is not None:
+            level = next(
+                (known for known in LEVELS[METADATA_VERSION] if known.level == ids.refused_level), None
+            )
+            if level:
+                yield say.NEWER_METADATA.at(
+                    place, value=level.level, name=level.release, since=level.release.partition("-")[0], source=source,
+                    other_source=_place_of_level(evidence, log, level.level, logs.get(log.moment)),
+                )  # fmt: skip
+
+
+def _place_of_level(evidence: FoundEvidence, log: BrokerLog, level: int, metadata: MetadataLog | None) -> str:
+    """Where a metadata version is written, in words."""
+    for log_dir in evidence.log_dirs:
+        path = log_dir.path / BOOTSTRAP
+        if log_dir.moment == log.moment and level in _levels_in(path):
+            return f"written in {shown(evidence, path, log_dir.root)}"
+    if metadata and metadata.image.features.get(METADATA_VERSION) == level:
+        return f"written in {shown(evidence, metadata.folder, metadata.log_dir.root)}"
+    return "in no file of the evidence"
+
+
+def _levels_in(path: Path) -> set[int]:
+    levels = set()
+    try:
+        with opened_source(path) as source:
+            for entry in walk(source):
+                if isinstance(entry, LogEntry) and entry.batch and not entry.batch.is_control:
+                    for record in iterate_records(entry):
+                        metadata = read_metadata_record(record.value or b"")
+                        if (
+                            metadata.type == "FEATURE_LEVEL_RECORD"
+                            and metadata.values["name"] == METADATA_VERSION
+                        ):
+                            levels.add(metadata.values["feature_level"])
+    except (OSError, FormatError):
+        pass
+    return levels
+
+
+def _topic_ids(evidence: FoundEvidence, moment: str | None, cluster: Znodes) -> Iterator[Finding]:
+    folders: dict[tuple[str, str], list[Replica]] = defaultdict(list)
+    for replica in evidence.replicas:
+        known = cluster.topic_ids.get(replica.topic)
+        is_live = replica.moment == moment and replica.kind is FolderKind.LIVE
+        if is_live and known and replica.topic_id not in (None, known):
+            folders[replica.topic, replica.topic_id or ""].append(replica)
+    for (topic, topic_id), replicas in folders.items():
+        first = replicas[0]
+        type_ = (
+            say.TOPIC_ID_OF_ZNODE_DIFFERS if cluster.is_zookeeper else say.TOPIC_ID_OF_METADATA_LOG_DIFFERS
+        )
+        path = first.folder / "partition.metadata"
+        znode = f"znode /brokers/topics/{topic} of {cluster.file}" if cluster.is_zookeeper else cluster.file
+        place = place_in(evidence, path, first.log_dir)
+        yield type_.at(
+            place_of_partition(place, first.topic_partition), topic=topic, value=cluster.topic_ids[topic], other=topic_id,
+            source=znode, other_source=shown(evidence, path, first.log_dir.root), count=len(replicas),
+        )  # fmt: skip
+
+
+def _under_other_brokers(evidence: FoundEvidence, moment: str | None, cluster: Znodes) -> Iterator[Finding]:
+    live = [
+        r
+        for r in evidence.replicas
+        if r.moment == moment and r.kind is FolderKind.LIVE and r.broker_id is not None
+    ]
+    live = [replica for replica in live if replica.topic_partition in cluster.replicas]
+    brokers = {replica.broker_id for replica in live}
+    if any(replica.broker_id in cluster.replicas[replica.topic_partition] for replica in live) or not live:
+        return
+    assigned = {broker for replica in live for broker in cluster.replicas[replica.topic_partition]}
+    if assigned & set(evidence.broker_ids):
+        return
+    differ = [
+        r
+        for r in live
+        if cluster.topic_ids.get(r.topic) not in (None, r.topic_id or cluster.topic_ids.get(r.topic))
+    ]
+    partitions = sorted({replica.topic_partition for replica in live})
+    ids = "differ" if differ else "agree" if any(replica.topic_id for replica in live) else "are unknown"
+    yield say.SAME_UNDER_OTHER_BROKERS.at(
+        place_in(evidence, live[0].log_dir.path, live[0].log_dir), count=len(partitions),
+        assigned=_listed(sorted(assigned)), holders=_listed(sorted(b for b in brokers if b is not None)),
+        names=_listed(partitions[:MOST_NAMED]), ids=ids,
+    )  # fmt: skip
+
+
+def _voters(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Finding]:
+    """Voters whose directory is not the one that the node has now."""
+    for voter, directory in (log.voters or {}).items():
+        own = [
+            log_dir
+            for log_dir in evidence.log_dirs
+            if (log_dir.broker_id, log_dir.moment) == (voter, log.log_dir.moment) and log_dir.directory_id
+        ]
+        controllers = [log_dir for log_dir in own if (log_dir.path / f"{CLUSTER_METADATA}-0").is_dir()]
+        if controllers and all(log_dir.directory_id != directory for log_dir in own):
+            now = controllers[0]
+            yield say.VOTER_DIRECTORY_GONE.at(
+                place_in(evidence, meta(now), now), voter=voter, value=directory, other=now.directory_id,
+                source=shown(evidence, log.folder, log.log_dir.root), other_source=shown(evidence, meta(now), now.root),
+            )  # fmt: skip
+
+
+def _registered_directories(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Finding]:
+    for log_dir in evidence.log_dirs:
+        broker = log.image.brokers.get(-1 if log_dir.broker_id is None else log_dir.broker_id)
+        if log_dir.moment != log.log_dir.moment or log_dir.directory_id is None or broker is None:
+            continue
+        has_partitions = any(r.log_dir is log_dir and r.topic != CLUSTER_METADATA for r in evidence.replicas)
+        if has_partitions and broker.log_dirs and log_dir.directory_id not in broker.log_dirs:
+            yield say.DIRECTORY_ID_UNKNOWN.at(
+                place_in(evidence, meta(log_dir), log_dir), value=log_dir.directory_id, broker=log_dir.broker_id,
+                source=shown(evidence, meta(log_dir), log_dir.root), other=", ".join(broker.log_dirs),
+                other_source=shown(evidence, log.folder, log.log_dir.root),
+            )  # fmt: skip
+
+
+def _two_hosts(evidence: FoundEvidence) -> Iterator[Finding]:
+    """Directories of one broker id that kctl told apart as moments, and that no order of moments explains."""
+    by_broker: dict[int, list[LogDir]] = defaultdict(list)
+    for log_dir in evidence.log_dirs:
+        is_given = log_dir.moment in evidence.given_moments or "moments" in log_dir.path.parts
+        if log_dir.broker_id is not None and log_dir.is_marked and log_dir.is_whole and not is_given:
+            by_broker[log_dir.broker_id].append(log_dir)
+    for broker_id, log_dirs in by_broker.items():
+        for first, second in combinations(log_dirs, 2):
+            common = sorted(_live(evidence, first).keys() & _live(evidence, second).keys())
+            reason = _no_order(evidence, first, second) if common else None
+            if reason and first.cluster_id == second.cluster_id:
+                more = f" and {len(common) - MOST_NAMED} more" if len(common) > MOST_NAMED else ""
+                yield say.TWO_HOSTS_ONE_BROKER.at(
+                    place_in(evidence, meta(second), second), broker=broker_id, reason=reason,
+                    source=shown(evidence, first.path, first.root), other_source=shown(evidence, second.path, second.root),
+                    common=_listed(common[:MOST_NAMED]) + more,
+                )  # fmt: skip
+
+
+def _live(evidence: FoundEvidence, log_dir: LogDir) -> dict[TopicPartition, Replica]:
+    return {
+        r.topic_partition: r for r in evidence.replicas if r.log_dir is log_dir and r.kind is FolderKind.LIVE
+    }
+
+
+def _no_order(evidence: FoundEvidence, first: LogDir, second: LogDir) -> str | None:
+    """Why neither directory is a later state of the other; None where one may be."""
+    if first.moment == second.moment:
+        return None  # two directories of one broker: a partition in both is a finding of `discover`
+    if first.directory_id and second.directory_id and first.directory_id != second.directory_id:
+        return f"their directory ids are {first.directory_id} and {second.directory_id}"
+    written = _written(first), _written(second)
+    if written[0] is None or written[1] is None or written[0] == written[1]:
+        return None
+    older, newer = (first, second) if written[0] < written[1] else (second, first)
+    ahead, behind = _live(evidence, older), _live(evidence, newer)
+    for partition in sorted(ahead.keys() & behind.keys()):
+        of_older, of_newer = _last_epoch(ahead[partition]), _last_epoch(behind[partition])
+        if of_older is not None and of_newer is not None and of_older > of_newer:
+            return (
+                f"`meta.properties` of {shown(evidence, newer.path, newer.root)} was written later, and its {partition} "
+                f"ends with leader epoch {of_newer}, the other's with {of_older}"
+            )
+    return None
+
+
+def _written(log_dir: LogDir) -> tuple[int, int, int, str] | None:
+    """When `meta.properties` was written, by the line that Java writes."""
+    try:
+        match = WRITTEN.search(read_lenient(meta(log_dir)))
+    except OSError:
+        return None
+    if match is None or match[1] not in MONTHS:
+        return None
+    return int(match[4]), MONTHS.index(match[1]), int(match[2]), match[3]
+
+
+def _last_epoch(replica: Replica) -> int | None:
+    try:
+        entries = parse_leader_epochs(read_lenient(replica.folder / LEADER_EPOCHS))
+    except (OSError, FormatError):
+        return None
+    return entries[-1].epoch if entries else None
+
+
+def _stray_folders(evidence: FoundEvidence) -> Iterator[Finding]:
+    """Folders aside that hold records which the partition of that name on the same broker lacks."""
+    live = {
+        (replica.broker_id, replica.moment, replica.topic_partition): replica
+        for replica in evidence.replicas
+        if replica.kind is FolderKind.LIVE
+    }
+    for stray in evidence.replicas:
+        now = live.get((stray.broker_id, stray.moment, stray.topic_partition))
+        if stray.kind is not FolderKind.STRAY or now is None:
+            continue
+        aside, present = _read(stray), _read(now)
+        left = sum(records for batch, records in aside.batches.items() if batch not in present.batches)
+        if left:
+            yield say.STRAY_HOLDS_EARLIER.at(
+                place_of_partition(place_in(evidence, stray.folder, stray.log_dir), stray.topic_partition),
+                name=stray.folder.name, end=aside.end, value=stray.topic_id or "unknown", records=left,
+                partition=stray.topic_partition, live_end=present.end, other=now.topic_id or "unknown",
+            )  # fmt: skip
+
+
+class HeldBatches(NamedTuple):
+    """A log's sound batches, by base offset, leader epoch and CRC, each with its number of records; and the log's end."""
+
+    batches: dict[tuple[int, int, int], int]
+    end: int
+
+
+def _read(replica: Replica) -> HeldBatches:
+    log = ReplicaLog(Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, Place()))
+    held = {}
+    for batches in log.batches():
+        columns = (batches.first_offset, batches.leader_epoch, batches.crc, batches.records)
+        for offset, epoch, crc, records in zip(*(column.tolist() for column in columns), strict=True):
+            held[offset, epoch, crc] = max(records, 1)
+    return HeldBatches(held, log.next_offset)
+
+
+def place_of_partition(place: Place, partition: TopicPartition) -> Place:
+    """The place with the partition that it is of."""
+    return replace(place, topic=partition.topic, partition=partition.partition)
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,154 @@
+"""Identities that the files of log directories and `server.properties` state, held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from formats.log_dir.file_names import META_PROPERTIES, FolderKind
+from formats.values import replace
+from kctl.errors import KctlError
+from kctl.evidence.model import FoundEvidence, LogDir, Root
+from kctl.findings import Finding, Place
+from kctl.findings import identities as say
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA, read_image
+from kctl.judging.identities.statements import Settings, quorum_voters, settings_in
+
+MOST_NAMED = 3
+
+
+def folder_findings(evidence: FoundEvidence) -> Iterator[Finding]:
+    """A finding for each pair of places in log directories, and in the settings beside them, that differ."""
+    yield from _directory_ids(evidence)
+    for settings in settings_in(evidence):
+        yield from _node_ids(evidence, settings)
+        yield from _modes(evidence, settings)
+        yield from _voters(evidence, settings)
+        yield from _log_dirs(evidence, settings)
+
+
+def shown(evidence: FoundEvidence, path: Path, root: Root) -> str:
+    """A path as sentences name it: below the folder given, which is named where several were."""
+    place = evidence.place_of(path, root)
+    return place.file or "" if place.evidence is None else f"{place.evidence}/{place.file}"
+
+
+def place_in(evidence: FoundEvidence, path: Path, log_dir: LogDir) -> Place:
+    """The place of a finding about a file of a broker."""
+    place = evidence.place_of(path, log_dir.root)
+    return replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
+
+
+def numbers(values: frozenset[int] | set[int]) -> str:
+    """`1, 2, 3`."""
+    return ", ".join(map(str, sorted(values)))
+
+
+def meta(log_dir: LogDir) -> Path:
+    """The path of a directory's `meta.properties`."""
+    return log_dir.path / META_PROPERTIES
+
+
+def _directory_ids(evidence: FoundEvidence) -> Iterator[Finding]:
+    first: dict[tuple[str, str | None], LogDir] = {}
+    for log_dir in evidence.log_dirs:
+        if log_dir.directory_id is None:
+            continue
+        other = first.setdefault((log_dir.directory_id, log_dir.moment), log_dir)
+        if other is not log_dir:
+            yield say.DIRECTORY_ID_TWICE.at(
+                place_in(evidence, meta(log_dir), log_dir), value=log_dir.directory_id,
+                source=shown(evidence, meta(other), other.root), other_source=shown(evidence, meta(log_dir), log_dir.root),
+            )  # fmt: skip
+
+
+def _node_ids(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
+    configured = settings.node_id
+    if configured is None:
+        return
+    key, value = configured
+    for log_dir in settings.log_dirs:
+        if meta(log_dir).exists() and log_dir.broker_id not in (None, int(value)):
+            yield say.NODE_ID_DIFFERS.at(
+                place_in(evidence, meta(log_dir), log_dir), key=key, value=value, other=log_dir.broker_id,
+                source=shown(evidence, settings.path, settings.root),
+                other_source=shown(evidence, meta(log_dir), log_dir.root),
+            )  # fmt: skip
+
+
+def _modes(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
+    roles = settings.values.get("process.roles", "").strip()
+    is_migrating = settings.values.get("zookeeper.metadata.migration.enable", "").strip() == "true"
+    has_zookeeper = bool(settings.values.get("zookeeper.connect", "").strip())
+    for log_dir in settings.log_dirs:
+        if log_dir.broker_id is None or not meta(log_dir).exists():
+            continue
+        place = place_in(evidence, meta(log_dir), log_dir)
+        if roles and not log_dir.is_kraft and not is_migrating:
+            yield from _kraft_over_zookeeper(evidence, settings, log_dir, roles)
+        elif has_zookeeper and not roles and log_dir.is_kraft and not is_migrating:
+            yield say.ZOOKEEPER_OVER_KRAFT_DIR.at(
+                place, source=shown(evidence, settings.path, settings.root),
+                other_source=shown(evidence, meta(log_dir), log_dir.root),
+            )  # fmt: skip
+
+
+def _kraft_over_zookeeper(
+    evidence: FoundEvidence, settings: Settings, log_dir: LogDir, roles: str
+) -> Iterator[Finding]:
+    """The file keeps version 0 in a cluster that was migrated, too: the metadata log tells."""
+    stray = [
+        replica
+        for replica in evidence.replicas
+        if replica.log_dir is log_dir and replica.kind is FolderKind.STRAY
+    ]
+    copies = [
+        other.path / f"{CLUSTER_METADATA}-0"
+        for other in evidence.log_dirs
+        if (other.broker_id, other.moment) == (log_dir.broker_id, log_dir.moment)
+    ]
+    try:
+        images = [read_image(folder)[0] for folder in copies if folder.is_dir()]
+    except KctlError:
+        return
+    if any(image.zk_migration_state for image in images):
+        return
+    place, path = place_in(evidence, meta(log_dir), log_dir), shown(evidence, meta(log_dir), log_dir.root)
+    source = shown(evidence, settings.path, settings.root)
+    if images and stray:
+        names = ", ".join(str(replica.topic_partition) for replica in stray[:MOST_NAMED])
+        more = f" and {len(stray) - MOST_NAMED} more" if len(stray) > MOST_NAMED else ""
+        yield say.STRAYED_BY_KRAFT.at(
+            place, count=len(stray), names=names + more, source=source, other_source=path
+        )
+    elif not images:
+        yield say.ROLES_OF_ZOOKEEPER_DIR.at(place, value=roles, source=source, other_source=path)
+
+
+def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
+    configured = settings.voters
+    for log_dir in settings.log_dirs:
+        state = quorum_voters(log_dir)
+        if configured and state and state[1] != configured:
+            path, voters = state
+            yield say.VOTERS_DIFFER.at(
+                place_in(evidence, path, log_dir), value=numbers(configured), other=numbers(voters),
+                source=shown(evidence, settings.path, settings.root), other_source=shown(evidence, path, log_dir.root),
+            )  # fmt: skip
+
+
+def _log_dirs(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
+    """Directories beside the settings that `log.dirs` does not list: known by their names where one of them is listed."""
+    text = settings.values.get("log.dirs", "").strip() or settings.values.get("log.dir", "").strip()
+    listed = {Path(part.strip()).name for part in text.split(",") if part.strip()}
+    metadata = Path(settings.values.get("metadata.log.dir", "").strip()).name
+    names = {log_dir.path.name for log_dir in settings.log_dirs}
+    if not listed & names:
+        return  # the copies have other names than the directories
+    for log_dir in settings.log_dirs:
+        if log_dir.path.name not in listed | {metadata}:
+            yield say.LOG_DIR_NOT_LISTED.at(
+                place_in(evidence, log_dir.path, log_dir), value=text,
+                source=shown(evidence, settings.path, settings.root),
+                other_source=shown(evidence, log_dir.path, log_dir.root),
+            )  # fmt: skip

@@ -1,0 +1,153 @@
+"""What places of the evidence state about identities.
+
+Sources: `meta.properties` and `server.properties` of 2.0 to 4.3, `quorum-state`, znodes (`K:zk/ZkData.scala @ 3.9.0`),
+records of the metadata log (`metadata/src/main/resources/common/metadata @ 3.9.0`) and its control records (KIP-853).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from formats.errors import FormatError
+from formats.log.control_records import ControlType, read_key, read_value
+from formats.log.records import LogEntry, iterate_records, walk
+from formats.log_dir.meta_properties import parse_properties
+from formats.log_dir.state_files import parse_quorum_state
+from formats.values import Struct
+from formats.znodes.json_text import parse_object
+from kctl.errors import KctlError
+from kctl.evidence.model import FoundEvidence, LogDir, Root, ZnodeExport
+from kctl.evidence.znodes import read_znodes
+from kctl.files import read_lenient
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image, snapshots
+from kctl.internal_topics.reading import LIMIT, entries
+from kctl.scan.source import opened_source
+
+VOTER = re.compile(r"\s*(\d{1,10})@[^,\s]+\s*")
+LARGEST = 1 << 20
+
+
+class Settings(Struct, frozen=True):
+    """A `server.properties` in the evidence, and the log directories beside and below it."""
+
+    path: Path
+    root: Root
+    values: dict[str, str]
+    log_dirs: tuple[LogDir, ...]
+
+    @property
+    def node_id(self) -> tuple[str, str] | None:
+        """The key and value of the configured id; None without one, or where the broker chooses it."""
+        for key in ("node.id", "broker.id"):
+            value = self.values.get(key, "").strip()
+            if value.isascii() and value.isdigit():
+                return key, value
+        return None
+
+    @property
+    def voters(self) -> frozenset[int] | None:
+        """The node ids of `controller.quorum.voters`; None without any."""
+        text = self.values.get("controller.quorum.voters", "")
+        voters = [VOTER.fullmatch(part) for part in text.split(",")]
+        return frozenset(int(voter[1]) for voter in voters if voter) if all(voters) else None
+
+
+def settings_in(evidence: FoundEvidence) -> Iterator[Settings]:
+    """Every `server.properties` that stands in the folder of log directories, or one or two folders above."""
+    folders: dict[Path, list[LogDir]] = {}
+    for log_dir in evidence.log_dirs:
+        if log_dir.is_whole and log_dir.is_marked:
+            above = [log_dir.path, *log_dir.path.parents[:2]]
+            inside = [folder for folder in above if folder.is_relative_to(log_dir.root.path)]
+            for folder in inside:
+                folders.setdefault(folder, []).append(log_dir)
+    for folder, log_dirs in folders.items():
+        if len({(log_dir.broker_id, log_dir.moment) for log_dir in log_dirs}) > 1:
+            continue  # a folder of several brokers: whose the file is nobody knows
+        for path in _properties_files(folder):
+            try:
+                values = parse_properties(read_lenient(path, LARGEST))
+            except (OSError, FormatError):
+                continue
+            yield Settings(path, log_dirs[0].root, values, tuple(log_dirs))
+
+
+def _properties_files(folder: Path) -> list[Path]:
+    candidates = (folder / below / "server.properties" for below in ("", "config", "conf"))
+    return [path for path in candidates if path.is_file() and not path.is_symlink()]
+
+
+def cluster_id_of(export: ZnodeExport) -> str | None:
+    """The id in znode /cluster/id of an export; None without one that can be read."""
+    try:
+        znode = read_znodes(export.path).get("/cluster/id")
+        cluster_id = parse_object(znode.data).get("id") if znode else None
+    except (KctlError, FormatError):
+        return None
+    return cluster_id if isinstance(cluster_id, str) else None
+
+
+class MetadataLog(Struct, frozen=True):
+    """What a copy of the metadata log holds: the cluster, and the voters with their directories (KIP-853)."""
+
+    folder: Path
+    log_dir: LogDir
+    image: ClusterImage
+    voters: dict[int, str] | None
+    """None where no record names them: the voters are those of `server.properties`."""
+
+
+def metadata_logs(evidence: FoundEvidence) -> Iterator[MetadataLog]:
+    """The copy of the metadata log of each moment that reaches furthest."""
+    furthest: dict[str | None, MetadataLog] = {}
+    for log_dir in evidence.log_dirs:
+        folder = log_dir.path / f"{CLUSTER_METADATA}-0"
+        if not folder.is_dir():
+            continue
+        try:
+            image, _ = read_image(folder)
+        except KctlError:
+            continue
+        other = furthest.get(log_dir.moment)
+        if other is None or image.end_offset > other.image.end_offset:
+            furthest[log_dir.moment] = MetadataLog(folder, log_dir, image, voters_in(folder))
+    yield from furthest.values()
+
+
+def voters_in(folder: Path) -> dict[int, str] | None:
+    """The directory id of each voter by the newest record of the voters in a metadata log or its newest snapshot."""
+    newest, newest_offset = None, -1
+    of_snapshot = ((end, entry) for end, path in snapshots(folder)[-1:] for entry in _entries_of(path))
+    of_log = ((entry.base_offset + 1, entry) for entry in entries(folder, []))
+    for offset, entry in chain(of_snapshot, of_log):
+        if offset < newest_offset or entry.batch is None or not entry.batch.is_control:
+            continue
+        try:
+            for record in iterate_records(entry, limit=LIMIT):
+                if read_key(record.key).type == ControlType.KRAFT_VOTERS:
+                    newest, newest_offset = read_value(ControlType.KRAFT_VOTERS, record.value), offset
+        except FormatError:
+            continue
+    voters = None if newest is None else newest["voters"]
+    if not isinstance(voters, list):
+        return None
+    return {int(str(voter["voterId"])): str(voter["voterDirectoryId"]) for voter in voters}
+
+
+def _entries_of(path: Path) -> Iterator[LogEntry]:
+    with suppress(OSError), opened_source(path) as source:
+        yield from (item for item in walk(source) if isinstance(item, LogEntry))
+
+
+def quorum_voters(log_dir: LogDir) -> tuple[Path, frozenset[int]] | None:
+    """The voters in the `quorum-state` of a log directory; None without any: version 1 names none."""
+    path = log_dir.path / f"{CLUSTER_METADATA}-0" / "quorum-state"
+    try:
+        voters = parse_quorum_state(read_lenient(path)).current_voters
+    except (OSError, FormatError):
+        return None
+    return (path, frozenset(voters)) if voters else None

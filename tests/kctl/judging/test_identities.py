@@ -1,0 +1,193 @@
+"""Two places of one evidence that state two identities: each pair is a finding that names both."""
+
+import base64
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kctl.evidence.discover import discover
+from kctl.findings import Finding
+from kctl.judging.identities.of_cluster import cluster_findings
+from kctl.judging.identities.of_folders import folder_findings
+from kctl.replica.copies.moments import clusters_of
+
+CLUSTER = "p0_xtebuSt2Ap8p60r4wig"
+DIRECTORY = "4Bm3aohMJTYKCRPslN8YKw"
+
+
+def log_dir(path: Path, broker_id: int, *, version: int = 1, directory: str | None = None) -> Path:
+    path.mkdir(parents=True)
+    key = "node.id" if version else "broker.id"
+    lines = [f"version={version}", f"{key}={broker_id}", f"cluster.id={CLUSTER}"]
+    lines += [f"directory.id={directory}"] if directory else []
+    (path / "meta.properties").write_text("\n".join(lines) + "\n")
+    return path
+
+
+def settings(folder: Path, **values: object) -> None:
+    lines = [f"{key.replace('_', '.')}={value}" for key, value in values.items()]
+    (folder / "server.properties").write_text("\n".join(lines) + "\n")
+
+
+def quorum_state(folder: Path, *voters: int) -> None:
+    metadata = folder / "__cluster_metadata-0"
+    metadata.mkdir()
+    listed = ",".join(f'{{"voterId":{voter}}}' for voter in voters)
+    (metadata / "quorum-state").write_text(
+        '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+        f'"currentVoters":[{listed}],"data_version":0}}'
+    )
+
+
+def found_in(folder: Path) -> list[Finding]:
+    evidence = discover([folder])
+    clusters = clusters_of(evidence, lambda error: None)
+    return [*folder_findings(evidence), *cluster_findings(evidence, clusters)]
+
+
+def another_node(folder: Path) -> None:
+    log_dir(folder / "broker-1/data", 2)
+    settings(folder / "broker-1", process_roles="broker", node_id=1, log_dirs="/var/data")
+
+
+def fewer_voters(folder: Path) -> None:
+    quorum_state(log_dir(folder / "broker-1/data", 1), 1)
+    settings(
+        folder / "broker-1",
+        process_roles="broker,controller",
+        node_id=1,
+        controller_quorum_voters="1@a:1,2@b:1,3@c:1",
+    )
+
+
+def same_directory(folder: Path) -> None:
+    log_dir(folder / "broker-1/data", 1, directory=DIRECTORY)
+    log_dir(folder / "broker-2/data", 2, directory=DIRECTORY)
+
+
+def kraft_over_zookeeper(folder: Path) -> None:
+    log_dir(folder / "broker-3/data", 3, version=0)
+    settings(folder / "broker-3", process_roles="broker,controller", node_id=3)
+
+
+def zookeeper_over_kraft(folder: Path) -> None:
+    log_dir(folder / "broker-3/data", 3)
+    settings(folder / "broker-3", broker_id=3, zookeeper_connect="zk:2181")
+
+
+def forgotten_disk(folder: Path) -> None:
+    for disk in ("disk1", "disk2"):
+        log_dir(folder / "broker-3" / disk, 3)
+    settings(folder / "broker-3", process_roles="broker", node_id=3, log_dirs="/mnt/disk1")
+
+
+def partition(path: Path, topic_id: str) -> None:
+    path.mkdir()
+    (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+
+
+def znodes(folder: Path, **values: object) -> None:
+    """An export; keys are paths with `_` for `/`."""
+    rows = [
+        {"path": "/" + name.replace("_", "/"), "data": base64.b64encode(json.dumps(value).encode()).decode()}
+        for name, value in {"brokers_ids": {}, **values}.items()
+    ]
+    (folder / "znodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def topic(topic_id: str, replicas: list[int]) -> dict[str, object]:
+    return {
+        "partitions": {"0": replicas}, "topic_id": topic_id, "adding_replicas": {}, "removing_replicas": {}, "version": 3
+    }  # fmt: skip
+
+
+def emptied_zookeeper(folder: Path) -> None:
+    log_dir(folder / "broker-1/data", 1, version=0)
+    znodes(folder, cluster_id={"version": "1", "id": "WZvsMGZrT5afOvZpYboU2Q"})
+
+
+def other_ensemble(folder: Path) -> None:
+    log_dir(folder / "broker-1/data", 1, version=0)
+    (folder / "broker-1/logs").mkdir()
+    (folder / "broker-1/logs/server.log").write_text(
+        "[2026-11-26 16:56:45,628] INFO Cluster ID = WZvsMGZrT5afOvZpYboU2Q (kafka.server.KafkaServer)\n"
+        "[2026-11-26 16:56:45,629] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)\n"
+    )
+
+
+def znode_of_an_old_client(folder: Path) -> None:
+    partition(log_dir(folder / "broker-0/data", 0, version=0) / "crates-0", "zcdgx9lCR06NL_1lwO72wA")
+    znodes(folder, brokers_topics_crates=topic("FF0hqVGRSYKquNtJ_YGuDQ", [0]))
+
+
+def generated_ids(folder: Path) -> None:
+    for broker in (1004, 1005, 1006):
+        data = log_dir(folder / f"broker-{broker}/data", broker, version=0)
+        partition(data / "crates-0", "zcdgx9lCR06NL_1lwO72wA")
+    znodes(folder, brokers_topics_crates=topic("zcdgx9lCR06NL_1lwO72wA", [1001, 1002, 1003]))
+
+
+def two_hosts(folder: Path) -> None:
+    """The directory whose `meta.properties` was written last has the older log."""
+    for host, epoch, second in (("host-a", 3, 15), ("host-b", 4, 10)):
+        data = log_dir(folder / host / "data", 1, version=0)
+        meta = data / "meta.properties"
+        meta.write_text(f"#\n#Sat Nov 21 13:35:{second} UTC 2026\n{meta.read_text()}")
+        partition(data / "orders-0", "zcdgx9lCR06NL_1lwO72wA")
+        (data / "orders-0/leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 20\n")
+
+
+def older_software(folder: Path) -> None:
+    log_dir(folder / "broker-1/data", 1)
+    (folder / "broker-1/logs").mkdir()
+    (folder / "broker-1/logs/server.log").write_text(
+        "[2026-11-26 16:56:45,810] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)\n"
+        "java.lang.IllegalArgumentException: No MetadataVersion with feature level 27\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "code", "values"),
+    [
+        (another_node, "node-id-differs", ("is 1 in broker-1/server.properties", "broker-1/data/meta.properties has 2")),
+        (fewer_voters, "voter-set-differs", ("1, 2, 3 by broker-1/server.properties", "1 by broker-1/data/__cluster")),
+        (same_directory, "directory-id-twice", (DIRECTORY, "broker-1/data/meta", "broker-2/data/meta")),
+        (kraft_over_zookeeper, "kraft-over-zookeeper-dir", ("broker,controller", "version 0")),
+        (zookeeper_over_kraft, "zookeeper-over-kraft-dir", ("zookeeper.connect", "version 1")),
+        (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
+        (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
+        (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
+        (znode_of_an_old_client, "topic-id-of-znode-differs", ("FF0hqVGRSYKquNtJ_YGuDQ", "zcdgx9lCR06NL_1lwO72wA in 1")),
+        (generated_ids, "replicas-under-other-broker-ids", ("1001, 1002, 1003", "1004, 1005, 1006", "ids agree")),
+        (two_hosts, "broker-id-twice", ("host-a/data", "host-b/data", "epoch 3, the other's with 4", "orders-0")),
+        (older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "older than Kafka 4.1", "in no file")),
+    ],
+)  # fmt: skip
+def test_a_pair_that_differs_is_named(
+    tmp_path: Path, build: Callable[[Path], None], code: str, values: tuple[str, ...]
+) -> None:
+    build(tmp_path)
+    findings = found_in(tmp_path)
+    assert [finding.code for finding in findings] == [code]
+    for value in values:
+        assert value in findings[0].message
+
+
+def test_places_that_agree_are_no_finding(tmp_path: Path) -> None:
+    for node in (1, 2, 3):
+        folder = tmp_path / f"broker-{node}"
+        quorum_state(log_dir(folder / "data", node, directory=DIRECTORY[:-2] + f"{node}w"), 1, 2, 3)
+        settings(folder, process_roles="broker,controller", node_id=node, log_dirs="/x/data",
+                 controller_quorum_voters="1@a:1,2@b:1,3@c:1")  # fmt: skip
+    assert found_in(tmp_path) == []
+    settings(tmp_path / "broker-3", process_roles="broker", node_id=3, log_dirs="/other/place")
+    assert found_in(tmp_path) == [], "the copies have names of their own"
+    shutil.rmtree(tmp_path / "broker-3/data")
+    log_dir(tmp_path / "broker-3/data", 3, version=0)
+    settings(
+        tmp_path / "broker-3", process_roles="broker", node_id=3, zookeeper_metadata_migration_enable="true"
+    )
+    assert found_in(tmp_path) == [], "a broker that migrates keeps version 0"
