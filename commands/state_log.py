@@ -377,6 +377,7 @@ def timeline_rows(
     times: tuple[int | None, int | None],
 ) -> Iterator[Row | Judgement]:
     """Rows of leaders, controllers, brokers and findings, and a judgement a partition."""
+    from kctl.broker_logs.failures import FAILURE_LINES, Failures
     from kctl.broker_logs.filters import all_of
     from kctl.broker_logs.history.decided import settle
     from kctl.broker_logs.history.quorum_terms import METADATA
@@ -386,7 +387,10 @@ def timeline_rows(
     from kctl.judging.leadership import judge_leadership
     from kctl.replica.copies.newest_epochs import newest_epochs
 
-    history = timeline(merging.events(all_of(filters), WANTED), is_asked_for, merging.doubtful)
+    failures = Failures()
+    events = merging.events(all_of(filters), WANTED | FAILURE_LINES)
+    history = timeline(failures.noted(events, WANTED), is_asked_for, merging.doubtful)
+    failures.explain(history.brokers)
     if decided is not None:
         history.leaderships = settle(history.leaderships, decided, is_asked_for, *times)
     for leaderships in history.leaderships.values():
@@ -396,7 +400,10 @@ def timeline_rows(
         yield from sorted(history.members, key=lambda row: str(row["kind"]), reverse=True)
     yield from (term.row() for term in history.controllers)
     yield from (state.row() for state in history.brokers)
-    for finding in (*history.findings(min_isr), *merging.sources.findings, *merging.reading.findings):
+    for finding in (
+        *history.findings(min_isr), *failures.findings(history.brokers),
+        *merging.sources.findings, *merging.reading.findings,
+    ):  # fmt: skip
         yield finding.row()
     yield from unreadable_rows(CLUSTER_METADATA, [], decided.trouble if decided else [])
     sources = merging.sources

@@ -184,6 +184,7 @@ def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
             state: dict[str, Any] = dict(row)
             broker = "?" if state["broker_id"] is None else state["broker_id"]
             words = f"{state['state']}: {state['how']}" if state["how"] else state["state"]
+            words = f"{words} ({state['cause']})" if state["cause"] else words
             text = f"broker {broker}  {words.replace('_', ' '):<20}"
             if state["state"] in ("killed", "halted", "fenced", "unclean_shutdown"):
                 text = page.style(text, "warning")

@@ -225,16 +225,21 @@ def losses(audit: Audit) -> Iterator[Row | Judgement]:
 
 def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     """Who led when and which broker was up, from the brokers' logs and the metadata log."""
+    from kctl.broker_logs.failures import FAILURE_LINES, Failures
     from kctl.broker_logs.history.decided import settle
     from kctl.broker_logs.history.timeline import WANTED, timeline
     from kctl.broker_logs.merging import prepare
     from kctl.broker_logs.sources import sources_in
+    from kctl.checks.compaction import uncompacted
     from kctl.internal_topics.decisions import decided_in
     from kctl.judging.leadership import judge_leadership, judge_silent
     from kctl.replica.copies.newest_epochs import newest_epochs
 
     merging = prepare(sources_in(audit.evidence), {}, None)
-    history = timeline(merging.events(None, WANTED), doubtful=merging.doubtful)
+    failures = Failures()
+    events = merging.events(None, WANTED | FAILURE_LINES)
+    history = timeline(failures.noted(events, WANTED), doubtful=merging.doubtful)
+    failures.explain(history.brokers)
     decided = decided_in(audit.evidence, audit.report)
     if decided is not None:
         history.leaderships = settle(history.leaderships, decided)
@@ -242,7 +247,13 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
         yield leadership.row()
     for state in history.brokers:
         yield state.row()
-    for finding in (*history.findings(None), *merging.sources.findings, *merging.reading.findings):
+    for finding in (
+        *history.findings(None),
+        *failures.findings(history.brokers),
+        *uncompacted(audit.evidence, failures.cleaners_stopped(history.brokers)),
+        *merging.sources.findings,
+        *merging.reading.findings,
+    ):
         yield finding.row()
     newest = newest_epochs(audit.evidence)
     for partition, partition_leaderships in history.leaderships.items():

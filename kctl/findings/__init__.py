@@ -140,6 +140,7 @@ SUBJECTS = [
     "snapshots",
     "journal",
     "live",
+    "failures",
     "migration",
 ]
 

@@ -55,6 +55,7 @@ BROKER_STATE = RowType("""
         fatal_error_in_shutdown, fatal_error_before_start, fatal_error, halted_in_shutdown, signal_in_startup
     until_time  string?  of a kill, which happened between `time` and this: the first line of the next process
     cluster     integer  as in rows of leaders
+    cause       string?  of a halt, by the exceptions near it: disk_full, permission_denied, ...
 """)
 
 QUORUM_STATE = RowType("""

@@ -91,6 +91,8 @@ class BrokerState(Struct):
     """Of a kill: the first line of the next process, so that the kill lies between the two times."""
     cluster: int = 1
     """The number of the cluster among those that followed each other on the same disks."""
+    cause: str | None = None
+    """What the exceptions near its end say, see `kctl.broker_logs.failures`."""
 
     def row(self) -> dict[str, object]:
         """The row of kind `broker_state`."""
@@ -104,6 +106,7 @@ class BrokerState(Struct):
             how=self.how,
             until_time=None if self.until_ms is None else iso(self.until_ms),
             cluster=self.cluster,
+            cause=self.cause,
         )
 
 

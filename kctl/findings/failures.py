@@ -1,0 +1,31 @@
+"""What failed in a running broker, by its logs and by what it left on disk."""
+
+from kctl.findings import error, warning
+
+BROKER_ENDED = error("""broker-ended
+    Broker {broker} ended by itself at {time} ({how}; line {line}): {why}{later}.
+    The process halted or could not start. Its partitions have a replica less until it runs again.
+    The exception in the line, or in one near it, says it; the sentence above names it.
+    Do what the sentence above says, then start the broker. `kctl state-log explain FILE:LINE` shows more.""")
+LOG_DIR_FAILED = error("""log-dir-failed
+    Log directory {log_dir} of broker {broker} failed at {time}: {why}{later}.
+    The broker serves no partition of this directory until it starts again; without another directory it ends. The
+        exception decides what it was: few of them mean a failed disk.
+    The first exception on this directory, which the sentence above names.
+    Remove the cause, then restart the broker. Replace the disk only if the exception says an I/O error.""")
+THREAD_DIED = error("""thread-died
+    Thread {thread} of broker {broker} died at {time}: {why}. {stops}{later}
+    The process goes on without this thread, so that nothing but the log shows it.
+    The exception in the line, which the sentence above names.
+    Remove the cause and restart the broker.""")
+UNCLEANABLE = error("""partition-uncleanable
+    Broker {broker} compacts {partition} no more since {time}: {why}{later}.
+    The partition grows, and its tombstones stay, until the broker restarts.
+    The cleaner failed on this log; the exception says how.
+    Examine the folder with `kctl segment verify`, remove the cause, then restart the broker.""")
+COMPACTION_STOPPED = warning("""compaction-stopped
+    The cleaner of broker {broker} stopped at {time}: it had compacted {partition} up to offset {offset}; {bytes} bytes in
+        {segments} segments behind are not compacted (line {line}: {why}).
+    The topic grows, and readers that read it from the start take longer.
+    A thread of the cleaner died, and the broker has not started since.
+    Remove the cause, then restart the broker; the cleaner goes on from its checkpoint.""")

@@ -1,0 +1,103 @@
+"""What ended brokers, directories and threads by their logs, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.broker_logs.failures import FAILURE_LINES, Failures
+from kctl.broker_logs.history.timeline import WANTED, timeline
+from kctl.broker_logs.merging import prepare
+from kctl.broker_logs.sources import find_sources
+from kctl.findings import Finding
+from tests.conftest import rows
+from tests.kctl.checks.test_batches import batch
+
+UP = "[2026-11-20 09:59:58,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+AGAIN = "[2026-11-20 11:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+DOWN = "[2026-11-20 10:00:01,000] ERROR Shutdown broker because all log dirs in /d have failed (kafka.log.LogManager)\n"
+HALTING = (
+    "[2026-11-20 10:00:01,000] FATAL Halting broker because dir /d is offline (kafka.server.ReplicaManager)\n"
+)
+NO_SPACE = "java.io.IOException: No space left on device\n\tat kafka.log.Log.append(Log.scala:1)\n"
+DIR = (
+    "[2026-11-20 10:00:00,000] ERROR Error while appending records to a-0 in dir /d (kafka.server.LogDirFailureChannel)\n"
+    + NO_SPACE
+)
+FATAL = "[2026-11-20 10:00:00,000] ERROR [KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)\n"
+LOCKED = "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /d. A Kafka instance in another process or thread is using this directory.\n"
+CLEANER = (
+    "[2026-11-20 10:00:00,000] ERROR [kafka-log-cleaner-thread-0]: Error due to (kafka.log.LogCleaner)\n"
+    "java.lang.IllegalStateException: This log contains a message larger than maximum allowable size of 1048588.\n"
+)
+
+
+def failures_of(tmp_path: Path, text: str) -> tuple[list[str | None], list[Finding]]:
+    """Causes of the states in which the broker ended; the findings."""
+    folder = tmp_path / "broker-1" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "server.log").write_text(text)
+    merging, failures = prepare(find_sources([str(tmp_path)])), Failures()
+    history = timeline(failures.noted(merging.events(None, WANTED | FAILURE_LINES), WANTED))
+    failures.explain(history.brokers)
+    causes = [state.cause for state in history.brokers if state.state == "halted"]
+    return causes, list(failures.findings(history.brokers))
+
+
+@pytest.mark.parametrize(
+    ("text", "causes", "codes"),
+    [
+        (UP, [], []),
+        (UP + DIR + DOWN, ["disk_full"], ["broker-ended error", "log-dir-failed error"]),
+        (UP + DIR + HALTING, ["disk_full"], ["broker-ended error", "log-dir-failed error"]),
+        (UP + DIR + DOWN + AGAIN, ["disk_full"], ["broker-ended info", "log-dir-failed info"]),
+        (UP + DOWN, [None], ["broker-ended error"]),
+        (FATAL + LOCKED, ["log_dir_locked"], ["broker-ended error"]),
+        # A second process fails for want of what the one that runs holds.
+        (UP + FATAL + LOCKED, ["log_dir_locked"], ["broker-ended info"]),
+        # The line that says it stands after the one that says that it ends.
+        (UP + DOWN + DIR.replace("10:00:00,000", "10:00:01,500"), ["disk_full"], ["broker-ended error", "log-dir-failed error"]),
+        (UP + CLEANER, [], ["thread-died error"]),
+        (UP + CLEANER + AGAIN, [], ["thread-died info"]),
+    ],
+)  # fmt: skip
+def test_each_failure_has_the_cause_of_its_exception(
+    tmp_path: Path, text: str, causes: list[str | None], codes: list[str]
+) -> None:
+    halts, findings = failures_of(tmp_path, text)
+    assert halts == causes
+    assert [f"{finding.code} {finding.severity}" for finding in findings] == codes
+
+
+def test_a_full_disk_is_not_called_a_failed_one(tmp_path: Path) -> None:
+    _, findings = failures_of(tmp_path, UP + DIR + DOWN)
+    assert all(
+        "disk full" in finding.message and "failed disk" not in finding.message for finding in findings
+    )
+
+
+def test_audit_and_timeline_say_why_a_broker_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "evidence" / "broker-1" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "server.log").write_text(UP + DIR + DOWN)
+    ran = rows("audit", "run", tmp_path / "evidence", "--out", tmp_path / "report")
+    assert ran.status == 5 and ran.codes() == ["broker-ended", "log-dir-failed"]
+    ran = rows("state-log", "timeline", tmp_path / "evidence")
+    assert ran.status == 5 and [row["cause"] for row in ran.of("broker_state")] == [None, "disk_full"]
+
+
+def test_what_a_cleaner_that_stopped_has_not_compacted_is_counted(tmp_path: Path) -> None:
+    broker = tmp_path / "broker-1"
+    (broker / "logs").mkdir(parents=True)
+    (broker / "logs" / "log-cleaner.log").write_text(CLEANER)
+    (broker / "data" / "a-0").mkdir(parents=True)
+    (broker / "data" / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (broker / "data" / "cleaner-offset-checkpoint").write_text("0\n1\na 0 4\n")
+    for base in (0, 4, 8):
+        log = batch(base, 4)
+        (broker / "data" / "a-0" / f"{base:020d}.log").write_bytes(log)
+    ran = rows("audit", "run", tmp_path, "--out", tmp_path.with_name(f"{tmp_path.name}-report"))
+    (found,) = [row for row in ran.of("finding") if row["code"] == "compaction-stopped"]
+    assert f"a-0 up to offset 4; {len(log)} bytes in 1 segments behind" in found["message"]
+    assert (found["topic"], found["partition"], found["broker_id"]) == ("a", 0, 1)
