@@ -151,9 +151,10 @@ def _in_words(rows: list[dict[str, Any]], page: Page) -> Iterator[str]:
 def _why(row: dict[str, Any]) -> str:
     """How a leadership came to be, and why."""
     how, cause = HOW[row["how"]], row["cause"] or ""
+    probably = "probably " if row["strength"] == "likely" else ""
     if how and cause and row["how"] in ("unclean", "isr_change", "failure"):
-        return f"{how}: {cause}"
-    return cause or how
+        return f"{probably}{how}: {cause}"
+    return probably + (cause or how)
 
 
 def _proof(row: dict[str, Any], page: Page) -> str:

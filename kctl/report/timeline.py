@@ -12,7 +12,14 @@ from typing import Any
 
 from formats.values import Struct
 from kctl.audit.tables import Tables
-from kctl.broker_logs.history.leaderships import NO_LEADER, IsrChange, Leadership, place_of
+from kctl.broker_logs.history.leaderships import (
+    LIKELY,
+    NO_LEADER,
+    SURE,
+    IsrChange,
+    Leadership,
+    place_of,
+)
 from kctl.model import TopicPartition
 from kctl.replica.loss.words import listed
 from kctl.report.html import Html, count, element, table
@@ -134,6 +141,7 @@ def leadership_of(row: Row) -> Leadership:
         to_ms=parse_iso(row["to_time"]) if row["to_time"] else None,
         how=row["how"],
         cause=row.get("cause") or "",
+        strength=row.get("strength") or SURE,
         proofs=listed(row["evidence"]),
     )
     leadership.last_seen_ms = max([start, *(change.time_ms for change in leadership.isr_changes)])
@@ -359,7 +367,9 @@ def _words(group: SharedHistory, leadership: Leadership) -> str:
 
 
 def _how(leadership: Leadership) -> str:
-    return leadership.how.replace("_", " ") + (f": {leadership.cause}" if leadership.cause else "")
+    probably = "probably " if leadership.strength == LIKELY else ""
+    cause = f": {leadership.cause}" if leadership.cause else ""
+    return probably + leadership.how.replace("_", " ") + cause
 
 
 def _cells(group: SharedHistory, leadership: Leadership) -> list[object]:

@@ -28,8 +28,12 @@ LEADER = RowType("""
     how           creation|controlled_shutdown|failure|preferred|reassignment|unclean|isr_change|none|unknown
     evidence      array     `{file, line, broker_id, event, text}` of the lines that prove it
     cause         string?   description, if the logs show more than `how`
-    began_before  boolean   it began before the logs: `from_time` is when it was first seen
+    began_before  boolean   it began before `from_time`, which is when the logs first show it
     cluster       integer   1, 2, ...: number of the cluster, if several used the same disks one after the other
+    strength      string?   of `how` and `cause`. sure: states or the controller's words decide; likely: only nearness in
+        time; null: unknown
+    topic_id      string?   null: no line and no file names it
+    incarnation   integer   1, 2, ...: number of the topic among those of this name, deleted and created again
 """)
 
 CONTROLLER_TERM = RowType("""

@@ -15,6 +15,9 @@ from kctl.model import TopicPartition
 # Template to the field with the new ISR. S03 to S06 are printed before the change is written.
 CHANGES = {"S03": "new_isr", "S04": "new_isr", "S05": "new_isr", "S06": "new_isr", "S07": "isr", "S08": "isr"}
 REFUSED = frozenset(("S09", "S10", "S11", "E32"))
+ANNOUNCED = frozenset(("S03", "S04", "S05", "S06"))
+# What brokers print that tell of each change that they made (2.4).
+TELLING = frozenset(("S07", "S08", "S13", "L01", "L02", "L03", "L04"))
 # A broker may print a change that it made just before it heard of its successor.
 LATE = 1_000
 
@@ -33,11 +36,15 @@ class IsrLines(Struct):
     """What leaders print about their ISRs."""
 
     zombies: list[ZombieWrite] = field(default_factory=list)
+    telling: set[int] = field(default_factory=set)
+    """Brokers that tell of each change that they made, not only that they are about to."""
     _told: set[tuple[TopicPartition, int, str]] = field(default_factory=set)
 
     def note(self, event: Event, history: PartitionHistory, time_ms: int) -> None:
         """Take a line into account."""
         name = event.event or ""
+        if name in TELLING and event.broker_id is not None:
+            self.telling.add(event.broker_id)
         if name in CHANGES:
             self._note_change(event, history, time_ms)
         elif name in REFUSED and event.broker_id is not None:
@@ -64,10 +71,14 @@ class IsrLines(Struct):
         if current.leader == -1:
             return
         current.last_seen_ms = max(current.last_seen_ms, time_ms)
+        announced_by = event.broker_id if event.event in ANNOUNCED else None
+        old_isr = event.fields.get("old_isr")
+        if isinstance(old_isr, list):
+            current.take_back(tuple(old_isr), event.broker_id)
         version = event.number("version")
         if version is None:
             version = event.number("new_version")
-        current.add_isr(time_ms, tuple(isr), version, event)
+        current.add_isr(time_ms, tuple(isr), version, event, announced_by)
 
     def _zombie(self, event: Event, history: PartitionHistory, time_ms: int, what: str) -> None:
         assert event.broker_id is not None

@@ -7,7 +7,8 @@ observation of one leader epoch: the best of them proves it, the others fill in 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from formats.values import Struct, field
@@ -27,6 +28,9 @@ RANKS = {
 FIRST_SAID = frozenset(("C15", "L01", "L03", "S12", "S13"))
 # A broker's lines may come a little before the controller's where clocks differ.
 CLOCK_SLACK = 2_000
+SURE, LIKELY = "sure", "likely"
+# Sent again when a broker starts or the controller changes, unless it carries the sender's own controller epoch.
+SENT = frozenset(("C01", "C02", "C04", "C05", "C06"))
 
 
 class IsrChange(NamedTuple):
@@ -39,6 +43,8 @@ class IsrChange(NamedTuple):
     line: int | None
     offset: int | None = None
     """Of the record, where a metadata log has the change."""
+    announced_by: int | None = None
+    """The broker that said that it is about to make it, and has not said that it is made."""
 
     def row(self) -> dict[str, object]:
         """As rows say it."""
@@ -63,6 +69,30 @@ class Observation(NamedTuple):
     replicas: tuple[int, ...] | None = None
     from_state: str | None = None
     recovery_state: str | None = None
+    is_moving: bool = False
+    """Whether replicas are being added or removed."""
+    is_mention: bool = False
+    """Whether the line only mentions the epoch: it is about a later one, or says again what was decided before."""
+
+    @property
+    def rank(self) -> int:
+        """How much the line proves of this epoch, 0 the most."""
+        return 7 if self.is_mention else RANKS.get(self.event.event or "", 8)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the line is printed as the epoch begins, so that its time is when it began."""
+        name = self.event.event or ""
+        is_first_sent = name in SENT and self.controller_epoch == self.event.number("controller_epoch")
+        is_first = name in FIRST_SAID and not self._is_of_new_process
+        return not self.is_mention and (
+            self.rank <= 1 or self.from_state is not None or is_first or is_first_sent
+        )
+
+    @property
+    def _is_of_new_process(self) -> bool:
+        """Whether a leader that just started says that it leads: it may have led before."""
+        return self.leader_epoch > 0 and self.event.number("previous_leader_epoch") == -1
 
 
 class Leadership(Struct):
@@ -84,14 +114,28 @@ class Leadership(Struct):
     replicas: tuple[int, ...] = ()
     proofs: list[dict[str, object]] = field(default_factory=list)
     began_before: bool = False
-    """Whether it had begun when the logs begin, so that `from_ms` is only when it was first seen."""
+    """Whether `from_ms` is only when it was first seen: no line that tells of it is from when it began."""
+    strength: str = SURE
+    """Whether states and words decide how it began, or only that the words were said about then."""
+    is_exact: bool = False
+    """Whether a line tells of it that is printed as it begins."""
+    begun_by: str | None = None
+    """The template of the line in which the controller decided it."""
+    removed: int | None = None
+    """The replica that this decision took out of the ISR."""
+    is_moving: bool = False
+    """Whether replicas were being added or removed."""
     rank: int = 9
+    first_version: int | None = None
+    """The version of the state that began it, as far as the logs say."""
     version: int | None = None
     stated: tuple[int, frozenset[int]] | None = None
     """The last version of the partition's state that came with its ISR, and this ISR."""
     cluster: int = 1
     """Its number among the clusters that followed each other on the same disks."""
     topic_id: str | None = None
+    incarnation: int = 1
+    """Its number among the topics of that name."""
     is_decided: bool = False
     """Whether a metadata log tells of it, so that lines of logs only add to it."""
 
@@ -104,6 +148,15 @@ class Leadership(Struct):
     def last_isr(self) -> tuple[int, ...] | None:
         """The ISR at its end, as far as the logs say."""
         return self.isr_changes[-1].isr if self.isr_changes else self.isr
+
+    @property
+    def last_version(self) -> int | None:
+        """The version of its last state: each change without one adds one."""
+        if self.version is None:
+            return None
+        return self.version + sum(
+            1 for _ in takewhile(lambda c: c.version is None, reversed(self.isr_changes))
+        )
 
     def row(self) -> dict[str, object]:
         """The row of kind `leader`."""
@@ -124,6 +177,9 @@ class Leadership(Struct):
             cause=self.cause or None,
             began_before=self.began_before,
             cluster=self.cluster,
+            strength=None if self.how == "unknown" else self.strength,
+            topic_id=self.topic_id,
+            incarnation=self.incarnation,
         )
 
     def contradicts(self, observation: Observation) -> bool:
@@ -137,15 +193,24 @@ class Leadership(Struct):
         """Take over what a line says."""
         if observation.version is not None and observation.isr is not None:
             self.stated = observation.version, frozenset(observation.isr)
-        rank = RANKS.get(observation.event.event or "", 8)
+        rank = observation.rank
         self.last_seen_ms = max(self.last_seen_ms, time_ms)
         if observation.leader is not None and (self.leader is None or rank < self.rank):
             self.leader = observation.leader
-        if self.controller_epoch is None:
+        if self.controller_epoch is None and not observation.is_mention:
             self.controller_epoch = observation.controller_epoch
         self.from_state = self.from_state or observation.from_state
         self.recovery_state = self.recovery_state or observation.recovery_state
-        self.replicas = observation.replicas or self.replicas
+        self.replicas = self.replicas or observation.replicas or ()
+        self.is_moving = self.is_moving or observation.is_moving
+        if self.begun_by is None and rank <= 1:
+            self.begun_by, self.removed = observation.event.event, observation.event.number("replica")
+        if observation.is_exact and time_ms - self.from_ms < CLOCK_SLACK:
+            self.is_exact = True
+        if observation.version is not None and (
+            self.first_version is None or observation.version < self.first_version
+        ):
+            self.first_version = observation.version
         if observation.isr is not None:
             self._see_isr(observation, time_ms, rank)
         if rank < self.rank:
@@ -161,7 +226,7 @@ class Leadership(Struct):
             self.isr, self.version = observation.isr, observation.version
             return
         if observation.isr == self.last_isr:
-            self.version = observation.version if observation.version is not None else self.version
+            self._confirm(observation.version)
             return
         if (
             observation.version is not None
@@ -174,16 +239,50 @@ class Leadership(Struct):
             return
         self.add_isr(time_ms, observation.isr, observation.version, observation.event)
 
-    def add_isr(self, time_ms: int, isr: tuple[int, ...], version: int | None, event: Event) -> None:
-        """Note that the ISR changed."""
+    def add_isr(
+        self,
+        time_ms: int,
+        isr: tuple[int, ...],
+        version: int | None,
+        event: Event,
+        announced_by: int | None = None,
+    ) -> None:
+        """Note that the ISR changed, or that a broker is about to change it."""
         if isr == self.last_isr:
-            self.version = version if version is not None else self.version
+            if announced_by is None:
+                self._confirm(version)
             return
         if self.isr is None:
             self.isr = isr
         else:
-            self.isr_changes.append(IsrChange(time_ms, isr, version, event.file, event.line))
+            change = IsrChange(time_ms, isr, version, event.file, event.line, announced_by=announced_by)
+            self.isr_changes.append(change)
         self.version = version if version is not None else self.version
+
+    def _confirm(self, version: int | None) -> None:
+        """The last ISR is stated."""
+        self.version = version if version is not None else self.version
+        if self.isr_changes:
+            last = self.isr_changes[-1]
+            known = version if version is not None else last.version
+            self.isr_changes[-1] = last._replace(version=known, announced_by=None)
+
+    def take_back(self, isr: tuple[int, ...], broker_id: int | None) -> None:
+        """A broker announces a change from this ISR: what it announced before it did not make."""
+        if (
+            self.isr_changes
+            and self.isr_changes[-1].announced_by == broker_id is not None
+            and set(isr) != set(self.isr_changes[-1].isr)
+        ):
+            self.isr_changes.pop()
+
+    def drop_announced(self, telling: Container[int]) -> None:
+        """Leave out changes that brokers announced and did not make: those that tell of each that they made."""
+        changes, self.isr_changes, isr = self.isr_changes, [], self.isr
+        for change in changes:
+            if change.announced_by not in telling and change.isr != isr:
+                self.isr_changes.append(change)
+                isr = change.isr
 
 
 class PartitionHistory:
@@ -203,6 +302,8 @@ class PartitionHistory:
         self.ended: list[int | None] = [None]
         self.topic_ids: list[str | None] = [None]
         self._announced: tuple[int, str, Event] | None = None
+        # The first leader epoch that a controller named in its term, by controller epoch.
+        self._first_named: dict[int, int] = {}
 
     @property
     def epochs(self) -> dict[int, Leadership]:
@@ -239,8 +340,22 @@ class PartitionHistory:
         else:
             self._announced = leader, from_state, event
 
-    def observe(self, observation: Observation, time_ms: int) -> Leadership | None:
-        """Take a line into account; None where it says that no such partition any more."""
+    def _decides(self, observation: Observation) -> bool:
+        """Whether a controller had named an earlier epoch in its term, so that it decided this one."""
+        term = observation.event.number("controller_epoch")
+        if term is None:
+            return False
+        return self._first_named.setdefault(term, observation.leader_epoch) < observation.leader_epoch
+
+    def observe(
+        self, observation: Observation, time_ms: int, *, is_retold: bool = False
+    ) -> Leadership | None:
+        """Take a line into account; None where it says that no such partition any more.
+
+        `is_retold`: it is of a controller that just began, which says all states again.
+        """
+        if not self._decides(observation) and is_retold:
+            observation = observation._replace(is_mention=True)
         if observation.leader == LEADER_DURING_DELETE:
             self.end(time_ms)
             return None
@@ -281,11 +396,12 @@ class PartitionHistory:
 
     def finished(self) -> Iterator[list[Leadership]]:
         """The leaderships of each topic of the name in order of epochs, with ends, gaps named as such."""
-        for epochs, ended, topic_id in zip(self.lives, self.ended, self.topic_ids, strict=True):
-            leaderships = [epochs[epoch] for epoch in sorted(epochs)]
-            if leaderships:
-                leaderships[0].topic_id = topic_id
-                yield list(self._with_ends(leaderships, ended))
+        lives = [life for life in zip(self.lives, self.ended, self.topic_ids, strict=True) if life[0]]
+        for incarnation, (epochs, ended, topic_id) in enumerate(lives, 1):
+            leaderships = list(self._with_ends([epochs[epoch] for epoch in sorted(epochs)], ended))
+            for leadership in leaderships:
+                leadership.topic_id, leadership.incarnation = topic_id, incarnation
+            yield leaderships
 
     def _with_ends(self, leaderships: list[Leadership], ended: int | None) -> Iterator[Leadership]:
         for number, leadership in enumerate(leaderships):
@@ -294,6 +410,8 @@ class PartitionHistory:
             if following is None:
                 leadership.to_ms = ended
                 return
+            is_late = leadership.began_before or following.from_ms - leadership.from_ms > CLOCK_SLACK
+            following.began_before |= is_late and not following.is_exact
             leadership.to_ms = max(following.from_ms, leadership.from_ms)
             missing = range(leadership.leader_epoch + 1, following.leader_epoch)
             if missing:
@@ -317,7 +435,7 @@ def _announced(leadership: Leadership, from_state: str, event: Event) -> None:
         leadership.rank = min(leadership.rank, 1)
         time_ms = event.time_ms
         leadership.from_ms = time_ms if time_ms is not None else leadership.from_ms
-        leadership.began_before = False
+        leadership.began_before, leadership.is_exact = False, True
 
 
 def where_of(proof: Mapping[str, object]) -> str:
@@ -343,8 +461,4 @@ def place_of(proof: Mapping[str, Any]) -> str:
 
 def is_beginning(observation: Observation) -> bool:
     """Whether a line is the decision itself, not a later mention of it."""
-    return (
-        RANKS.get(observation.event.event or "", 8) <= 1
-        or observation.from_state is not None
-        or observation.leader_epoch == 0
-    )
+    return observation.rank <= 1 or observation.from_state is not None or observation.leader_epoch == 0

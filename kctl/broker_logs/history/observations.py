@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from kctl.broker_logs.events import Event
@@ -15,8 +16,10 @@ STATES = {
     "B01": "state", "B02": "state", "B36": "state", "E15": "leader_and_isr", "E17": "leader_and_isr",
     "L06": "state", "L08": "state", "L12": "registration", "L13": "registration", "Q03": "registration", "Q04": "registration",
 }  # fmt: skip
+FOR_CLIENTS = frozenset(("C04", "C05", "C06", "B36"))
 LEADER_STARTS = frozenset(("L01", "L03", "S12", "S13"))
 FOLLOWER_STARTS = frozenset(("L02", "L04"))
+PREVIOUS = re.compile(r"-?\d{1,19}")
 DIFFS = frozenset(("Q02", "Q05", "Q06"))
 
 
@@ -27,7 +30,20 @@ def observations(event: Event) -> Iterator[tuple[TopicPartition, Observation]]:
         observation = find(event)
         partition = event.topic_partition
         if observation is not None and partition is not None:
+            if (previous := _before_it(observation)) is not None:
+                yield partition, previous
             yield partition, observation
+
+
+def _before_it(observation: Observation) -> Observation | None:
+    """What a new leader says of the epoch that it knew last: whether anybody led in it."""
+    fields = observation.event.fields if observation.event.event == "L03" else {}
+    leader, epoch = (
+        PREVIOUS.search(str(fields.get(name))) for name in ("previous_leader", "previous_leader_epoch")
+    )
+    if not leader or not epoch or not 0 <= int(epoch[0]) < observation.leader_epoch:
+        return None
+    return Observation(observation.event, int(epoch[0]), int(leader[0]), is_mention=True)
 
 
 def _from_state(event: Event) -> Observation | None:
@@ -44,6 +60,8 @@ def _from_state(event: Event) -> Observation | None:
     from_state = fields.get("from_state")
     version = state.get("partition_epoch", state.get("zk_version"))
     recovery = state.get("leader_recovery_state")
+    leaving = _ids(state.get("removing_replicas")) or ()
+    target = tuple(replica for replica in _replicas(event, state) if replica not in leaving)
     return Observation(
         event,
         epoch,
@@ -51,10 +69,16 @@ def _from_state(event: Event) -> Observation | None:
         _ids(state.get("isr")),
         written_by if isinstance(written_by, int) and written_by >= 0 else None,
         version if isinstance(version, int) else None,
-        _ids(state.get("replicas")),
+        target or None,
         from_state if isinstance(from_state, str) else None,
         recovery if isinstance(recovery, str) else None,
+        bool(leaving or state.get("adding_replicas")),
     )
+
+
+def _replicas(event: Event, state: dict[str, object]) -> tuple[int, ...]:
+    """The replicas that a state is to have. What is sent for clients' sake has those on their way out too."""
+    return () if event.event in FOR_CLIENTS else _ids(state.get("replicas")) or ()
 
 
 def _ids(value: object) -> tuple[int, ...] | None:
@@ -70,7 +94,15 @@ def _from_leader(event: Event) -> Observation | None:
     if epoch is None or event.broker_id is None:
         return None
     isr = event.fields.get("isr")
-    return Observation(event, epoch, event.broker_id, _ids(isr), version=event.number("partition_epoch"))
+    moving = (event.fields.get("adding_replicas"), event.fields.get("removing_replicas"))
+    return Observation(
+        event,
+        epoch,
+        event.broker_id,
+        _ids(isr),
+        version=event.number("partition_epoch"),
+        is_moving=any(moving),
+    )
 
 
 def _from_follower(event: Event) -> Observation | None:

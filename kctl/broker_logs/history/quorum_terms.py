@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
+from kctl.broker_logs.history.leaderships import SURE
 from kctl.model import TopicPartition
 from kctl.times import iso
 
@@ -158,6 +159,9 @@ class QuorumTerms:
                     cause=cause,
                     began_before=False,
                     cluster=cluster,
+                    strength=None if how == "unknown" else SURE,
+                    topic_id=None,
+                    incarnation=1,
                 )
             )
         return rows

@@ -12,7 +12,6 @@ from typing import Any
 
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.history.causes import BY_PARTITION, Announced, Causes
 from kctl.broker_logs.history.controller_terms import (
     BEGINS,
     CONTROLLER_LINES,
@@ -36,6 +35,8 @@ from kctl.broker_logs.history.replica_events import (
     LoggedTruncation,
     ReplicaLines,
 )
+from kctl.broker_logs.history.transitions import Announced, Transitions
+from kctl.broker_logs.history.words import BY_PARTITION
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import TopicPartition
@@ -52,6 +53,10 @@ WANTED: frozenset[str] = frozenset().union(
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
+# What a controller says of all partitions as it begins, whoever decided it.
+RETOLD = frozenset(("C01", "C02", "C04", "C05", "C06", "C20", "Q02", "Q03", "Q04", "Q05", "Q06"))
+RETOLD_WITHIN = 5_000
+STARTING = frozenset(("U11", "U16", CONTROLLER_STARTS))
 SPEAKING = frozenset(("C03", "C07"))
 MOST_SEEN = 100_000
 STATE_CHANGES = "state.change.logger"
@@ -205,7 +210,7 @@ class _Cluster(Struct):
     """What the logs say about one cluster, of those that followed each other on the same disks."""
 
     number: int
-    causes: Causes
+    transitions: Transitions
     members: QuorumMembers
     cluster_id: str | None = None
     histories: dict[TopicPartition, PartitionHistory] = field(default_factory=dict)
@@ -228,12 +233,14 @@ class _Builder:
         self.last_ms: int | None = None
         self.levels: dict[int, set[str]] = {}
         self.level_files: dict[int, str] = {}
+        # When each broker last started, or began to be the controller.
+        self.began: dict[int | None, int] = {}
         # What repeated lines said, and the leadership that they were about.
         self.seen: dict[bytes, Leadership | None] = {}
 
     def _new_cluster(self) -> _Cluster:
         number = len(self.clusters) + 1
-        self.clusters.append(_Cluster(number, Causes(self.doubtful), QuorumMembers(number)))
+        self.clusters.append(_Cluster(number, Transitions(self.doubtful), QuorumMembers(number)))
         return self.clusters[-1]
 
     def _choose_cluster(self, event: Event, time_ms: int) -> None:
@@ -288,11 +295,13 @@ class _Builder:
                 levels.add(event.level)
         if name not in WANTED:
             return
+        if name in BEGINS or name in STARTING:
+            self.began[broker_id] = time_ms
         if name in TURNS or len(self.clusters) > 1:
             self._choose_cluster(event, time_ms)
         if self._is_known(event, time_ms):
             return
-        self.cluster.causes.note(event, time_ms)
+        self.cluster.transitions.note(event, time_ms)
         self.cluster.terms.note(event, time_ms)
         self.lives.note(event, time_ms, self.cluster.number)
         if name in QUORUM_LINES or name in METADATA_LOG_LINES:
@@ -305,12 +314,19 @@ class _Builder:
         self._note_creation(event, partition, time_ms)
         for place, observation in observations(event):
             if self.is_wanted(place):
-                leadership = self._history(place).observe(observation, time_ms)
+                leadership = self._history(place).observe(
+                    observation, time_ms, is_retold=self._is_retold(event, time_ms)
+                )
                 if name in REPEATED and event.shape.state and leadership is not None:
                     self._remember(event, leadership)
         self.lines.note(event, partition, time_ms)
         if partition is not None:
             self.isr_lines.note(event, self._history(partition), time_ms)
+
+    def _is_retold(self, event: Event, time_ms: int) -> bool:
+        """Whether a controller says it that just began its term, or replays the metadata log as it starts."""
+        name, began = event.event or "", self.began.get(event.broker_id)
+        return name in RETOLD and began is not None and time_ms - began < RETOLD_WITHIN
 
     def _is_known(self, event: Event, time_ms: int) -> bool:
         """Whether a line only repeats what an earlier one proved at least as well."""
@@ -394,13 +410,13 @@ class _Builder:
             self.level_files,
             self.first_ms,
             self.last_ms,
-            frozenset().union(*(cluster.causes.servers for cluster in self.clusters)),
+            frozenset().union(*(cluster.transitions.words.servers for cluster in self.clusters)),
             [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number)],
             [row for cluster in self.clusters for row in cluster.members.rows],
             [
                 line
                 for cluster in self.clusters
-                for line in cluster.causes.announced()
+                for line in cluster.transitions.announced()
                 if self.is_wanted(line.topic_partition)
             ],
         )
@@ -409,7 +425,8 @@ class _Builder:
         before: Leadership | None = None
         known: tuple[int, ...] | None = None
         for leadership in leaderships:
-            cluster.causes.decide(before, leadership, known)
+            leadership.drop_announced(self.isr_lines.telling)
+            cluster.transitions.decide(before, leadership, known)
             known = leadership.last_isr or known if leadership.leader is not None else None
             before = leadership
 

@@ -1,0 +1,185 @@
+"""What controllers and brokers say in words about why leaderships change: by partition, and by the broker it is about."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from formats.broker_logs.objects import topic_partition
+from kctl.broker_logs.events import Event
+from kctl.model import TopicPartition
+
+PARTITION = re.compile(r"\[[\w.-]+, ?\d{1,19}\]|[\w.-]+-\d{1,19}")
+CONTEXT = re.compile(r"(\w+)\[(\d{1,19})")
+MOST = 5_000
+BY_PARTITION = {
+    "E18": "preferred", "E19": "preferred", "E25": "reassignment", "E26": "reassignment", "E27": "reassignment",
+    "E28": "reassignment", "C28": "reassignment", "C29": "reassignment", "E24": "reassignment", "E14": "unclean",
+    "L09": "recovering", "Q08": "unclean", "Q21": "reassignment",
+}  # fmt: skip
+# Lines of controllers that each stand for one unclean election.
+ANNOUNCING = frozenset(("E14", "Q05"))
+# What brokers of a KRaft cluster print; the lines of its controllers begin with Q.
+KRAFT = frozenset(("U09", "U10", "U16", "L12", "L13"))
+
+
+class Word(NamedTuple):
+    """What a line says of the cause of a leadership."""
+
+    kind: str
+    time_ms: int
+    leader: int | None
+    """The leader that the leadership must have, where the line says so."""
+    proof: dict[str, object]
+    leader_epoch: int | None = None
+    """The epoch that it must have, where the line says so."""
+    logged_ms: int | None = None
+
+    @property
+    def place(self) -> tuple[object, object]:
+        """The file and the line."""
+        return self.proof["file"], self.proof["line"]
+
+
+class Words:
+    """The words by partition and by broker, each in order of time, the latest of each."""
+
+    def __init__(self) -> None:
+        self.of_partition: dict[TopicPartition, list[Word]] = {}
+        self._of_broker: dict[int, list[Word]] = {}
+        self._starts: dict[int, list[int]] = {}
+        # Since when the cluster has KRaft controllers.
+        self.kraft_since: int | None = None
+        # Epochs whose leader the controller elected from the ISR or the eligible leader replicas.
+        self.eligible: set[tuple[TopicPartition, int | None]] = set()
+        # Brokers whose server.log is among the logs, and since when each change of an ISR that they made is seen.
+        self.servers: dict[int, int] = {}
+
+    def note(self, event: Event, time_ms: int) -> None:
+        """Remember what a line says about causes."""
+        if self.kraft_since is None and is_of_kraft(event):
+            self.kraft_since = time_ms
+        if event.broker_id is not None and event.source.kind in ("server", "stdout"):
+            self.servers.setdefault(event.broker_id, time_ms)
+        name, partition = event.event or "", event.topic_partition
+        kind = BY_PARTITION.get(name)
+        if kind is not None and partition is not None:
+            leader = event.broker_id if name == "L09" else event.number("leader") if name == "E14" else None
+            epoch = event.number("leader_epoch") if name == "E24" else None
+            self._add(partition, kind, time_ms, leader, event, epoch)
+        elif name in ("E21", "E22"):
+            election_type = str(event.fields.get("type", "PREFERRED")).upper()
+            kind = "unclean" if election_type == "UNCLEAN" else "preferred"
+            for named in partitions_in(str(event.fields.get("partitions", ""))):
+                self._add(named, kind, time_ms, None, event)
+        elif name == "Q05" and partition is not None:
+            self._note_election(event, partition, time_ms)
+        else:
+            self._note_brokers(name, event, time_ms)
+
+    def _note_election(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
+        changes = event.fields.get("changes")
+        leader = _elected_uncleanly(changes)
+        epoch = changes.get("leader_epoch") if isinstance(changes, dict) else None
+        if leader is not None:
+            self._add(partition, "unclean", time_ms, leader, event, epoch[1] if epoch else None)
+        elif epoch:
+            self.eligible.add((partition, epoch[1]))
+
+    def _note_brokers(self, name: str, event: Event, time_ms: int) -> None:
+        fields = event.fields
+        ids: object = None
+        kind = "failure"
+        if name in ("U11", "U16") and event.broker_id is not None:
+            self._starts.setdefault(event.broker_id, []).append(time_ms)
+        elif name == "E11":
+            ids = fields.get("broker_ids")
+        elif name == "E12":
+            ids = fields.get("deleted")
+        elif name == "U15":
+            ids, kind = [event.broker_id], "controlled_shutdown"
+        elif name in ("E13", "Q10"):
+            ids = [event.number("broker_id")]
+            kind = "controlled_shutdown" if name == "E13" else "failure"
+        elif name in ("Q15", "Q16") and "shut" in event.message:
+            ids, kind = [event.number("broker_id")], "controlled_shutdown"
+        elif name == "Q11":
+            context = CONTEXT.match(str(fields.get("context", "")))
+            if context:
+                ids = [int(context[2])]
+                kind = "controlled_shutdown" if "Shutdown" in context[1] else "failure"
+        for broker_id in ids if isinstance(ids, list) else ():
+            if isinstance(broker_id, int):
+                word = Word(kind, time_ms, None, event.proof())
+                _append(self._of_broker.setdefault(broker_id, []), word)
+
+    def _add(
+        self,
+        partition: TopicPartition,
+        kind: str,
+        time_ms: int,
+        leader: int | None,
+        event: Event,
+        leader_epoch: int | None = None,
+    ) -> None:
+        words = self.of_partition.setdefault(partition, [])
+        _append(words, Word(kind, time_ms, leader, event.proof(), leader_epoch, event.logged_ms))
+
+    def about(self, partition: TopicPartition, since_ms: int, until_ms: int) -> Iterator[Word]:
+        """What was said of a partition between two times, both of them included."""
+        return _between(self.of_partition.get(partition, []), since_ms, until_ms)
+
+    def of_broker(self, broker_id: int, since_ms: int, until_ms: int) -> list[Word]:
+        """What was said of a broker's end; what it said itself only where it did not start again since."""
+        return [
+            word
+            for word in _between(self._of_broker.get(broker_id, []), since_ms, until_ms)
+            if word.proof["event"] != "U15"
+            or not any(word.time_ms < start <= until_ms for start in self._starts.get(broker_id, ()))
+        ]
+
+
+def is_of_kraft(event: Event) -> bool:
+    """Whether only a cluster with KRaft controllers prints it."""
+    name = event.event or ""
+    return name in KRAFT or (name[:1] == "Q" and name not in ("Q23",))
+
+
+def _elected_uncleanly(changes: object) -> int | None:
+    """The new leader of a change that was elected from outside the ISR and the eligible leader replicas."""
+    leader = changes.get("leader") if isinstance(changes, dict) else None
+    if not isinstance(changes, dict) or not leader or not isinstance(leader[1], int) or leader[1] < 0:
+        return None
+    # The recovery state alone does not tell: it may have been RECOVERING before.
+    eligible = [*(changes.get("isr") or ((), ()))[0], *(changes.get("elr") or ((), ()))[0]]
+    return None if leader[1] in eligible else leader[1]
+
+
+def _append(words: list[Word], word: Word) -> None:
+    """Add a word, unless it says again what the last one said a moment before."""
+    last = words[-1] if words else None
+    # Of a line that a controller prints once, each counts.
+    is_said_once = word.proof["event"] == "E14"
+    is_same = last is not None and (last.kind, last.leader) == (word.kind, word.leader)
+    if last is not None and is_same and not is_said_once and word.time_ms - last.time_ms < 100:
+        return
+    words.append(
+        word if last is None or word.time_ms >= last.time_ms else word._replace(time_ms=last.time_ms)
+    )
+    if len(words) > MOST:
+        del words[: MOST // 2]
+
+
+def _between(words: list[Word], since_ms: int, until_ms: int) -> Iterator[Word]:
+    for word in words[bisect_left(words, since_ms, key=lambda word: word.time_ms) :]:
+        if word.time_ms > until_ms:
+            return
+        yield word
+
+
+def partitions_in(text: str) -> list[TopicPartition]:
+    """The partitions that a printed list names, in either spelling."""
+    partitions = (topic_partition(match) for match in PARTITION.findall(text))
+    return [TopicPartition(*pair) for pair in partitions if pair]

@@ -1,0 +1,203 @@
+"""How leaderships began, from the states and the words of controllers; each case is reduced from an incident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commands.state_log_chart import _why
+from kctl.broker_logs.history.leaderships import Leadership
+from kctl.broker_logs.history.timeline import timeline
+from kctl.broker_logs.merging import read_events
+from kctl.model import TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+def leaderships(folder: Path, **logs: list[str]) -> list[Leadership]:
+    """What is told by lines that each begin with the second; `server_1` is the server.log of broker 1."""
+    for name, lines in logs.items():
+        path = folder / f"broker-{name[-1]}" / "logs" / f"{name[:-2].replace('_', '-')}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            "".join(f"[2026-11-21 13:0{line[0]}:{line[1:3]},000] INFO {line[4:]}\n" for line in lines)
+        )
+    return timeline(read_events([str(folder)])).of(TP)
+
+
+def told(found: list[Leadership]) -> list[tuple[int, int | None, str]]:
+    return [(one.leader_epoch, one.leader, one.how) for one in found]
+
+
+def elected(
+    epoch: int, leader: int, isr: str, before: str = "OnlinePartition", recovery: str = "RECOVERED"
+) -> str:
+    members = ", ".join(f"BrokerState(brokerId={broker}, brokerEpoch=-1)" for broker in isr.split(","))
+    return (
+        f"[Controller id=9 epoch=1] Changed partition t-0 from {before} to OnlinePartition with state LeaderAndIsr("
+        f"leader={leader}, leaderEpoch={epoch}, isrWithBrokerEpoch=List({members}), leaderRecoveryState={recovery}, "
+        f"partitionEpoch={epoch}) (state.change.logger)"
+    )
+
+
+def offline(
+    epoch: int, leader: int, isr: str, replica: int, recovery: str = "RECOVERED", controller: int = 9
+) -> str:
+    return (
+        f"[Controller id={controller} epoch={10 - controller}] Partition t-0 state changed to (Leader:{leader},ISR:{isr},"
+        f"LeaderRecoveryState:{recovery},LeaderEpoch:{epoch},ZkVersion:{epoch},ControllerEpoch:{10 - controller}) after "
+        f"removing replica {replica} from the ISR as part of transition to OfflineReplica (state.change.logger)"
+    )
+
+
+def sent(epoch: int, leader: int, isr: str, replicas: str, removing: str = "") -> str:
+    return (
+        f"[Controller id=9 epoch=1] Sending become-leader LeaderAndIsr request LeaderAndIsrPartitionState(topicName='t', "
+        f"partitionIndex=0, controllerEpoch=1, leader={leader}, leaderEpoch={epoch}, isr=[{isr}], partitionEpoch={epoch}, "
+        f"replicas=[{replicas}], addingReplicas=[], removingReplicas=[{removing}], isNew=false, leaderRecoveryState=0) to "
+        f"broker {leader} for partition t-0 (state.change.logger)"
+    )
+
+
+REASSIGNED = (
+    "[Controller id=9 epoch=1] Successfully updated assignment of partition t-0 to ReplicaAssignment(replicas=1,2, "
+    "addingReplicas=, removingReplicas=) (kafka.controller.KafkaController)"
+)
+CREATED = elected(0, 1, "1,2", "NewPartition")
+
+
+def test_a_replica_that_goes_offline_soon_after_a_reassignment_is_no_part_of_it(tmp_path: Path) -> None:
+    found = leaderships(
+        tmp_path,
+        controller_9=[f"010 {REASSIGNED}"],
+        state_change_9=[f"000 {CREATED}", f"015 {offline(1, 1, '1', 2)}", f"015 {sent(1, 1, '1', '1,2')}"],
+    )
+    assert told(found) == [(0, 1, "creation"), (1, 1, "isr_change")]
+    assert found[1].strength == "sure"
+
+
+def test_a_replica_that_is_none_any_more_leaves_the_isr_by_the_reassignment(tmp_path: Path) -> None:
+    found = leaderships(
+        tmp_path,
+        state_change_9=[
+            f"000 {elected(0, 2, '2,1,0', 'NewPartition')}",
+            f"010 {elected(1, 0, '2,1,0')}",
+            f"010 {sent(1, 0, '2,1,0', '0,1')}",
+            f"010 {offline(2, 0, '1,0', 2)}",
+            f"010 {sent(2, 0, '1,0', '0,1')}",
+        ],
+    )
+    assert told(found)[1:] == [(1, 0, "reassignment"), (2, 0, "reassignment")]
+
+
+def test_a_leader_in_recovery_that_comes_back_was_not_elected_uncleanly_again(tmp_path: Path) -> None:
+    """Only from RECOVERED to RECOVERING leads an unclean election."""
+    marked = "[Broker id=1] The topic partition t-0 was marked as RECOVERING. Marking the topic partition as RECOVERED. "
+    found = leaderships(
+        tmp_path,
+        state_change_9=[
+            f"000 {elected(0, 2, '2,1', 'NewPartition')}",
+            f"010 {offline(1, 2, '2', 1)}",
+            f"020 {offline(2, -1, '2', 2)}",
+            f"021 {elected(3, 1, '1', 'OfflinePartition', 'RECOVERING')}",
+            f"030 {offline(4, -1, '1', 1, 'RECOVERING')}",
+            f"040 {elected(5, 1, '1', 'OfflinePartition', 'RECOVERING')}",
+        ],
+        state_change_1=[f"021 {marked}(state.change.logger)", f"040 {marked}(state.change.logger)"],
+    )
+    assert [how for _, _, how in told(found)] == [
+        "creation",
+        "isr_change",
+        "none",
+        "unclean",
+        "none",
+        "failure",
+    ]
+
+
+SHRINKS = (
+    "[Partition t-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 9, endOffset: 12). Out of sync "
+    "replicas: (brokerId: 2, endOffset: 9). (kafka.cluster.Partition)"
+)
+LEADS = (
+    "[Broker id=1] Leader t-0 starts at leader epoch 0 from offset 0 with high watermark 0 ISR [1,2] addingReplicas [] "
+    "removingReplicas []. Previous leader epoch was -1. (state.change.logger)"
+)
+MADE = "[Partition t-0 broker=1] ISR updated to 1 and version updated to [1] (kafka.cluster.Partition)"
+
+
+def test_an_isr_that_a_leader_only_wanted_to_change_decides_no_election(tmp_path: Path) -> None:
+    """A leader that was cut off takes its followers out of the ISR and is never answered."""
+    elections = [f"000 {CREATED}", f"020 {elected(1, 2, '2', 'OfflinePartition')}"]
+    found = leaderships(
+        tmp_path, state_change_9=elections, state_change_1=[f"000 {LEADS}"], server_1=[f"010 {SHRINKS}"]
+    )
+    assert told(found)[1] == (1, 2, "failure")
+    assert found[0].isr_changes == []
+
+
+def test_one_that_it_changed_decides_where_nothing_was_written_after_it(tmp_path: Path) -> None:
+    lines = [f"010 {SHRINKS}", f"010 {MADE}"]
+    for version, how in ((2, "unclean"), (3, "failure")):
+        recovered = elected(1, 2, "2", "OfflinePartition").replace(
+            "partitionEpoch=1", f"partitionEpoch={version}"
+        )
+        found = leaderships(
+            tmp_path / how,
+            state_change_9=[
+                f"000 {CREATED}",
+                f"020 {recovered.replace('leaderRecoveryState=RECOVERED, ', '')}",
+            ],
+            state_change_1=[f"000 {LEADS}"],
+            server_1=lines,
+        )
+        assert told(found)[1] == (1, 2, how)
+
+
+def test_what_a_new_controller_says_of_all_partitions_it_did_not_decide(tmp_path: Path) -> None:
+    """It takes replicas out of ISRs that they have left before."""
+    became = "[Controller id=8] 8 successfully elected as the controller. Epoch incremented to 2 and epoch zk version is now 2 "
+    found = leaderships(
+        tmp_path,
+        state_change_9=[f"000 {CREATED}", f"010 {offline(1, 1, '1', 2)}"],
+        controller_8=[f"100 {became}(kafka.controller.KafkaController)"],
+        state_change_8=[f"101 {offline(1, 1, '1', 2, controller=8)}"],
+    )
+    assert [(one.controller_epoch, len(one.proofs)) for one in found] == [(1, 1), (1, 1)]
+    (tmp_path / "broker-9" / "logs" / "state-change.log").unlink()
+    found = timeline(read_events([str(tmp_path)])).of(TP)
+    assert [(one.controller_epoch, one.began_before) for one in found] == [(None, True)]
+
+
+def test_a_new_leader_says_that_nobody_led_before(tmp_path: Path) -> None:
+    starts = (
+        "[Broker id=2] Leader t-0 with topic id Some(B57WEb3hTLWViMpfhRvCYA) starts at leader epoch {0} from offset 10 with "
+        "partition epoch {0}, high watermark 10, ISR [2], adding replicas [] and removing replicas []. Previous leader "
+        "{1} and previous leader epoch was {2}. (state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path,
+        state_change_2=[f"000 {starts.format(0, 'None', -1)}", f"030 {starts.format(2, 'Some(-1)', 1)}"],
+    )
+    assert told(found) == [(0, 2, "creation"), (1, -1, "none"), (2, 2, "failure")]
+    assert [one.topic_id for one in found] == ["B57WEb3hTLWViMpfhRvCYA"] * 3
+
+
+def test_where_only_nearness_in_time_speaks_the_row_and_the_sentence_say_so(tmp_path: Path) -> None:
+    follows = (
+        "[Broker id=3] Follower t-0 starts at leader epoch {0} from offset 10 with partition epoch {0} and high watermark 10. "
+        "Current leader is {1}. Previous leader Some({1}) and previous leader epoch was {0}. (state.change.logger)"
+    )
+    lines = [
+        "[Controller id=9] Shutting down broker 1 (kafka.controller.KafkaController)",
+        "[Controller id=9] Broker failure callback for 1 (kafka.controller.KafkaController)",
+    ]
+    found = leaderships(
+        tmp_path,
+        controller_9=[f"010 {line}" for line in lines],
+        state_change_3=[f"000 {follows.format(0, 1)}", f"010 {follows.format(1, 2)}"],
+    )
+    assert (found[1].how, found[1].strength) == ("failure", "likely")
+    assert _why(found[1].row()) == "probably failure: broker 1 failed"
+    found = leaderships(tmp_path, controller_9=[f"010 {lines[0]}"])
+    assert (found[1].how, found[1].strength) == ("controlled_shutdown", "sure")
+    assert _why(found[1].row()) == "broker 1 shut down"
