@@ -18,7 +18,7 @@ from kctl.rows.kraft import QUORUM, QUORUM_MEMBER
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
-    from kctl.cluster.state import ClusterState, Endpoint, Quorum
+    from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember
 
 
 def quorum_row(quorum: Quorum) -> Row:
@@ -31,8 +31,16 @@ def quorum_row(quorum: Quorum) -> Row:
         voters=sorted(id for id in quorum.voters if id >= 0),
         has_majority=quorum.has_majority,
         dead_voters=sorted(id for id in quorum.dead_voters if id >= 0),
-        message=quorum.lost or None,
+        replaced_voters=sorted(voter.node_id for voter, _ in quorum.replaced_voters),
+        message=quorum.lost or "; ".join(map(_replaced, quorum.replaced_voters)) or None,
     )
+
+
+def _replaced(pair: tuple[QuorumMember, QuorumMember]) -> str:
+    from kctl.cluster.kraft.voters import directory_gone
+
+    number = pair[0].node_id
+    return f"{directory_gone(*pair)}; `kctl quorum remove {number}`, then `kctl quorum add {number}`"
 
 
 def member_rows(quorum: Quorum | None) -> Iterator[Row]:
@@ -76,6 +84,8 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 "good" if row["has_majority"] and not dead else "warning" if row["has_majority"] else "error"
             )
             yield page.style(sentence, style)
+            if row["replaced_voters"]:
+                yield str(row["message"])
         else:
             members.append(row)
     yield from members_text(members, page)

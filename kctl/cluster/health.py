@@ -11,6 +11,8 @@ from typing import NamedTuple
 from formats.values import Struct
 from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
+from kctl.cluster.kraft.voters import directory_gone
+from kctl.cluster.migration.rollback import NEXT_STEP
 from kctl.cluster.partition_health import FILTERS, PartitionHealth, health_of
 from kctl.cluster.reassignment.moves import ids, some
 from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
@@ -137,8 +139,14 @@ def _quorum(facts: HealthFacts) -> Iterator[str]:
     if quorum and quorum.lost:
         yield from (f"{voter.voter} does not answer" for voter in voters if not voter.is_answering)
         return
+    replaced = dict(quorum.replaced_voters) if quorum else {}
+    for voter, now in replaced.items():
+        number = voter.node_id
+        yield f"{directory_gone(voter, now)}; `kctl quorum remove {number}`, then `kctl quorum add {number}`"
     newest = max((m.last_caught_up_at or 0 for m in voters), default=0)
     for voter in voters:
+        if voter in replaced:
+            continue
         behind = newest - (voter.last_caught_up_at or 0)
         if voter.last_caught_up_at is None or behind > VOTER_BEHIND:
             since = f"{behind // 1000} s behind" if voter.last_caught_up_at else "not heard of"
@@ -151,6 +159,16 @@ def _quorum(facts: HealthFacts) -> Iterator[str]:
 def _migration(facts: HealthFacts) -> Iterator[str]:
     if facts.state.is_migrating:
         yield "a KRaft quorum has claimed the cluster; writes to ZooKeeper are overwritten"
+
+
+@check(
+    "migration-rolled-back",
+    WARNING,
+    "A migration to KRaft was rolled back: a KRaft controller that starts would write its own metadata over ZooKeeper's.",
+)
+def _rolled_back(facts: HealthFacts) -> Iterator[str]:
+    if facts.state.is_rolled_back:
+        yield f"a broker is the controller again, and znode /migration is still there: {NEXT_STEP}"
 
 
 @check(

@@ -159,6 +159,18 @@ class Quorum(NamedTuple):
         """Whether there is a leader, and more than half of the voters answer."""
         return self.leader_id >= 0 and is_majority(self.voters - self.dead_voters, self.voters)
 
+    @property
+    def replaced_voters(self) -> tuple[tuple[QuorumMember, QuorumMember], ...]:
+        """Voters whose directory is gone, each with the observer that its node is now: a voter is a node and a directory."""
+        return tuple(
+            (voter, now)
+            for voter in self.members
+            if voter.is_voter and voter.directory_id and voter.is_answering is False
+            for now in self.members
+            if not now.is_voter and now.node_id == voter.node_id and now.is_answering
+            if now.directory_id not in (None, voter.directory_id)
+        )
+
     def member(self, node_id: int) -> QuorumMember | None:
         """The member of an id: the voter, or else the last to fetch; a leader lists a node with its lost disk for minutes."""
         members = [member for member in self.members if member.node_id == node_id]
@@ -209,6 +221,8 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     election: ControllerRequest | None = None
     deleting: frozenset[str] = frozenset()
     is_migrating: bool = False
+    is_rolled_back: bool = False
+    """Whether a KRaft quorum once copied its metadata, and a broker is the controller again."""
     problems: tuple[Problem, ...] = ()
     backend: str = "zookeeper"
     quorum: Quorum | None = None  # of a KRaft cluster

@@ -4,13 +4,14 @@ from kctl.rows import RowType
 
 QUORUM = RowType("""
     quorum: The KRaft quorum.
-    leader_id       integer?  the active controller; null if there is none
+    leader_id        integer?  the active controller; null if there is none
     leader_epoch?
     high_watermark?
-    voters          array     node ids
-    has_majority    boolean   a leader, and more than half of the voters answer
-    dead_voters     array     those that do not answer
-    message         string?   why there is no active controller
+    voters           array     node ids
+    has_majority     boolean   a leader, and more than half of the voters answer
+    dead_voters      array     those that do not answer
+    replaced_voters  array     those whose directory is gone, while the node is there as an observer with another one
+    message          string?   why there is no active controller; what to do about replaced voters
 """)
 
 QUORUM_MEMBER = RowType("""

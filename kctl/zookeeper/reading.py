@@ -119,6 +119,9 @@ def read_cluster(
     topics_by_name, versions = _topics(read, topic_list, deleting)
     controller = _controller(read, singles)
     claimed = controller is not None and controller.is_kraft
+    # Without a controller a KRaft quorum may be about to claim the cluster again.
+    has_controller = controller is not None and controller.broker_id is not None
+    is_rolled_back = has_controller and not claimed and _was_copied(singles["/migration"])
     signs = Signs(
         registrations=registrations,
         topic_versions=versions,
@@ -139,9 +142,18 @@ def read_cluster(
         reassignment=_request(read, "/admin/reassign_partitions", singles, parse_reassignment),
         election=_request(read, "/admin/preferred_replica_election", singles, parse_election),
         deleting=deleting,
-        is_migrating=singles["/migration"] is not None or claimed,
+        is_migrating=claimed or (singles["/migration"] is not None and not is_rolled_back),
+        is_rolled_back=is_rolled_back,
         problems=tuple(dict.fromkeys(read.problems)),
     )
+
+
+def _was_copied(migration: Znode | None) -> bool:
+    """Whether a KRaft quorum has copied the metadata to its log, by /migration."""
+    try:
+        return migration is not None and znodes.parse_migration(migration.data).kraft_metadata_offset >= 0
+    except FormatError:
+        return False
 
 
 def _cluster_id(read: ClusterReading, node: Znode | None) -> str | None:

@@ -132,3 +132,14 @@ def test_a_reset_fits_a_terminal_with_long_names() -> None:
         "  payments-events-v2-1                   7",
         "    the nearest in the log",
     ]
+
+
+def test_a_voter_whose_directory_is_gone() -> None:
+    """The row and the text name the steps that mend it."""
+    found = quorum(101, 102, 103, dead=(103,), observers=(1,))
+    (voter,) = (member for member in found.members if member.node_id == 103)
+    now = voter._replace(is_voter=False, directory_id="dir103b", is_answering=True)
+    found = found._replace(members=(*found.members, now))
+    assert quorum_row(found)["replaced_voters"] == [103]
+    lines = list(describe_text([quorum_row(found), *member_rows(found)], PAGE))
+    assert any("`kctl quorum remove 103`, then `kctl quorum add 103`" in line for line in lines)

@@ -41,6 +41,14 @@ def changeable_quorum(state: ClusterState) -> Quorum:
     return state.quorum
 
 
+def directory_gone(voter: QuorumMember, now: QuorumMember) -> str:
+    """What happened to a voter whose node runs with another directory, in words."""
+    return (
+        f"voter {voter.node_id} is directory {voter.directory_id}, which is gone; "
+        f"node {now.node_id} is an observer with directory {now.directory_id}"
+    )
+
+
 def plan_adding(
     cluster: Cluster, state: ClusterState, nodes: Sequence[int], endpoints: Mapping[int, Endpoint]
 ) -> Plan:
@@ -50,6 +58,12 @@ def plan_adding(
     answer or no majority of the new set would.
     """
     quorum = changeable_quorum(state)
+    for voter, now in quorum.replaced_voters:
+        if voter.node_id in nodes:
+            raise Refused(
+                f"{directory_gone(voter, now)}; nothing was written",
+                f"`kctl quorum remove {voter.node_id}`, then `kctl quorum add {voter.node_id}`",
+            )
     new_voters = [node for node in dict.fromkeys(nodes) if node not in quorum.voters]
     title = f"add {_nodes(new_voters or nodes)} to the voters"
     intents = []

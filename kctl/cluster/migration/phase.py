@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from formats.values import Struct
 from kctl.cluster.migration.kraft_side import KraftSide
+from kctl.cluster.migration.rollback import NEXT_STEP
 from kctl.cluster.migration.zookeeper_side import ZookeeperSide
 from kctl.cluster.names import brokers_named
 
@@ -126,6 +127,8 @@ def _message(phase: Phase, znodes: ZookeeperSide | None, kraft: KraftSide | None
         message += f"; {brokers_named(waiting)} not registered" if waiting else ""
     elif phase is Phase.HYBRID and znodes and not is_older:
         message += f"; {brokers_named(in_zookeeper)} still in ZooKeeper mode"
+    elif phase is Phase.ROLLED_BACK and znodes and znodes.migration is not None:
+        message += f"; znode /migration is still there: {NEXT_STEP}"
     elif phase is Phase.DUAL_WRITE and kraft is None:
         message = (
             "no broker runs in ZooKeeper mode; znodes alone do not tell whether the migration is final: "

@@ -147,6 +147,7 @@ def test_every_check_has_its_sickness() -> None:
     assert {check.name for check in CHECKS} == {
         *SICK,
         "controller-loop",
+        "migration-rolled-back",
         "quorum",
         "failed-disks",
         "silent-brokers",
@@ -203,6 +204,37 @@ def test_voters_that_are_behind(store: FakeStore) -> None:
     state = replace(look(store), quorum=quorum)
     found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW))}
     assert found["quorum"] == ("voter 2 is 30 s behind", "voter 3 is not heard of")
+
+
+def test_a_voter_whose_directory_is_gone(store: FakeStore) -> None:
+    """Controller 3 got an empty disk: the voter is a node with a directory."""
+    members = (
+        QuorumMember(1, True, 100, 90_000, directory_id="A", is_answering=True),
+        QuorumMember(3, True, 0, None, directory_id="B", is_answering=False),
+        QuorumMember(3, False, 100, 90_000, directory_id="C", is_answering=True),
+    )
+    state = replace(
+        look(store), quorum=Quorum(leader_id=1, leader_epoch=3, high_watermark=99, members=members)
+    )
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW))}
+    assert found["quorum"] == (
+        "voter 3 is directory B, which is gone; node 3 is an observer with directory C; "
+        "`kctl quorum remove 3`, then `kctl quorum add 3`",
+    )
+
+
+def test_a_migration_that_was_rolled_back(store: FakeStore) -> None:
+    """The cluster is under migration no more, and `/migration` has to go before the next one."""
+    numbers = {"kraft_controller_id": 3000, "kraft_controller_epoch": 1, "kraft_metadata_epoch": 1}
+    store.put("/migration", {"version": 0, "kraft_metadata_offset": 500, **numbers})
+    assert not look(store).is_migrating
+    found = {
+        r.check: r.examples[0] for r in check_health(HealthFacts(look(store), (), NOW)) if r.status != "good"
+    }
+    assert list(found) == ["migration-rolled-back"]
+    assert "delete the znode" in found["migration-rolled-back"]
+    store.remove("/controller")
+    assert look(store).is_migrating, "a KRaft quorum may claim it again"
 
 
 def test_a_voter_that_has_just_died_is_told(store: FakeStore) -> None:

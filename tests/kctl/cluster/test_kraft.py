@@ -104,6 +104,17 @@ REQUESTS: Any = Requests()
 # --- voters -----------------------------------------------------------------------------------------------
 
 
+def test_a_node_whose_directory_was_replaced_is_removed_before_it_is_added() -> None:
+    at_work = quorum(101, 102, 103, dead=(103,))
+    (voter,) = (member for member in at_work.members if member.node_id == 103)
+    now = voter._replace(is_voter=False, directory_id="dir103b", is_answering=True)
+    state = cluster(at_work._replace(members=(*at_work.members, now)))
+    with pytest.raises(Refused, match="voter 103 is directory dir103, which is gone") as refused:
+        plan_adding(REQUESTS, state, [103], CONTROLLERS)
+    assert refused.value.hint == "`kctl quorum remove 103`, then `kctl quorum add 103`"
+    assert plan_removing(REQUESTS, state, 103).stages[0].intent.directory_id == "dir103"
+
+
 def test_a_voter_is_removed_where_a_majority_is_left() -> None:
     (stage,) = plan_removing(REQUESTS, cluster(), 103).stages
     assert stage.intent == RemoveVoter(
