@@ -55,5 +55,8 @@ CHECKPOINT_WITHOUT_PARTITION = info("""checkpoint-without-partition
 TOPIC_ID_DIFFERS = warning("""topic-id-differs
     Topic {topic} has the id {topic_id} in this folder and {other} in others.
     All partitions of a topic have one id; a broker treats a folder with another id as a leftover of a deleted topic.
-    The folder is left from a topic that was deleted and created again, or was copied from another cluster.
-    Find the right id in znode /brokers/topics/TOPIC; the folder with the other one is stale.""")
+    The folder is left from a topic that was deleted and created again, or was copied from another cluster. Or the topic was
+        given two ids, and the folders hold the same records.
+    Find the right id in znode /brokers/topics/TOPIC or the metadata log. `kctl replica compare` tells whether the folders hold
+        the same records: then remove `partition.metadata` from those with the wrong id and restart their brokers. Delete no
+        folder before.""")

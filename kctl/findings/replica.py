@@ -50,6 +50,13 @@ TOPIC_RECREATED = warning("""replica-topic-recreated
     A topic that is deleted and created again starts an empty log; its offsets are unrelated to those of the old topic.
     The topic was created again while a broker was offline, or the evidence mixes copies of different times.
     Compare copies of one topic id; the verdict is unknown until then.""")
+SAME_UNDER_TWO_IDS = error("""replica-same-under-two-topic-ids
+    Copies of {partition} have different topic ids, and hold the same batches up to offset {end}: {ids}.
+    Offsets, epochs and CRCs agree: the copies are of one log, and none is stale. Brokers refuse each other's fetches
+        (INCONSISTENT_TOPIC_ID, 2.8 and later), so that followers stay behind.
+    Two controllers gave the topic an id each, or an old client rewrote its znode (KAFKA-12835, KAFKA-14190).
+    Keep the id that the cluster's metadata have: remove `partition.metadata` from the folders with another one and restart
+        their brokers, which write it anew. Delete no folder.""")
 TOPIC_OF_BEFORE = info("""replica-topic-of-before
     At moment {moment!r} {partition} was of an earlier topic of that name: {ids}.
     The topic was deleted and created again between the moments. The new topic does not contain the old one's records.

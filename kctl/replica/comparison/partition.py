@@ -51,12 +51,13 @@ class PartitionComparison(Struct):
         self, assigned: Sequence[int], is_compacted: bool | None, running: Container[int], jobs: Jobs
     ) -> None:
         """Read the copies side by side and judge them; see `compare_partition`."""
-        comparable = self._same_topic()
+        comparable = self._same_cluster()
         logs = [ReplicaLog(copy) for copy in self.copies.values()]
         indexes = list(combinations(range(len(logs)), 2)) if comparable else []
         pairs = compare_pairs(logs, indexes, jobs)
         self.logs = dict(zip(self.copies, logs, strict=True))
         self.lineages = {broker_id: log.lineage() for broker_id, log in self.logs.items()}
+        comparable = comparable and self._same_topic(pairs)
         self._note_problems(running)
         self._note_missing(assigned)
         if comparable:
@@ -68,14 +69,18 @@ class PartitionComparison(Struct):
         """The copy of the last broker, used as the place of findings about all copies."""
         return next(reversed(self.copies.values()))
 
-    def _same_topic(self) -> bool:
-        """Whether the copies can be of one log; if not, adds a finding."""
+    def _same_cluster(self) -> bool:
+        """Whether the copies can be of one cluster; if not, adds a finding."""
         clusters = {c.replica.log_dir.cluster_id for c in self.copies.values()} - {None}
         if len(clusters) > 1:
             ids = ", ".join(sorted(map(str, clusters)))
             self.findings.append(say.CLUSTERS_MIXED.at(self._last.place, partition=self.partition, ids=ids))
             self.reason = "the copies are from different clusters"
             return False
+        return True
+
+    def _same_topic(self, pairs: Sequence[Pair]) -> bool:
+        """Whether the copies can be of one log, by topic id, else by what they hold; adds a finding of different ids."""
         topics = {c.replica.topic_id for c in self.copies.values()} - {None}
         if len(topics) > 1:
             ids = ", ".join(
@@ -83,10 +88,27 @@ class PartitionComparison(Struct):
                 for broker_id, copy in self.copies.items()
                 if copy.replica.topic_id
             )
+            if self._hold_the_same(pairs):
+                end = min(lineage.log_end_offset for lineage in self.lineages.values())
+                self.findings.append(
+                    say.SAME_UNDER_TWO_IDS.at(self._last.place, partition=self.partition, ids=ids, end=end)
+                )
+                return True
             self.findings.append(say.TOPIC_RECREATED.at(self._last.place, partition=self.partition, ids=ids))
             self.reason = "the copies are of different topics of this name"
             return False
         return True
+
+    def _hold_the_same(self, pairs: Sequence[Pair]) -> bool:
+        """Whether every two copies share offsets, and hold the same batches at all of them."""
+        lineages = list(self.lineages.values())
+        return all(
+            not pair.contradict
+            and not any(ranges.spans for ranges in (*pair.lacking, pair.unmatched))
+            and max(lineages[i].local_log_start_offset or 0 for i in (pair.first, pair.second))
+            < min(lineages[i].log_end_offset for i in (pair.first, pair.second))
+            for pair in pairs
+        )
 
     def _note_problems(self, running: Container[int]) -> None:
         for broker_id, log in self.logs.items():

@@ -2,7 +2,7 @@
 
 A topic that was deleted and created again starts empty; the records of the old one are not lost from the new one.
 They differ by topic id from 2.8 on, and by their znodes between two moments, unless both logs begin with the same
-batch: then only the znodes were recreated. A broker that was away keeps the old log beside the new one: its first
+batch: then only the znodes or ids were made again (KAFKA-12835, KAFKA-14190). A broker that was away keeps the old log beside the new one: its first
 records tell, if they are older than the topic, or if both copies have the first offset in the same leader epoch,
 which happens within one topic only if a power failure took everything. Format 0 has neither epochs nor times: there
 a broker that is no replica any more and shares nothing with the present log tells. Equal ids, or an ISR of the topic
@@ -118,7 +118,8 @@ def _other_ids(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Znode
     """How ids or znodes show that a copy is of another topic of that name; "" if they do not."""
     first, second = present.copy.replica.topic_id, copy.replica.topic_id
     if first and second and first != second:
-        return f"{first} on {present.copy.who}, {second} on {copy.who}"
+        is_same = _is_same_log(present.copy, copy)
+        return "" if is_same else f"{first} on {present.copy.who}, {second} on {copy.who}"
     created = [
         znodes[moment].created.get(copy.partition.topic)
         for moment in (present.moment, copy.moment)
@@ -132,7 +133,7 @@ def _other_ids(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Znode
 
 
 def _is_same_log(first: Copy, second: Copy) -> bool:
-    """Whether two logs begin with the same batch, so that only the topic's znodes were recreated.
+    """Whether two logs begin with the same batch, so that only the topic's znodes or its id were made again.
 
     The CRC covers timestamps (magic 1 and 2); records without timestamps may be equal in two topics.
     """

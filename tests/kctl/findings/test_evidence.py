@@ -37,13 +37,15 @@ PRESENT = {
 HISTORY = {
     "replica-damaged-copy", "replica-hole", "replica-hole-everywhere", "replica-gap-everywhere",
     "replica-start-missing", "replica-same-payload-other-epoch", "replica-no-common-range",
-    "replica-topic-recreated", "replica-topic-of-before", "replica-sent-again", "replica-tail-of-handover",
+    "replica-topic-recreated", "replica-topic-of-before", "replica-same-under-two-topic-ids", "replica-sent-again", "replica-tail-of-handover",
     "replica-clusters-mixed", "replica-incomplete-copy", "replica-present-incomplete", "replica-undecided-tail",
     "replica-unclean-cost-unknown", "log-clock-back", "log-year-unlikely", "log-zone-changed",
     "unclean-leader-election", "last-of-isr-elected", "isr-below-minimum", "stale-controller-request", "zombie-leader-write",
     "truncated-below-high-watermark",
 }  # fmt: skip
-WHOLE_COPIES = {"replica-topic-recreated", "replica-topic-of-before", "replica-clusters-mixed"}
+WHOLE_COPIES = {
+    "replica-topic-recreated", "replica-topic-of-before", "replica-clusters-mixed", "replica-same-under-two-topic-ids"
+}  # fmt: skip
 """Their evidence is the identity of a whole copy: a folder."""
 
 COMMANDS = (("state-log", "timeline"), ("replica", "compare"), ("replica", "loss"))

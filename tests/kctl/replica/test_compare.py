@@ -342,6 +342,15 @@ def test_a_checkpoint_may_be_copied_after_the_log_of_a_running_broker(tmp_path: 
     assert "high-watermark-above-log-end" in rows("segment", "verify", tmp_path).codes("error")
 
 
+def test_equal_copies_under_two_topic_ids_are_one_log(tmp_path: Path) -> None:
+    """Two controllers gave the topic an id each: what the folders hold decides."""
+    log_dir(tmp_path, 1, FRONT, topic_id=TOPIC_IDS[0])
+    log_dir(tmp_path, 2, FRONT[:1], topic_id=TOPIC_IDS[1])
+    ran = compared(tmp_path)
+    assert (ran.codes("error"), ran.codes("warning")) == (["replica-same-under-two-topic-ids"], [])
+    assert verdict(ran)["verdict"] == "behind"
+
+
 def test_a_topic_made_again_is_another_topic(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, FRONT, topic_id=TOPIC_IDS[0])
     log_dir(tmp_path, 2, [batch(0, 5, "new")], topic_id=TOPIC_IDS[1])
