@@ -11,11 +11,8 @@ lists every name used that the library does not document.
 """
 
 import logging
-import queue
 import random
 import re
-import socket
-import threading
 import time
 import uuid
 from base64 import urlsafe_b64decode
@@ -39,9 +36,26 @@ from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.files import open_file, read_text
 from kctl.settings import Context, is_open_to_others, with_secrets
+from kctl.wire.causes import (
+    FINAL,
+    JUST_FAILED,
+    NO_ANSWER,
+    NO_ROUTE,
+    REFUSED,
+    UNKNOWN_HOST,
+    UNREACHABLE,
+    Check,
+    accepts,
+    cause_among,
+    cause_in,
+    cause_of,
+    diagnoses,
+    refuse_unusable,
+)
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
+DIAGNOSIS = 2.0  # seconds to find out what a listener is
 CONNECT = 3.0  # seconds for a host to accept a connection
 HEAD_START = 0.5  # seconds before the next broker is tried as well
 READY_POLL_INTERVAL = 0.005  # seconds between two looks
@@ -77,43 +91,6 @@ async def first_ready(
                 failure = error
             continue
         await net.sleep(READY_POLL_INTERVAL)
-
-
-def refuse_unreachable(servers: Sequence[str], seconds: float) -> None:
-    """Return when a host accepts a connection. Raises KctlError with each distinct failure if none does.
-
-    The library would try a host that says nothing for as long as an answer may take, and name no cause.
-    """
-    results: queue.SimpleQueue[tuple[str, Exception | None]] = queue.SimpleQueue()
-    for server in servers:
-        threading.Thread(target=_connect, args=(server, seconds, results), daemon=True).start()
-    causes: dict[str, str] = {}
-    end = time.monotonic() + seconds
-    while len(causes) < len(servers):
-        try:
-            server, failure = results.get(timeout=max(0.0, end - time.monotonic()))
-        except queue.Empty:
-            break
-        if failure is None:
-            return
-        causes[server] = cause_of(failure)
-    hosts: dict[str, list[str]] = {}
-    for server in servers:
-        hosts.setdefault(causes.get(server, NO_ANSWER), []).append(server)
-    reasons = "; ".join(f"{', '.join(names)}: {cause}" for cause, names in hosts.items())
-    raise KctlError(
-        f"no broker of {','.join(servers)} can be used: {reasons if len(hosts) > 1 else next(iter(hosts))}",
-        "check addresses, ports and the security settings of the context",
-    )
-
-
-def _connect(server: str, seconds: float, results: queue.SimpleQueue[tuple[str, Exception | None]]) -> None:
-    host, _, port = server.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
-        results.put((server, None))
-    except OSError as error:
-        results.put((server, error))
 
 
 def bootstrap(net: Any, manager: Any, seconds: float, refusals: Callable[[], int]) -> None:
@@ -156,66 +133,29 @@ async def _first_server(net: Any, manager: Any, names: list[str], seconds: float
     return first
 
 
-ENDED = "it ends the connection (TLS or SASL needed?)"
-ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
-NO_ANSWER = "no answer in time"
-REFUSED = "connection refused"
-JUST_FAILED = "the connection to it has just failed"
-UNKNOWN_HOST = "the host name is not known"
-NO_ROUTE = "there is no route to it"
-UNTRUSTED = "the certificate is not trusted"
-NO_TLS = "it does not speak TLS there"
-NOT_LET_IN = "user or password is wrong"
-NO_MECHANISM = "the SASL mechanism is not enabled there"
-CAUSES = (
-    (r"ECONNREFUSED|Connection refused", REFUSED),
-    (r"Name or service not known|gaierror|DNS|resolve", UNKNOWN_HOST),
-    (r"CERTIFICATE_VERIFY_FAILED[^(]*(?:: ([^(]+))?", UNTRUSTED),
-    (r"WRONG_VERSION_NUMBER|UNEXPECTED_EOF|record layer failure", NO_TLS),
-    (r"Handshake failed", "the TLS handshake failed"),
-    (r"SaslAuthenticationFailed|Authentication failed|invalid credentials", NOT_LET_IN),
-    (r"UnsupportedSaslMechanism|mechanism", NO_MECHANISM),
-    (r"controller \(no metadata support\)", "that is a controller's listener, not a broker's"),
-    (r"timed? ?out|Timeout|ETIMEDOUT", NO_ANSWER),
-    (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
-    (r"NodeNotReady", JUST_FAILED),
-    (r"No route to host|EHOSTUNREACH|ENETUNREACH", NO_ROUTE),
-)
-# A broker that refuses for one of these reasons refuses again, and may finally lock the user out.
-FINAL = frozenset({UNTRUSTED, NO_TLS, NOT_LET_IN, NO_MECHANISM})
-# Causes that say nothing about the host that accepted a connection.
-UNREACHABLE = frozenset({NO_ANSWER, REFUSED, UNKNOWN_HOST, NO_ROUTE})
-ATTEMPT = "Bootstrap connection to"
+ATTEMPT = ("Bootstrap connection to", "Bootstrap attempt to")
 NOISE = ("not ready; waiting", "Unable to bootstrap")
 
 
-def cause_of(error: BaseException) -> str:
-    """The cause as a clause."""
-    text = f"{type(error).__name__}: {error}"
-    return _cause_in(text) or text.splitlines()[0][:200]
-
-
-def cause_among(messages: Sequence[str], *, with_sasl: bool) -> str:
-    """The cause in the last message that has one; NO_ANSWER only if no message has another."""
-    causes = [cause for message in reversed(messages) if (cause := _cause_in(message))]
-    telling = [cause for cause in causes if cause != NO_ANSWER]
-    if not causes:
-        return (messages[1] if len(messages) > 1 else messages[0]).splitlines()[0][:200]
-    cause = (telling or causes)[0]
-    return ENDED_SASL if cause == ENDED and with_sasl else cause
-
-
-def _cause_in(text: str) -> str | None:
-    return next((meaning for pattern, meaning in CAUSES if re.search(pattern, text, re.IGNORECASE)), None)
+ADVERTISED = {
+    REFUSED: "which refuses connections",
+    NO_ANSWER: "which does not answer",
+    UNKNOWN_HOST: "a host name that is not known here",
+    NO_ROUTE: "to which there is no route",
+}
+CORRECT_ADVERTISED = "name a listener whose advertised address can be reached from here, or correct advertised.listeners of the broker"
+FEW = 3
 
 
 class ConnectionLog(logging.Handler):
-    """The library's log messages, and the number of final refusals."""
+    """The library's log messages, and the number of refusals."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.messages: list[str] = []
         self.refusals = 0
+        self.is_final = False
+        """Whether the last attempt was refused for a reason that stays."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the message of a record, except noise."""
@@ -223,7 +163,10 @@ class ConnectionLog(logging.Handler):
         if any(noise in message for noise in NOISE):
             return
         self.messages.append(message)
-        self.refusals += message.startswith(ATTEMPT) and _cause_in(message) in FINAL
+        if message.startswith(ATTEMPT):
+            cause = cause_in(message)
+            self.refusals += cause not in UNREACHABLE
+            self.is_final = cause in FINAL
 
 
 @contextmanager
@@ -415,6 +358,8 @@ class Wire:
     Raises KctlError with the cause in its line where no broker of the list can be used.
     """
 
+    are_controllers = False
+
     def __init__(self, access: Access, warn: Callable[[str], None] = lambda text: None) -> None:
         self.access = access
         self._warn, self._warned = warn, set[str]()
@@ -431,25 +376,53 @@ class Wire:
             from kctl.tls import client_context
 
             settings["ssl_context"] = client_context(access)
-        refuse_unreachable(server_list(access.servers), min(CONNECT, access.timeout))
+        self._tls = settings.get("ssl_context")
+        self._servers = server_list(access.servers)
+        refuse_unusable(self._servers, *self._within(CONNECT, accepts))
         self._net: Any = NetworkSelector(client_id=settings["client_id"])
         with listening() as log:
             try:
                 self._manager: Any = KafkaConnectionManager(self._net, **settings)
                 self._net.start()
                 self._bootstrap(log)
+                self.node = self._first_node()
+            except KctlError:
+                self.close()
+                raise
             except Exception as error:
                 messages = list(log.messages)  # closing adds messages
                 self.close()
                 raise _no_cluster(access, error, messages) from None
-        try:
-            self.node = self._first_node()
-        except KctlError:
-            self.close()
-            raise
 
     def _bootstrap(self, log: ConnectionLog) -> None:
-        bootstrap(self._net, self._manager, self.access.timeout, lambda: log.refusals)
+        """Read the table of brokers. Raises KctlError where the listeners are not what they are taken for."""
+        end = time.monotonic() + self.access.timeout
+        while True:
+            try:
+                return bootstrap(
+                    self._net, self._manager, max(0.01, end - time.monotonic()), lambda: log.refusals
+                )
+            except Exception:
+                refuse_unusable(self._servers, *self._within(DIAGNOSIS, self._diagnosis), only_sure=True)
+                if log.is_final or time.monotonic() >= end:
+                    raise
+
+    def _within(self, seconds: float, check: Callable[[float], Check]) -> tuple[float, Check]:
+        """The time for a check of listeners, and the check."""
+        within = min(seconds, self.access.timeout)
+        return within, check(within)
+
+    def _diagnosis(self, seconds: float) -> Check:
+        """A check of what a listener is."""
+        from kctl.wire.diagnosis import Expected, diagnose
+
+        expected = Expected(
+            self._tls,
+            has_certificate=bool(self.access.tls_certificate),
+            sasl_mechanism=self.access.settings()["sasl_mechanism"],
+            is_controller=self.are_controllers,
+        )
+        return lambda host, port: diagnose(host, port, expected, seconds)
 
     # --- brokers ---
 
@@ -470,10 +443,35 @@ class Wire:
         nodes = self.nodes
         if not nodes:
             raise _no_cluster(self.access, BrokerError("the cluster reports no broker"), [])
-        node, failure = self._ready(nodes)
+        soon = min(CONNECT, self.access.timeout)
+        node, failure = self._ready(nodes, soon)
+        if node is None:
+            self._refuse_advertised(nodes)
+            node, failure = self._ready(nodes, max(0.01, self.access.timeout - soon))
         if node is None:
             raise _no_cluster(self.access, failure, [])
         return node  # type: ignore[no-any-return]
+
+    def _refuse_advertised(self, nodes: Sequence[Any]) -> None:
+        """Raise KctlError if no address in the table of brokers can be used, with the reason of each."""
+        brokers = {node: self._manager.cluster.broker_metadata(node) for node in nodes}
+        addresses = {node: f"{broker.host}:{broker.port}" for node, broker in brokers.items() if broker}
+        found = diagnoses(list(addresses.values()), *self._within(DIAGNOSIS, self._diagnosis))
+        if None in found.values():
+            return
+        sentences, hint = [], CORRECT_ADVERTISED
+        for node, address in addresses.items():
+            diagnosis = found[address]
+            assert diagnosis is not None
+            clause = ADVERTISED.get(diagnosis.clause)
+            words = f", {clause}" if clause else f": {diagnosis.clause}"
+            hint = hint if clause else diagnosis.hint
+            subject = "controller" if self.are_controllers else f"broker {node} advertises"
+            sentences.append(f"{subject} {address}{words}")
+        more = [f"and {len(sentences) - FEW} more"] if len(sentences) > FEW else []
+        raise KctlError(
+            f"no broker of {self.access.servers} can be used: {'; '.join(sentences[:FEW] + more)}", hint
+        )
 
     def _ready(self, nodes: Sequence[int], seconds: float | None = None) -> tuple[Any, Any]:
         usual = self.access.timeout
@@ -691,6 +689,8 @@ class Controllers(Wire):
     Nodes are the library's names for them, in the given order.
     """
 
+    are_controllers = True
+
     def _bootstrap(self, log: ConnectionLog) -> None:
         """No Metadata request is sent."""
 
@@ -710,7 +710,7 @@ def _no_cluster(access: Access, error: BaseException, messages: Sequence[str]) -
     text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
     cause = cause_among([text, *messages], with_sasl=bool(access.sasl_mechanism))
     if (
-        _cause_in(text) == NO_ANSWER and cause in UNREACHABLE
+        cause_in(text) == NO_ANSWER and cause in UNREACHABLE
     ):  # another one of them, or a port, took the connection
         return KctlError(
             f"no broker of {access.servers} can be used: a connection is accepted, but no answer came within "

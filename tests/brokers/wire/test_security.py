@@ -27,6 +27,7 @@ LISTENERS = {
     "SCRAM": "SASL_SSL",
     "MTLS": "SSL",
     "OAUTH": "SASL_PLAINTEXT",
+    "LOST": "PLAINTEXT",  # advertised at a port where nobody listens
 }
 
 
@@ -37,10 +38,10 @@ class Secured:
     ports: dict[str, int]
     folder: Path
 
-    def __call__(self, listener: str, *args: object, **env: str) -> Ran:
+    def __call__(self, listener: str, *args: object, host: str = "127.0.0.1", **env: str) -> Ran:
         return rows(
             *args,
-            *("--bootstrap-server", f"127.0.0.1:{self.ports[listener]}", "--timeout", "12"),
+            *("--bootstrap-server", f"{host}:{self.ports[listener]}", "--timeout", "12"),
             env={"KCTL_CONFIG": os.devnull + "/none", **env},
         )
 
@@ -69,13 +70,13 @@ def certificates(folder: Path) -> None:
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
     certificates(folder)
-    plaintext, quorum, *others = free_ports(2 + len(LISTENERS) - 1)
+    plaintext, quorum, nobody, *others = free_ports(3 + len(LISTENERS) - 1)
     ports = dict(zip(LISTENERS, [plaintext, *others], strict=True))
     where = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
     kinds = ",".join(f"{name}:{kind}" for name, kind in LISTENERS.items())
     properties = {
         "listeners": f"{where},CONTROLLER://127.0.0.1:{quorum}",
-        "advertised.listeners": where,
+        "advertised.listeners": where.replace(f":{ports['LOST']}", f":{nobody}"),
         "listener.security.protocol.map": f"{kinds},CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.type": "PEM",
@@ -101,7 +102,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
                     *("--bootstrap-server", c.bootstrap, "--alter", "--entity-type", "users"),
                     *("--entity-name", "ann", "--add-config", f"{mechanism}=[password=right]"),
                 )
-            yield Secured(ports, folder)
+            yield Secured({**ports, "CONTROLLER": quorum, "nobody": nobody}, folder)
 
 
 def test_tls(secured: Secured) -> None:
@@ -171,6 +172,32 @@ def test_a_token_in_a_file(secured: Secured, tmp_path: Path) -> None:
     assert expired.status == 3 and len(expired.errors) == 1, expired.err
 
 
-def test_a_protocol_that_does_not_fit_is_one_line(secured: Secured) -> None:
-    ran = secured("SCRAM", "cluster", "describe")
-    assert ran.status == 3 and len(ran.errors) == 1
+SASL = {"KCTL_SASL_MECHANISM": "SCRAM-SHA-256", "KCTL_SASL_USERNAME": "ann", "KCTL_SASL_PASSWORD": "right"}
+
+
+@pytest.mark.parametrize(
+    ("listener", "host", "has_tls", "env", "cause"),
+    [
+        ("SCRAM", "127.0.0.1", False, {}, "it speaks TLS there, and the connection is in clear text"),
+        ("PLAINTEXT", "127.0.0.1", True, {}, "it does not speak TLS there: the listener is PLAINTEXT"),
+        ("PLAIN", "127.0.0.1", True, {}, "it does not speak TLS there: the listener is SASL_PLAINTEXT"),
+        ("PLAINTEXT", "127.0.0.1", False, SASL, "the listener has no SASL, and SCRAM-SHA-256 is set"),
+        ("TLS", "127.0.0.1", True, SASL, "the listener has no SASL, and SCRAM-SHA-256 is set"),
+        ("PLAIN", "127.0.0.1", False, {}, "the listener requires a login by SASL: PLAIN"),
+        ("PLAIN", "127.0.0.1", False, SASL, "the SASL mechanism is not enabled there: SCRAM-SHA-256; there are PLAIN"),
+        ("MTLS", "127.0.0.1", True, {}, "it requires a client certificate, and none is set"),
+        ("TLS", "localhost", True, {}, "its certificate is not for localhost, but for 127.0.0.1"),
+        ("CONTROLLER", "127.0.0.1", False, {}, "that is a controller's listener, not a broker's"),
+        ("LOST", "127.0.0.1", False, {}, "broker 1 advertises 127.0.0.1:{nobody}, which refuses connections"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(
+    secured: Secured, listener: str, host: str, has_tls: bool, env: dict[str, str], cause: str
+) -> None:
+    env = env | ({"KCTL_TLS_CA": secured.ca} if has_tls else {})
+    ran = secured(listener, "cluster", "describe", host=host, **env)
+    where = f"{host}:{secured.ports[listener]}"
+    cause = cause.format(nobody=secured.ports["nobody"])
+    assert ran.status == 3
+    assert ran.err.splitlines()[0] == f"kctl: no broker of {where} can be used: {cause}"
+    assert len(ran.errors) == 1

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kctl.wire.adapter import bootstrap, cause_among, cause_of, listening
+from kctl.wire.adapter import bootstrap, listening
+from kctl.wire.causes import cause_among, cause_of
 
 REFUSED = (
     "Bootstrap connection to bootstrap-0 failed: [Error 58] SaslAuthenticationFailedError (backoff 0.10 secs)"
