@@ -21,6 +21,7 @@ from kctl.checks.evidence import (
     task_of,
     topic_id_findings,
 )
+from kctl.checks.owners import owner_findings
 from kctl.checks.parallel import Check, NamedTask, Task, reports
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
@@ -94,6 +95,7 @@ def verify(
         yield from items_of(report)
     yield from evidence.findings
     yield from folder_findings(evidence)
+    yield from owner_findings(evidence)
     yield from topic_id_findings(topic_ids)
 
 

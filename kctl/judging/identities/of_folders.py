@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from formats.log_dir.file_names import META_PROPERTIES, FolderKind
+from formats.log_dir.file_names import META_PROPERTIES, PARTITION_METADATA, FolderKind
 from formats.values import replace
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir, Root
@@ -20,6 +20,7 @@ MOST_NAMED = 3
 def folder_findings(evidence: FoundEvidence) -> Iterator[Finding]:
     """A finding for each pair of places in log directories, and in the settings beside them, that differ."""
     yield from _directory_ids(evidence)
+    yield from _without_topic_id(evidence)
     for settings in settings_in(evidence):
         yield from _node_ids(evidence, settings)
         yield from _modes(evidence, settings)
@@ -60,6 +61,39 @@ def _directory_ids(evidence: FoundEvidence) -> Iterator[Finding]:
                 place_in(evidence, meta(log_dir), log_dir), value=log_dir.directory_id,
                 source=shown(evidence, meta(other), other.root), other_source=shown(evidence, meta(log_dir), log_dir.root),
             )  # fmt: skip
+
+
+def _without_topic_id(evidence: FoundEvidence) -> Iterator[Finding]:
+    """Partition folders of a KRaft node without `partition.metadata`, with the id that other places give the topic."""
+    missing = [
+        replica
+        for replica in evidence.replicas
+        if replica.log_dir.is_kraft and replica.log_dir.is_whole and replica.arriving is None
+        if replica.kind is FolderKind.LIVE and replica.topic != CLUSTER_METADATA
+        if not (replica.folder / PARTITION_METADATA).exists()
+    ]
+    topics = {replica.topic for replica in missing}
+    known = {(r.topic, r.moment): r.topic_id for r in evidence.replicas if r.topic in topics and r.topic_id}
+    for replica in missing:
+        topic_id = known.get((replica.topic, replica.moment)) or _id_in_metadata(
+            replica.log_dir, replica.topic
+        )
+        place = place_in(evidence, replica.folder, replica.log_dir)
+        yield say.NO_TOPIC_ID.at(
+            replace(place, topic=replica.topic, partition=replica.partition), partition=replica.topic_partition,
+            known=f"; the topic has the id {topic_id}" if topic_id else "",
+        )  # fmt: skip
+
+
+def _id_in_metadata(log_dir: LogDir, topic: str) -> str | None:
+    folder = log_dir.path / f"{CLUSTER_METADATA}-0"
+    if not folder.is_dir():
+        return None
+    try:
+        names = read_image(folder)[0].names
+    except KctlError:
+        return None
+    return next((topic_id for topic_id, name in names.items() if name == topic), None)
 
 
 def _node_ids(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:

@@ -128,6 +128,8 @@ class PartitionComparison(Struct):
                     break
 
     def _note_missing(self, assigned: Sequence[int]) -> None:
+        if assigned and not self.copies.keys() & set(assigned):
+            return  # the copies lie under other broker ids: a finding about the evidence
         for broker_id in assigned:
             if broker_id not in self.copies:
                 finding = say.COPY_MISSING.at(

@@ -149,6 +149,12 @@ def older_software(folder: Path) -> None:
     )
 
 
+def no_topic_id(folder: Path) -> None:
+    data = log_dir(folder / "broker-1/data", 1)
+    partition(data / "orders-0", "zcdgx9lCR06NL_1lwO72wA")
+    (data / "orders-1").mkdir()
+
+
 @pytest.mark.parametrize(
     ("build", "code", "values"),
     [
@@ -157,6 +163,7 @@ def older_software(folder: Path) -> None:
         (same_directory, "directory-id-twice", (DIRECTORY, "broker-1/data/meta", "broker-2/data/meta")),
         (kraft_over_zookeeper, "kraft-over-zookeeper-dir", ("broker,controller", "version 0")),
         (zookeeper_over_kraft, "zookeeper-over-kraft-dir", ("zookeeper.connect", "version 1")),
+        (no_topic_id, "kraft-no-partition-metadata", ("orders-1 has no", "the id zcdgx9lCR06NL_1lwO72wA")),
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
