@@ -18,6 +18,7 @@ from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexes, say_transactions_missing
 from kctl.checks.kraft import check_kraft_snapshot, reaches
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
+from kctl.checks.retention import check_future
 from kctl.checks.segments import (
     LogPieces,
     OnChunk,
@@ -167,6 +168,8 @@ def _check_segments(check: _Check) -> None:
     check_gaps(report, check.scanned, check.task, check.place_of)
     check_tails(report, check.scanned, check.task, check.place_of)
     check_start_up(report, check.scanned, check.task, check.place_of)
+    if check.task.kind is FolderKind.LIVE and not facts.looks_compacted and not _is_internal(check.task):
+        report.findings += check_future(check.scanned, check.place_of)
     is_compacted = check.task.is_compacted or any(
         scanned_log.has_short_batches for _, scanned_log in check.scanned
     )
@@ -184,6 +187,11 @@ def _check_segments(check: _Check) -> None:
     elif epochs.runs and check.task.kind is FolderKind.LIVE:
         place = check.place_of(LEADER_EPOCHS)
         report.findings.append(say_epochs.EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
+
+
+def _is_internal(task: ReplicaTask) -> bool:
+    """Whether its topic is compacted or cut by snapshots, whatever the times of its records."""
+    return task.place.topic in COMPACTED or task.place.topic == "__cluster_metadata"
 
 
 def _open_snapshots(check: _Check) -> ProducerWatch:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from formats.log.columns.headers import Headers
+from formats.log.record_batch import TIMESTAMP_TYPE
 from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
@@ -44,6 +45,16 @@ class Watcher(Protocol):
         """The next batches and damage, as they lie in the file."""
 
 
+class LatestTime(NamedTuple):
+    """The batch with the largest timestamp."""
+
+    time_ms: int
+    base_offset: int
+    last_offset: int
+    position: int
+    size_in_bytes: int
+
+
 class ScannedLog(Struct):
     """What a scan of a `.log` file came to."""
 
@@ -67,6 +78,7 @@ class ScannedLog(Struct):
     # Behind a batch whose base offset is wrong, the position and the least offset that can follow.
     outlier_ends: dict[int, int] = field(default_factory=dict)
     ends_in_outlier: bool = False
+    latest: LatestTime | None = None  # of the batches whose timestamps producers set
 
 
 OnChunk = Callable[[FolderFile, Chunk], None]
@@ -171,6 +183,7 @@ def _note_offsets(scanned: ScannedLog, marked: MarkedChunk, report: FileReport, 
     sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
     if len(sound):
         _note_gaps(scanned, sound, named)
+        _note_latest(scanned, sound)
         scanned.next_offset = max(before or 0, int(sound.last_offset.max()) + 1)
         scanned.ends_in_outlier = False
     for row in marked.outliers:
@@ -191,6 +204,20 @@ def _note_offsets(scanned: ScannedLog, marked: MarkedChunk, report: FileReport, 
         scanned.ended = int(sound.last_offset[-1]) + 1
     if len(raw):
         scanned.last, scanned.last_end = _identity(raw, -1), int(raw.last_offset[-1]) + 1
+
+
+def _note_latest(scanned: ScannedLog, headers: Headers) -> None:
+    """Note the largest timestamp that a producer set."""
+    times = np.where(headers.attributes & TIMESTAMP_TYPE, -1, headers.max_timestamp)
+    row = int(times.argmax())
+    if times[row] > (scanned.latest.time_ms if scanned.latest else 0):
+        scanned.latest = LatestTime(
+            int(times[row]),
+            int(headers.base_offset[row]),
+            int(headers.last_offset[row]),
+            int(headers.position[row]),
+            int(headers.size_in_bytes[row]),
+        )
 
 
 def _identity(headers: Headers, row: int) -> tuple[int, int]:

@@ -106,3 +106,13 @@ KRAFT_SNAPSHOT_MISSING = error("""kraft-snapshot-missing
     Only a snapshot holds the metadata before the log's start (`K:raft/KafkaMetadataLog.scala @ 3.9.0`).
     A snapshot was deleted or left out of a copy.
     Copy the snapshot from another controller.""")
+TIMESTAMP_IN_FUTURE = warning("""record-timestamp-in-future
+    {record} has create time {time}, {ahead} after the partition was last written ({written}). `retention.ms` keeps this
+        segment, and every one behind it, until then.
+    Kafka deletes segments from the oldest on, and judges each by its largest timestamp (0.10.1 and later; before, by the
+        time of the file). Retention by size is not affected. Newer versions
+        of 4.x log `contains future timestamp(s), making it ineligible to be deleted`.
+    A producer with a wrong clock, or one that writes microseconds or nanoseconds for milliseconds.
+    Delete the records up to it with `kctl topic delete-records`, or set `retention.bytes`. Against new ones set
+        `message.timestamp.type=LogAppendTime`, or `message.timestamp.after.max.ms` (3.6 and later; an hour by default
+        since 4.0), before 3.6 `message.timestamp.difference.max.ms`.""")

@@ -8,6 +8,7 @@ from typing import Protocol
 from formats.values import Struct, field
 from kctl.findings import Finding, Place
 from kctl.findings import evidence as evidence_findings
+from kctl.findings import logs as log_findings
 from kctl.findings import segments as segment_findings
 from kctl.judging.fetching import log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
@@ -25,6 +26,8 @@ UNREADABLE = frozenset(
 NOT_EXAMINED = frozenset({segment_findings.NOT_EXAMINED.code})
 # Findings that say that something is not Kafka's, so that none of Kafka's rules decide.
 NOT_KAFKAS = frozenset({evidence_findings.OF_ANOTHER_SYSTEM.code})
+# Findings about bytes that are as their producer sent them.
+OF_SOUND_BYTES = frozenset({log_findings.TIMESTAMP_IN_FUTURE.code})
 # What a folder must hold to be examined.
 WANTED = "log directory, partition folder or segment"
 NO_FILE_OF_KAFKAS = "neither a segment nor another file of a log directory"
@@ -67,6 +70,8 @@ class Integrity(Struct):
             self._of(place).unread.append((place.file, finding.message))
         elif finding.code in NOT_KAFKAS:
             self._of(place).foreign.append((place.file, finding.message, "use the tools of that system"))
+        elif finding.code in OF_SOUND_BYTES:
+            return
         elif finding.is_wrong:
             wrong = self._of(place).wrong
             wrong[finding.code] = wrong.get(finding.code, 0) + 1
