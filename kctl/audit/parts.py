@@ -296,6 +296,13 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
     yield from furthest_rows(metadata_folders(audit.evidence))
 
 
+def retention(audit: Audit) -> Iterator[Row]:
+    """Segments that retention should have deleted, and why they are still there."""
+    from kctl.audit.retention import retention_findings
+
+    yield from (finding.row() for finding in retention_findings(audit.evidence))
+
+
 def transactions(audit: Audit) -> Iterator[Row | Judgement]:
     """The transactions that data logs hold open, and whether each hangs."""
     from kctl.internal_topics.open_rows import open_rows
@@ -353,6 +360,14 @@ def has_leaders(evidence: FoundEvidence) -> bool:
     )
 
 
+def has_settings(evidence: FoundEvidence) -> bool:
+    """Whether it holds log directories, and what says the settings of topics."""
+    return bool(evidence.log_dirs) and (
+        bool(evidence.znode_exports)
+        or any(replica.topic == CLUSTER_METADATA for replica in evidence.replicas)
+    )
+
+
 def has_replicas(evidence: FoundEvidence) -> bool:
     """Whether it holds any partition folder, or a file of one."""
     return bool(evidence.replicas or evidence.files or evidence.loose_folders or evidence.log_dirs)
@@ -367,6 +382,7 @@ PARTS: tuple[AuditPart, ...] = (
     AuditPart("verify", has_replicas, files_and_findings, Question.INTEGRITY),
     AuditPart("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
     AuditPart("identities", lambda evidence: bool(evidence.log_dirs), identities),
+    AuditPart("retention", has_settings, retention),
     AuditPart("compare", has_copies, comparison, Question.DIVERGENCE),
     AuditPart("loss", has_copies, losses, Question.LOSS),
     AuditPart("timeline", has_leaders, leaderships, Question.LEADERSHIP),

@@ -141,6 +141,7 @@ SUBJECTS = [
     "journal",
     "live",
     "failures",
+    "retention",
     "migration",
 ]
 

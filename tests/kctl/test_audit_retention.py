@@ -1,0 +1,125 @@
+"""Why retention keeps what its settings say that it deletes."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from formats.log.record_batch import Record, write_batch
+from formats.log_dir.index_files import TimeIndexEntry, write_index
+from kctl.audit.retention import retention_findings, setting
+from kctl.evidence.discover import discover
+
+HOUR = 3_600_000
+NOW = 1_700_000_000_000
+WEEK = 7 * 24 * HOUR
+
+
+def evidence(
+    folder: Path,
+    times: list[int],
+    topic: Mapping[str, str],
+    broker: str = "",
+    high_watermark: int | None = None,
+) -> Path:
+    """A broker with a partition of one segment a time, whose files were written at NOW, and an export of znodes."""
+    data = folder / "broker-1" / "data"
+    partition = data / "orders-0"
+    partition.mkdir(parents=True)
+    (data / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    if broker:
+        (folder / "broker-1" / "server.properties").write_text(broker)
+    if high_watermark is not None:
+        (data / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {high_watermark}\n")
+    for base, time in enumerate(times):
+        log = partition / f"{base:020d}.log"
+        log.write_bytes(write_batch([Record(base, time, None, b"v")]))
+        log.with_suffix(".timeindex").write_bytes(write_index([TimeIndexEntry(time, 0)]))
+        os.utime(log, ns=(NOW * 1_000_000,) * 2)
+    config = json.dumps({"version": 1, "config": dict(topic)})
+    state = json.dumps({"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]})
+    nodes = {
+        "/brokers/topics/orders": '{"version":1,"partitions":{"0":[1]}}',
+        "/brokers/topics/orders/partitions/0/state": state,
+        "/config/topics/orders": config,
+    }
+    (folder / "znodes.jsonl").write_text("".join(znode(path, text) for path, text in nodes.items()))
+    return folder
+
+
+def znode(path: str, text: str) -> str:
+    """A line of an export."""
+    row = {
+        "path": path,
+        "data": b64encode(text.encode()).decode(),
+        "data_text": text,
+        "version": 0,
+        "cversion": 0,
+    }
+    zxids = {"czxid": 1, "mzxid": 1, "pzxid": 1, "ctime": NOW, "mtime": NOW, "ephemeralOwner": 0}
+    return json.dumps(row | zxids | {"numChildren": 0, "dataLength": len(text), "acl": []}) + "\n"
+
+
+def said(folder: Path) -> list[tuple[str, str]]:
+    return [(finding.code, finding.message) for finding in retention_findings(discover([folder]))]
+
+
+def codes(folder: Path) -> list[str]:
+    return [code for code, _ in said(folder)]
+
+
+OLD = NOW - 2 * WEEK
+RETAINED = {"retention.ms": str(WEEK)}
+
+
+@pytest.mark.parametrize(
+    ("times", "topic", "broker", "expected"),
+    [
+        ([NOW - HOUR, NOW], RETAINED, "", []),
+        ([OLD, NOW], RETAINED, "", ["retention-overdue"]),
+        ([OLD], RETAINED, "", []),  # the active segment; nothing shows that the broker ran later
+        ([NOW - WEEK - HOUR // 2, NOW], RETAINED, "", []),  # the next check deletes it
+        ([NOW * 1000, OLD, NOW], RETAINED, "", ["retention-blocked"]),
+        ([NOW - HOUR, OLD, NOW], RETAINED, "", ["retention-blocked"]),
+        ([OLD, NOW], {}, "", []),  # what the broker's file says nobody knows
+        ([OLD, NOW], {}, "broker.id=1\n", ["retention-overdue"]),
+        ([OLD, NOW], {}, "log.retention.hours=1000\n", []),
+        ([OLD, NOW], {"cleanup.policy": "compact", **RETAINED}, "", []),
+        ([OLD, NOW], {"retention.ms": "-1", "retention.bytes": "-1"}, "", ["retention-unlimited"]),
+        ([OLD, NOW], {"retention.ms": "-1", "retention.bytes": "1000"}, "", []),
+        ([OLD, NOW], {"retention.ms": "no number"}, "", []),
+    ],
+)
+def test_what_stays_past_its_retention_is_told(
+    tmp_path: Path, times: list[int], topic: dict[str, str], broker: str, expected: list[str]
+) -> None:
+    assert codes(evidence(tmp_path, times, topic, broker)) == expected
+
+
+def test_the_reason_is_the_one_that_the_evidence_shows(tmp_path: Path) -> None:
+    ((_, blocked),) = said(evidence(tmp_path / "a", [NOW * 1000, OLD, NOW], RETAINED))
+    assert "the segment from offset 0" in blocked and "had not come when the copy was taken" in blocked
+    ((_, low),) = said(evidence(tmp_path / "b", [OLD, NOW], RETAINED, high_watermark=0))
+    assert "the high watermark is 0" in low
+    ((_, tiered),) = said(evidence(tmp_path / "c", [OLD, NOW], {**RETAINED, "remote.storage.enable": "true"}))
+    assert "copied to the tier" in tiered
+
+
+def test_where_a_setting_is_from() -> None:
+    assert setting("retention.ms", {"retention.ms": "5"}, {}, is_known=False) == (5, "set on the topic")
+    of_broker = {"log.retention.minutes": "2", "log.retention.hours": "9"}
+    assert setting("retention.ms", {}, of_broker, is_known=True) == (
+        120_000,
+        "log.retention.minutes of the broker",
+    )
+    assert setting("retention.ms", {}, {"log.retention.hours": "-1"}, is_known=True) == (
+        -1,
+        "log.retention.hours of the broker",
+    )
+    assert setting("retention.bytes", {}, {}, is_known=True) == (-1, "the default")
+    assert setting("retention.ms", {}, {}, is_known=False) is None
