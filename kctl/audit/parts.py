@@ -225,12 +225,12 @@ def losses(audit: Audit) -> Iterator[Row | Judgement]:
 
 def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     """Who led when and which broker was up, from the brokers' logs and the metadata log."""
+    from kctl.audit.compaction import uncompacted
     from kctl.broker_logs.failures import FAILURE_LINES, Failures
     from kctl.broker_logs.history.decided import settle
     from kctl.broker_logs.history.timeline import WANTED, timeline
     from kctl.broker_logs.merging import prepare
     from kctl.broker_logs.sources import sources_in
-    from kctl.checks.compaction import uncompacted
     from kctl.internal_topics.decisions import decided_in
     from kctl.judging.leadership import judge_leadership, judge_silent
     from kctl.replica.copies.newest_epochs import newest_epochs
