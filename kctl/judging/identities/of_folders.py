@@ -136,11 +136,7 @@ def _kraft_over_zookeeper(
         for replica in evidence.replicas
         if replica.log_dir is log_dir and replica.kind is FolderKind.STRAY
     ]
-    copies = [
-        other.path / f"{CLUSTER_METADATA}-0"
-        for other in evidence.log_dirs
-        if (other.broker_id, other.moment) == (log_dir.broker_id, log_dir.moment)
-    ]
+    copies = [other.path / f"{CLUSTER_METADATA}-0" for other in settings.log_dirs]
     try:
         images = [read_image(folder)[0] for folder in copies if folder.is_dir()]
     except KctlError:

@@ -8,12 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from formats.log.record_batch import Record, write_batch
 from kctl.evidence.discover import discover
 from kctl.findings import Finding
 from kctl.judging.identities.of_cluster import cluster_findings
 from kctl.judging.identities.of_folders import folder_findings
 from kctl.replica.copies.moments import clusters_of
 
+VOTERS = (
+    "AAAAAAAAAAAAAAEBAAAAAAIVl3QpACAAAAACAAABohi5+IwAAAGiGLn4jP//////////////////AAAAAyoAAAAIAAAAAxYAAAAAAaIYufh1AA"
+    "AeAAACCAAAAAUKAAAAAQAA0AIAAAQIAAAABroCAAAEAAAAAaqQ7a9yNkwireNeYdUMleICC0NPTlRST0xMRVIKMTI3LjAuMC4xgU0AAAAAAQAA"
+    "AAAAAk04BElkek/ujrH+UzM4vAACC0NPTlRST0xMRVIKMTI3LjAuMC4xgU4AAAAAAQAAAAAAAx8ZYzSpIUoQnUWtPFBRtFwCC0NPTlRST0xMRV"
+    "IKMTI3LjAuMC4xgU8AAAAAAQAAAAAAAAAAAAAAAwAAAD8AAAAAAg3O0T0AIAAAAAAAAAGiGLn4kgAAAaIYufiS//////////////////8AAAAB"
+    "GgAAAAgAAAAEBgAAAAA="
+)
+"""The first snapshot of a quorum of 4.3: voters 1, 2 and 3 with their directories."""
 CLUSTER = "p0_xtebuSt2Ap8p60r4wig"
 DIRECTORY = "4Bm3aohMJTYKCRPslN8YKw"
 
@@ -155,6 +164,30 @@ def no_topic_id(folder: Path) -> None:
     (data / "orders-1").mkdir()
 
 
+def replaced_controller_disk(folder: Path) -> None:
+    directories = {1: "qpDtr3I2TCKt415h1QyV4g", 2: "TTgESWR6T-6Osf5TMzi8AA", 3: "8YkMIUhNSFoaAZC35bzrUw"}
+    for node, directory in directories.items():
+        metadata = log_dir(folder / f"broker-{node}/data", node, directory=directory) / "__cluster_metadata-0"
+        metadata.mkdir()
+        (metadata / f"{0:020}-{0:010}.checkpoint").write_bytes(base64.b64decode(VOTERS))
+
+
+def strayed(folder: Path) -> None:
+    data = log_dir(folder / "broker-3/data", 3, version=0, directory="xYMulALjuqnM_CXgOqEwqg")
+    settings(folder / "broker-3", process_roles="broker,controller", node_id=3)
+    partition(data / "fees-0.7f0410e1e97d4d82898be1683119fd93-stray", "zcdgx9lCR06NL_1lwO72wA")
+    quorum_state(data, 3)
+
+
+def records_in_stray(folder: Path) -> None:
+    data = log_dir(folder / "broker-1/data", 1)
+    partition(data / "orders-0", "nxSQ455mSMiAiVRe1_YIeQ")
+    partition(data / "orders-0.b4665c45c0fa4fb0ba0108689b4ac4e0-stray", "zcdgx9lCR06NL_1lwO72wA")
+    batch = write_batch([Record(offset, 1_000 + offset, None, b"v") for offset in range(50)])
+    (data / "orders-0.b4665c45c0fa4fb0ba0108689b4ac4e0-stray" / f"{0:020}.log").write_bytes(batch)
+    (data / "orders-0" / f"{0:020}.log").touch()
+
+
 @pytest.mark.parametrize(
     ("build", "code", "values"),
     [
@@ -164,6 +197,9 @@ def no_topic_id(folder: Path) -> None:
         (kraft_over_zookeeper, "kraft-over-zookeeper-dir", ("broker,controller", "version 0")),
         (zookeeper_over_kraft, "zookeeper-over-kraft-dir", ("zookeeper.connect", "version 1")),
         (no_topic_id, "kraft-no-partition-metadata", ("orders-1 has no", "the id zcdgx9lCR06NL_1lwO72wA")),
+        (replaced_controller_disk, "voter-directory-gone", ("HxljNKkhShCdRa08UFG0XA", "8YkMIUhNSFoaAZC35bzrUw", "broker-3")),
+        (strayed, "kraft-strayed-zookeeper-dir", ("renamed 1 partition folders", "fees-0", "Nothing is lost")),
+        (records_in_stray, "stray-holds-earlier-records", ("ends at 50", "50 records", "ends at 0")),
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
