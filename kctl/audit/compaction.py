@@ -1,18 +1,27 @@
-"""What a cleaner that stopped has not compacted."""
+"""What cleaners have not compacted, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from formats.errors import FormatError
 from formats.log_dir.file_names import FolderKind
+from formats.log_dir.producer_snapshot import read_entries
+from kctl.audit.retention import alive_until, segments_of
 from kctl.broker_logs.failures import LoggedCause
 from kctl.checks.directory import CLEANER, read_checkpoints
 from kctl.checks.report import CheckOptions
-from kctl.evidence.model import FoundEvidence
-from kctl.findings import Finding, Place
-from kctl.findings.failures import COMPACTION_STOPPED
+from kctl.checks.retention import DAY
+from kctl.evidence.model import BrokerLogKind, FoundEvidence
+from kctl.files import read_whole
+from kctl.findings import Finding, Place, Severity
+from kctl.findings.failures import COMPACTION_BEHIND, COMPACTION_STOPPED
 from kctl.log.folder import read_folder
 from kctl.times import iso
+
+DIRTY_RATIO = 0.5
+TELL_OF_CLEANERS = frozenset({BrokerLogKind.LOG_CLEANER, BrokerLogKind.SERVER, BrokerLogKind.STDOUT})
 
 
 def uncompacted(evidence: FoundEvidence, stopped: Mapping[int, LoggedCause]) -> Iterator[Finding]:
@@ -54,3 +63,77 @@ def uncompacted(evidence: FoundEvidence, stopped: Mapping[int, LoggedCause]) -> 
                     why=logged.exception or "The logs do not say why",
                     line=logged.line,
                 )
+
+
+def behind(evidence: FoundEvidence) -> Iterator[Finding]:
+    """Partitions whose cleaner lets wait what it could have compacted a day before the log directory's newest record.
+
+    A cleaner compacts a log where more than `min.cleanable.dirty.ratio` (half, unless it is set) of its bytes are behind
+    the checkpoint. An open transaction holds it back: nothing from its first offset on is compacted (`firstUncleanableOffset`,
+    `K:log/LogCleanerManager.scala @ 3.9.0`).
+    """
+    newest = evidence.moments[-1] if evidence.moments else None
+    with_logs = {log.broker_id for log in evidence.broker_logs if log.kind in TELL_OF_CLEANERS}
+    for log_dir in evidence.log_dirs:
+        if log_dir.moment not in (None, newest):
+            continue
+        checkpoints = read_checkpoints(log_dir, Place(), CheckOptions())
+        if CLEANER not in checkpoints.entries:
+            continue
+        replicas = [
+            replica
+            for replica in evidence.replicas
+            if replica.log_dir is log_dir and replica.kind is FolderKind.LIVE
+        ]
+        segments = {replica.folder: segments_of(replica) for replica in replicas}
+        alive_ms = alive_until(segments.values())
+        for replica in replicas:
+            offset = checkpoints.get(CLEANER, replica.topic_partition)
+            if offset is None or alive_ms is None:
+                continue
+            closed = segments[replica.folder][:-1]
+            dirty = [segment for segment in closed if segment.segment.base_offset >= offset]
+            waiting = [
+                segment
+                for segment in dirty
+                if segment.latest_ms is not None and segment.latest_ms < alive_ms - DAY
+            ]
+            size, of = sum(segment.size for segment in dirty), sum(segment.size for segment in closed)
+            if not waiting or size <= of * DIRTY_RATIO:
+                continue
+            open_since = _open_since(replica.folder)
+            is_held = open_since is not None and open_since < waiting[-1].segment.base_offset
+            if not is_held and log_dir.broker_id in with_logs:
+                continue  # they say whether the cleaner died
+            yield COMPACTION_BEHIND.at(
+                Place(
+                    broker_id=replica.broker_id,
+                    topic=replica.topic,
+                    partition=replica.partition,
+                    moment=replica.moment,
+                ),
+                severity=None if is_held else Severity.INFO,
+                partition=replica.topic_partition,
+                broker="?" if replica.broker_id is None else replica.broker_id,
+                bytes=size,
+                of=of,
+                offset=offset,
+                why=(
+                    f"a transaction that is open since offset {open_since} holds it back"
+                    if is_held
+                    else "log-cleaner.log, which would say why, is not in the evidence"
+                ),
+            )
+
+
+def _open_since(folder: Path) -> int | None:
+    """The first offset of the oldest transaction that the newest producer snapshot has open; None without one."""
+    try:
+        newest = read_folder(folder).snapshots[-1:]
+        entries = [*read_entries(read_whole(newest[0].path))] if newest else []
+    except (OSError, FormatError):
+        return None
+    return min(
+        (entry.current_txn_first_offset for entry in entries if entry.current_txn_first_offset >= 0),
+        default=None,
+    )

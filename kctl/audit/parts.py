@@ -296,6 +296,13 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
     yield from furthest_rows(metadata_folders(audit.evidence))
 
 
+def compaction(audit: Audit) -> Iterator[Row]:
+    """Partitions whose cleaner is behind, and why."""
+    from kctl.audit.compaction import behind
+
+    yield from (finding.row() for finding in behind(audit.evidence))
+
+
 def retention(audit: Audit) -> Iterator[Row]:
     """Segments that retention should have deleted, and why they are still there."""
     from kctl.audit.retention import retention_findings
@@ -383,6 +390,7 @@ PARTS: tuple[AuditPart, ...] = (
     AuditPart("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
     AuditPart("identities", lambda evidence: bool(evidence.log_dirs), identities),
     AuditPart("retention", has_settings, retention),
+    AuditPart("compaction", lambda evidence: bool(evidence.log_dirs), compaction),
     AuditPart("compare", has_copies, comparison, Question.DIVERGENCE),
     AuditPart("loss", has_copies, losses, Question.LOSS),
     AuditPart("timeline", has_leaders, leaderships, Question.LEADERSHIP),

@@ -48,7 +48,7 @@ class Setting(NamedTuple):
     where: str
 
 
-class _Segment(Struct):
+class DatedSegment(Struct):
     """A segment with its size and its largest timestamp; None: not known."""
 
     segment: LogSegment
@@ -79,8 +79,8 @@ def retention_findings(evidence: FoundEvidence) -> Iterator[Finding]:
             and replica.kind is FolderKind.LIVE
             and replica.topic in cluster.topic_ids.keys() | cluster.created.keys()
         ]
-        segments = {replica.folder: _segments_of(replica) for replica in replicas}
-        alive_ms = _alive(segments.values())
+        segments = {replica.folder: segments_of(replica) for replica in replicas}
+        alive_ms = alive_until(segments.values())
         checkpoints = read_checkpoints(log_dir, Place(), CheckOptions())
         for replica in replicas:
             topic = cluster.configs.get(replica.topic, {})
@@ -131,12 +131,13 @@ def setting(
     return None
 
 
-def _segments_of(replica: Replica) -> list[_Segment]:
+def segments_of(replica: Replica) -> list[DatedSegment]:
+    """The segments of a partition folder; none where it cannot be listed."""
     try:
         logs = read_folder(replica.folder).logs
     except OSError:
         return []
-    return [_Segment(log, log.log.size_in_bytes if log.log else 0, _latest(log)) for log in logs]
+    return [DatedSegment(log, log.log.size_in_bytes if log.log else 0, _latest(log)) for log in logs]
 
 
 def _latest(segment: LogSegment) -> int | None:
@@ -152,7 +153,7 @@ def _latest(segment: LogSegment) -> int | None:
     return max((entry.timestamp for entry in entries), default=0) or None
 
 
-def _alive(logs: Iterable[list[_Segment]]) -> int | None:
+def alive_until(logs: Iterable[list[DatedSegment]]) -> int | None:
     """The newest time of a record that a log directory holds and that had come when it was written."""
     newest: int | None = None
     for segments in logs:
@@ -166,7 +167,7 @@ def _alive(logs: Iterable[list[_Segment]]) -> int | None:
 
 def _kept(
     replica: Replica,
-    segments: list[_Segment],
+    segments: list[DatedSegment],
     time: Setting,
     alive_ms: int,
     high_watermark: int | None,

@@ -13,6 +13,7 @@ from formats.broker_logs.table import every_table
 from formats.broker_logs.threads import thread_of
 from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
+from kctl.broker_logs.failures import meaning_of
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import BadValue, UnreadableFile, file_error
@@ -74,7 +75,7 @@ def _exception_row(
         cause=cause.id if cause else None,
         versions=cause.versions if cause else None,
         stops=(cause.stops or None) if cause else None,
-        meaning=known.meaning if known else None,
+        meaning=meaning_of(known) if known else None,
         action=cause.action if cause else None,
         fields=dict(known.fields) if known else {},
         file=file,

@@ -274,6 +274,17 @@ def _cause_before(event: Event) -> KnownThrown | None:
     return None
 
 
+def meaning_of(known: KnownThrown) -> str:
+    """What an exception means; of a metadata.version also which release it is of."""
+    from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+
+    if known.cause.id != "metadata_version_unknown":
+        return known.meaning
+    releases = {str(level.level): level.release for level in LEVELS[METADATA_VERSION]}
+    release = releases.get(known.fields.get("level", ""))
+    return f"{known.meaning} It is that of {release}." if release else known.meaning
+
+
 def _first(up: list[tuple[int | None, int]], broker_id: int | None, time_ms: int) -> int | None:
     """When a broker was up first after a time."""
     return min((at for broker, at in up if broker == broker_id and at > time_ms), default=None)
@@ -286,7 +297,9 @@ def _why(logged: LoggedCause) -> str:
     if logged.known is None:
         return f"{exception}, which kctl does not know"
     cause = logged.known.cause
-    return f"{cause.id.replace('_', ' ')} ({exception}). {logged.known.meaning} {cause.action}".rstrip(".")
+    return f"{cause.id.replace('_', ' ')} ({exception}). {meaning_of(logged.known)} {cause.action}".rstrip(
+        "."
+    )
 
 
 def _text(value: object) -> str | None:

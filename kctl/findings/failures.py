@@ -29,3 +29,11 @@ COMPACTION_STOPPED = warning("""compaction-stopped
     The topic grows, and readers that read it from the start take longer.
     A thread of the cleaner died, and the broker has not started since.
     Remove the cause, then restart the broker; the cleaner goes on from its checkpoint.""")
+COMPACTION_BEHIND = warning("""compaction-behind
+    {partition} of broker {broker} is compacted up to offset {offset}; {bytes} of the {of} bytes in closed segments lie behind,
+        the oldest for more than a day: {why}.
+    The topic grows, its tombstones stay, and readers that read it from the start take longer.
+    A thread of the cleaner that died, a partition that it marked uncleanable, a transaction that nobody ends, or settings
+        (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`).
+    End the transaction (`kctl transactions hanging`), or look for `Error due to` in log-cleaner.log and restart the
+        broker.""")

@@ -12,6 +12,8 @@ import pytest
 
 from formats.log.record_batch import Record, write_batch
 from formats.log_dir.index_files import TimeIndexEntry, write_index
+from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
+from kctl.audit.compaction import behind
 from kctl.audit.retention import retention_findings, setting
 from kctl.evidence.discover import discover
 
@@ -123,3 +125,47 @@ def test_where_a_setting_is_from() -> None:
     )
     assert setting("retention.bytes", {}, {}, is_known=True) == (-1, "the default")
     assert setting("retention.ms", {}, {}, is_known=False) is None
+
+
+# --- compaction ---------------------------------------------------------------------------------------------
+
+
+def compacted(folder: Path, times: list[int], cleaned: int, open_since: int | None = None) -> Path:
+    """A broker that compacted orders-0 up to an offset."""
+    evidence(folder, times, {"cleanup.policy": "compact"})
+    data = folder / "broker-1" / "data"
+    (data / "cleaner-offset-checkpoint").write_text(f"0\n1\norders 0 {cleaned}\n")
+    if open_since is not None:
+        entry = ProducerEntry(7, 0, 0, open_since, 0, NOW, 0, open_since)
+        (data / "orders-0" / f"{len(times):020d}.snapshot").write_bytes(write_snapshot([entry]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("times", "cleaned", "open_since", "severities"),
+    [
+        ([OLD, OLD, OLD, NOW], 3, None, []),
+        ([OLD, OLD, OLD, NOW], 2, None, []),  # less than half of it
+        ([OLD, OLD, OLD, NOW], 0, None, ["info"]),
+        ([NOW, NOW, NOW, NOW], 0, None, []),  # as much as has come since the last cleaning
+        ([OLD, OLD, OLD, NOW], 0, 0, ["warning"]),
+        ([OLD, OLD, OLD, NOW], 0, 3, ["info"]),  # begins behind what could be compacted
+    ],
+)
+def test_a_cleaner_that_is_behind_is_told_with_what_holds_it(
+    tmp_path: Path, times: list[int], cleaned: int, open_since: int | None, severities: list[str]
+) -> None:
+    findings = list(behind(discover([compacted(tmp_path, times, cleaned, open_since)])))
+    assert [finding.severity for finding in findings] == severities
+    if severities == ["warning"]:
+        assert "open since offset 0" in findings[0].message
+
+
+def test_logs_of_the_broker_say_whether_its_cleaner_died(tmp_path: Path) -> None:
+    folder = compacted(tmp_path, [OLD, OLD, OLD, NOW], 0)
+    logs = folder / "broker-1" / "logs"
+    logs.mkdir()
+    (logs / "log-cleaner.log").write_text(
+        "[2023-11-01 00:00:00,000] INFO Starting the log cleaner (kafka.log.LogCleaner)\n"
+    )
+    assert not list(behind(discover([folder])))

@@ -105,3 +105,12 @@ def test_a_thread_that_died_is_named_with_what_stops() -> None:
     (row,) = explain_rows(f"{HEAD} ERROR [kafka-log-cleaner-thread-0]: Error due to (kafka.log.LogCleaner)")
     assert row["event"] == "F235" and "compaction stops" in str(row["meaning"])
     assert "kafka-log-cleaner-thread-0" in str(row["meaning"])
+
+
+def test_a_first_dirty_offset_that_is_reset_is_harmless() -> None:
+    (row,) = explain_rows(
+        f"{HEAD} WARN Resetting first dirty offset of riders-0 to log start offset 20 since the checkpointed offset 9 is"
+        " invalid. (kafka.log.LogCleanerManager$)"
+    )
+    assert "harmless" in str(row["meaning"]) and "KAFKA-6266" in str(row["meaning"])
+    assert "damaged" not in str(row["sign"])

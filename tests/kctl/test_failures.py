@@ -101,3 +101,54 @@ def test_what_a_cleaner_that_stopped_has_not_compacted_is_counted(tmp_path: Path
     (found,) = [row for row in ran.of("finding") if row["code"] == "compaction-stopped"]
     assert f"a-0 up to offset 4; {len(log)} bytes in 1 segments behind" in found["message"]
     assert (found["topic"], found["partition"], found["broker_id"]) == ("a", 0, 1)
+
+
+# --- as people reported it: the lines, the cause, words that the finding has, words that it lacks --------------
+
+WSL = """[2026-11-20 02:38:10,100] INFO [Kafka Server 1], shutting down (kafka.server.KafkaServer)
+[2026-11-20 02:39:20,858] ERROR There was an error in one of the threads during logs loading: java.io.IOException: Invalid argument (kafka.log.LogManager)
+[2026-11-20 02:39:20,870] FATAL [Kafka Server 1], Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)
+java.io.IOException: Invalid argument
+\tat java.io.RandomAccessFile.setLength(Native Method)
+\tat kafka.log.AbstractIndex$$anonfun$resize$1.apply(AbstractIndex.scala:112)
+"""
+NFS = """[2026-11-20 09:59:58,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)
+[2026-11-20 10:00:00,000] ERROR Error while deleting dir for seats-3 in log dir /data/kafka (kafka.server.LogDirFailureChannel)
+java.nio.file.DirectoryNotEmptyException: /data/kafka/seats-3.0b5b9c7d2f4e4a7a8a4f6b7c8d9e0f1a-delete
+\tat sun.nio.fs.UnixFileSystemProvider.implDelete(UnixFileSystemProvider.java:242)
+[2026-11-20 10:00:00,100] ERROR Shutdown broker because all log dirs in /data/kafka have failed (kafka.log.LogManager)
+"""
+TMP = """[2026-11-20 09:59:58,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)
+[2026-11-20 10:00:00,000] ERROR Error while deleting segments for quotes-0 in dir /tmp/kafka (kafka.server.LogDirFailureChannel)
+java.nio.file.NoSuchFileException: /tmp/kafka/quotes-0/00000000000000000000.log
+\tat java.base/sun.nio.fs.UnixException.translateToIOException(UnixException.java:92)
+[2026-11-20 10:00:00,007] ERROR Shutdown broker because all log dirs in /tmp/kafka have failed (kafka.log.LogManager)
+"""
+DOWNGRADED = """[2026-11-26 16:56:45,700] INFO Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4jControllerRegistration$)
+[2026-11-26 16:56:45,810] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)
+java.lang.IllegalArgumentException: No MetadataVersion with feature level 27
+\tat org.apache.kafka.server.common.MetadataVersion.fromFeatureLevel(MetadataVersion.java:592)
+"""
+OTHER_CLUSTER = """[2026-11-20 14:21:15,101] INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)
+[2026-11-20 14:21:18,645] ERROR [KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)
+kafka.common.InconsistentClusterIdException: The Cluster ID dOMtDqQ_QU6rqOpOeyosIA doesn't match stored clusterId Some(7tfltX7ATz-aIURko5dtnQ) in meta.properties. The broker is trying to join the wrong cluster. Configured zookeeper.connect may be wrong.
+\tat kafka.server.KafkaServer.startup(KafkaServer.scala:228)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "words"),
+    [
+        (WSL, "cannot_resize_mapped_file", "The disk has not failed"),
+        (NFS, "nfs_file_held", "The disk is sound"),
+        (TMP, "file_vanished", "The disk is sound"),
+        (DOWNGRADED, "metadata_version_unknown", "metadata.version 27. It is that of 4.1-IV1"),
+        (OTHER_CLUSTER, "cluster_id_differs", "Delete no log directory"),
+    ],
+    ids=["wsl", "nfs", "tmp", "downgraded", "other-cluster"],
+)
+def test_reports_of_people_get_their_cause(tmp_path: Path, text: str, cause: str, words: str) -> None:
+    halts, findings = failures_of(tmp_path, text)
+    assert halts == [cause]
+    ended = next(finding for finding in findings if finding.code == "broker-ended")
+    assert words in ended.message and ended.severity == "error"
