@@ -64,7 +64,9 @@ class LogOptions(NamedTuple):
             )
         return only_brokers(sources, only) if only else sources
 
-    def merge(self, frame: Frame, *, notes_zones: bool, or_metadata_log: bool = False) -> Merge:
+    def merge(
+        self, frame: Frame, *, notes_zones: bool, or_metadata_log: bool = False, mends_clocks: bool = False
+    ) -> Merge:
         """The merge of the logs, by the time zones given, with mended clocks for --fix-skew."""
         from kctl.broker_logs.clocks.offsets import CODES
         from kctl.broker_logs.clocks.skew import WANTED, estimate_skew
@@ -72,7 +74,7 @@ class LogOptions(NamedTuple):
         from kctl.broker_logs.merging import Merge, prepare
 
         sources = self.sources(frame, or_metadata_log=or_metadata_log)
-        merging = prepare(sources, *parse_zones(self.zones))
+        merging = prepare(sources, *parse_zones(self.zones), mends_clocks=mends_clocks)
         if notes_zones:
             for finding in sources.findings:
                 if finding.code in CODES:
@@ -332,7 +334,7 @@ def timeline(frame: Frame, options: LogOptions, min_isr: int | None) -> Outcome:
     from kctl.judging.judgement import Question, judgement_rows
 
     filters, partitions = options.time_filters(), options.partition_numbers()
-    merging = options.merge(frame, notes_zones=True, or_metadata_log=True)
+    merging = options.merge(frame, notes_zones=True, or_metadata_log=True, mends_clocks=True)
     decided = options.decided(frame, merging.sources)
 
     named: set[TopicPartition] = set()
@@ -389,7 +391,7 @@ def timeline_rows(
 
     failures = Failures()
     events = merging.events(all_of(filters), WANTED | FAILURE_LINES)
-    history = timeline(failures.noted(events, WANTED), is_asked_for, merging.doubtful)
+    history = timeline(failures.noted(events, WANTED), is_asked_for, merging.doubtful, ahead=merging.ahead)
     failures.explain(history.brokers)
     if decided is not None:
         history.leaderships = settle(history.leaderships, decided, is_asked_for, *times)

@@ -238,7 +238,7 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     merging = prepare(sources_in(audit.evidence), {}, None)
     failures = Failures()
     events = merging.events(None, WANTED | FAILURE_LINES)
-    history = timeline(failures.noted(events, WANTED), doubtful=merging.doubtful)
+    history = timeline(failures.noted(events, WANTED), doubtful=merging.doubtful, ahead=merging.ahead)
     failures.explain(history.brokers)
     decided = decided_in(audit.evidence, audit.report)
     if decided is not None:

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from formats.broker_logs.line import Int64s
 from formats.broker_logs.table import is_controller
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape, linked
 from kctl.broker_logs.clocks.offsets import estimate_offsets
-from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset
+from kctl.broker_logs.clocks.zones import UNKNOWN, Zone, detect_zones, shown_offset
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
@@ -158,6 +158,8 @@ class Merge(Struct, dict=True):
     reading: Reading = field(default_factory=Reading)
     doubtful: frozenset[int] = frozenset()
     """Brokers whose times cannot be put beside those of the others."""
+    ahead: dict[int, int] = field(default_factory=dict)
+    """Milliseconds that brokers' clocks are ahead, by which their times are corrected."""
     tells_brokers: bool = True
     """Whether the broker of each record is asked for, or its bytes alone."""
 
@@ -220,16 +222,24 @@ class Merge(Struct, dict=True):
 
 
 def prepare(
-    sources: Sources, zones: dict[int, Zone] | None = None, default_zone: Zone | None = None
+    sources: Sources,
+    zones: dict[int, Zone] | None = None,
+    default_zone: Zone | None = None,
+    *,
+    mends_clocks: bool = True,
 ) -> Merge:
     """A merge of sources, with the zone of each broker as given, as its start-up lines say, or as it is told by
-    what brokers sent each other."""
+    what brokers sent each other; that also tells of clocks that are off, which `mends_clocks` corrects."""
     detected = detect_zones(list(sources.files), zones or {}, default_zone, sources.findings)
     estimate = estimate_offsets(sources.sources, detected)
+    if not mends_clocks:
+        estimate.ahead.clear()
     sources.findings.extend(estimate.findings())
     for broker_id, offset in estimate.offsets.items():
         detected[broker_id] = Zone(shown_offset(offset), offsets=[offset], source="estimated")
-    return Merge(sources, detected, doubtful=frozenset(estimate.doubtful))
+    for broker_id, ahead in estimate.ahead.items():
+        detected[broker_id] = replace(detected.get(broker_id, UNKNOWN), ahead=ahead)
+    return Merge(sources, detected, doubtful=frozenset(estimate.doubtful), ahead=estimate.ahead)
 
 
 def read_events(

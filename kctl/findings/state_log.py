@@ -75,6 +75,12 @@ LOG_ZONE_ESTIMATED = info("""log-zone-estimated
     Brokers before 2.3 print no line with their time zone; kctl compares when requests were sent and received.
     Brokers that log in different time zones.
     If times must be exact to the hour, give each broker's zone with `--time-zone ID=ZONE`.""")
+LOG_CLOCK_OFF = info("""log-clock-off
+    {pairs} pairs of lines show that the clock of broker {broker} is about {seconds:.1f} s {side} that of broker
+        {reference}. kctl corrected its times.
+    Rows of what this broker printed name the correction in `clock_offset_ms`; its lines still have the times of its clock.
+    The host's clock is not synchronized.
+    Check NTP on the broker's host. Message timestamps that it set are wrong by as much.""")
 LOG_CLOCK_DOUBTFUL = info("""log-clock-doubtful
     The times of broker {broker} cannot be compared with those of other brokers: {reason}.
     Its time zone and clock skew are unknown, so kctl calls no election unclean based on the order of times.

@@ -34,6 +34,8 @@ LEADER = RowType("""
         time; null: unknown
     topic_id      string?   null: no line and no file names it
     incarnation   integer   1, 2, ...: number of the topic among those of this name, deleted and created again
+    clock_offset_ms  integer?  how far the clock of the broker of the first evidence is ahead; the times of the row are
+        corrected by it; null: no difference is known
 """)
 
 CONTROLLER_TERM = RowType("""
@@ -45,6 +47,7 @@ CONTROLLER_TERM = RowType("""
     rejections  array    requests of this epoch that brokers rejected as stale
     evidence    array
     cluster     integer  as in rows of leaders
+    clock_offset_ms  integer?  as in rows of leaders
 """)
 
 BROKER_STATE = RowType("""
@@ -60,6 +63,9 @@ BROKER_STATE = RowType("""
     until_time  string?  of a kill, which happened between `time` and this: the first line of the next process
     cluster     integer  as in rows of leaders
     cause       string?  of a halt, by the exceptions near it: disk_full, permission_denied, ...
+    strength    string?  as in rows of leaders
+    topic_id    string?  null: the state of a broker is of no topic
+    clock_offset_ms  integer?  as in rows of leaders
 """)
 
 QUORUM_STATE = RowType("""

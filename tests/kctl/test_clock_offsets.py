@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kctl.broker_logs.clocks import offsets as clock_offsets
-from kctl.broker_logs.clocks.offsets import agreed_offset
+from kctl.broker_logs.clocks.offsets import agreed_gap
 from kctl.broker_logs.clocks.skew import estimate_skew
 from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.history.timeline import Timeline, timeline
@@ -156,15 +156,21 @@ def test_brokers_of_one_zone_are_left_where_they_are(name: str) -> None:
         ("incidents/unclean-1.1", {2: -37}),
     ],
 )
-def test_a_clock_that_is_off_is_no_zone_and_nothing_is_claimed_by_it(
+def test_a_clock_that_is_off_is_no_zone_and_is_corrected_or_nothing_is_claimed_by_it(
     name: str, minutes: dict[int, int], tmp_path: Path
 ) -> None:
     """Thirty-seven minutes are no zone. The order of times would split histories and say that the ISR was another."""
     found, merging = history(shifted(name, minutes, tmp_path))
-    assert merging.doubtful
     assert {zone.source for zone in merging.zones.values()} == {""}
     codes = [finding.code for finding in merging.sources.findings]
-    assert "log-clock-doubtful" in codes and "log-zone-estimated" not in codes
+    assert "log-zone-estimated" not in codes
+    assert ("log-clock-doubtful" in codes) == bool(merging.doubtful)
+    assert ("log-clock-off" in codes) == bool(merging.ahead)
+    assert len(merging.doubtful | merging.ahead.keys()) == len(minutes)
+    for broker_id, ahead in merging.ahead.items():
+        assert (
+            broker_id not in minutes or len(minutes) > 1 or abs(ahead - minutes[broker_id] * 60_000) < 2_000
+        )
     known = history(recording(name))[0]
     assert epochs_of(found) == epochs_of(known)
     assert [(str(one.topic_partition), one.leader_epoch) for one in found.unclean] == [
@@ -221,24 +227,41 @@ STEADY = [(n * 60_000, n * 60_000 + HOUR + 3) for n in range(5)]
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        (STEADY, (HOUR, 5)),
-        ([(a, b - HOUR) for a, b in STEADY], (0, 5)),
-        ([(b, a) for a, b in STEADY], (-HOUR, 5)),
+        (STEADY, (HOUR + 3, 5)),
+        ([(a, b - HOUR) for a, b in STEADY], (3, 5)),
+        ([(b, a) for a, b in STEADY], (-HOUR - 3, 5)),
         (STEADY[:2], None),  # too few
         ([(n, n + HOUR) for n in range(50)], None),  # one moment: one broker that was away for an hour
         ([(n * 60_000, 10 * HOUR + n) for n in range(9)], None),  # all at once, when it was back
-        ([(a, b + 400_000) for a, b in STEADY], None),  # no whole multiple of a quarter of an hour
+        ([(a, b + 400_000) for a, b in STEADY], (HOUR + 400_003, 5)),
         ([(a, a + 27 * HOUR) for a, _ in STEADY], None),
         ([(a, a + 24 * HOUR) for a, _ in STEADY], None),  # the same again the next day
         ([*STEADY, *[(a + HOUR, b) for a, b in STEADY]], None),  # a zone that changed
-        ([*STEADY, (5, 5 + 700_000)], (HOUR, 5)),  # one that came late
+        ([*STEADY, (5, 5 + 700_000)], (HOUR + 3, 5)),  # one that came late
         ([], None),
     ],
 )
 def test_an_offset_is_believed_where_it_comes_again(
     pairs: list[tuple[int, int]], said: tuple[int, int] | None
 ) -> None:
-    assert agreed_offset(pairs) == said
+    assert agreed_gap(pairs) == said
+
+
+def test_rows_of_a_broker_whose_clock_is_off_say_by_how_much_they_are_corrected(tmp_path: Path) -> None:
+    folder = shifted("incidents/pauses-1.1", {2: 7}, tmp_path)
+    told = rows("state-log", "timeline", folder).rows
+    known = rows("state-log", "timeline", recording("incidents/pauses-1.1")).rows
+    times = [[row["time"] for row in one if row["kind"] == "broker_state"] for one in (told, known)]
+    assert len(times[0]) == len(times[1])
+    off = {
+        row["evidence"][0]["broker_id"]: row["clock_offset_ms"]
+        for row in told
+        if row["kind"] == "broker_state"
+    }
+    assert off[1] is None and abs(off[2] - 7 * 60_000) < 1_000
+    assert {"log-clock-off"} <= {row.get("code") for row in told}
+    merged = rows("state-log", "merge", folder).rows
+    assert {"log-clock-off"}.isdisjoint(row.get("code") for row in merged)
 
 
 def test_what_was_found_out_is_said_on_both_outputs(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The zones of brokers whose logs do not tell theirs, from lines that were written at the same moment.
+"""How brokers' times lie to each other, from lines that were written at the same moment.
 
-Before 2.3 no line says which zone a broker's times are in. What a controller sends, the broker receives some
-milliseconds later, and all brokers hear of a change together: where such pairs lie a whole multiple of a quarter
-of an hour apart, again and again, the two brokers print times of different zones.
+What a controller sends, the broker receives some milliseconds later, and all brokers hear of a change together: where
+such pairs lie as far apart again and again, the two brokers print times of different zones, or the clock of one is
+wrong. Before 2.3 no line says which zone a broker's times are in: whole multiples of a quarter of an hour are zones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from formats.broker_logs.table import state_change_table
 from formats.broker_logs.template import landmark
 from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import Reading, blocks_of
-from kctl.broker_logs.clocks.skew import RECEIVED, SENT, State, state_of
+from kctl.broker_logs.clocks.skew import RECEIVED, SENT, OrderedPairs, State, state_of
+from kctl.broker_logs.clocks.skew import WANTED as ORDERED
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
 from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.shapes import Shapes
@@ -26,8 +27,8 @@ from kctl.findings import state_log as say
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event
 
-HEARD = RECEIVED | {"B36"}
-WANTED = SENT | HEARD
+HEARD = RECEIVED | {"B36", "L03", "L04"}
+WANTED = SENT | HEARD | ORDERED
 FURTHEST = 26 * HOUR
 # What comes again a day later is a daily job, not another zone.
 DAY = 24 * HOUR
@@ -40,6 +41,9 @@ FEWEST_PAIRS = 3
 FEWEST_MOMENTS = 2
 # Of all moments, those that must agree.
 SHARE = 2 / 3
+# Requests take some milliseconds; more is a wrong clock, and beyond an hour nobody can tell what it is.
+DELAY = 2_000
+MOST_AHEAD = HOUR
 # What one request after a long absence may explain; further apart, the clocks or the zones differ.
 PLAUSIBLE = 300_000
 # How much of the end of each log is read, then how much where that does not say enough; packed bytes count for more.
@@ -48,16 +52,18 @@ ENDS = (256 << 10, SILENT := 2 << 20, 32 << 20)
 PACKED = 16
 
 # What is told about it, see `ClockOffsets.findings`.
-CODES = (say.LOG_ZONE_ESTIMATED.code, say.LOG_CLOCK_DOUBTFUL.code)
+CODES = (say.LOG_ZONE_ESTIMATED.code, say.LOG_CLOCK_OFF.code, say.LOG_CLOCK_DOUBTFUL.code)
 
 Pair = tuple[int, int]
 
 
 class ClockOffsets(Struct):
-    """What the pairs say of brokers whose zone is not known."""
+    """What the pairs say of the times of brokers."""
 
     offsets: dict[int, int] = field(default_factory=dict)
-    """Milliseconds that a broker's times are ahead of those that they were put beside; a multiple of 15 minutes."""
+    """By the broker's zone: milliseconds that its times are ahead of those of another; a multiple of 15 minutes."""
+    ahead: dict[int, int] = field(default_factory=dict)
+    """By its clock, beside that: milliseconds."""
     pairs: dict[int, int] = field(default_factory=dict)
     """How many pairs of lines agree on that."""
     beside: dict[int, int] = field(default_factory=dict)
@@ -75,6 +81,15 @@ class ClockOffsets(Struct):
                 reference=self.beside[broker_id],
                 pairs=self.pairs[broker_id],
             )
+        for broker_id, ahead in sorted(self.ahead.items()):
+            yield say.LOG_CLOCK_OFF.at(
+                Place(broker_id=broker_id),
+                broker=broker_id,
+                seconds=abs(ahead) / 1000,
+                side="ahead of" if ahead > 0 else "behind",
+                reference=self.beside[broker_id],
+                pairs=self.pairs[broker_id],
+            )
         for broker_id, reason in sorted(self.doubtful.items()):
             yield say.LOG_CLOCK_DOUBTFUL.at(Place(broker_id=broker_id), broker=broker_id, reason=reason)
 
@@ -88,9 +103,13 @@ class _Said(Struct):
     # By what a line prints of it: a state is sent to each of its brokers, and heard by each.
     states: dict[bytes, State | None] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
+    ordered: OrderedPairs = field(default_factory=OrderedPairs)
 
     def note(self, event: Event) -> None:
         """Take a line into account."""
+        self.ordered.note(event)
+        if event.event not in SENT and event.event not in HEARD:
+            return
         time_ms, broker_id = event.logged_ms, event.broker_id
         state = self._state_of(event)
         if time_ms is None or broker_id is None or state is None:
@@ -131,6 +150,16 @@ class _Said(Struct):
                         _add(times_by_pair, sender, receiver, of_sender, of_receiver)
         return times_by_pair
 
+    def bounded(self) -> dict[Pair, tuple[int, int]]:
+        """By two brokers: how far the second clock is ahead where both directions bound it closely, and by how many pairs."""
+        gaps: dict[Pair, tuple[int, int]] = {}
+        for (a, b), bounds in self.ordered.bounds().items():
+            low, high = bounds.at_least, bounds.at_most
+            if low is not None and high is not None and 0 <= high - low <= TIGHT:
+                middle = (low + high) // 2
+                gaps[min(a, b), max(a, b)] = (middle if a < b else -middle, bounds.pairs)
+        return gaps
+
     def together(self) -> dict[Pair, list[Pair]]:
         """By two brokers: times at which both first heard of the same."""
         times_by_pair: dict[Pair, list[Pair]] = {}
@@ -147,8 +176,8 @@ def _add(times_by_pair: dict[Pair, list[Pair]], a: int, b: int, time_of_a: int, 
     times_by_pair.setdefault(key, []).append(times)
 
 
-def agreed_offset(pairs: Sequence[Pair]) -> tuple[int, int] | None:
-    """How far the second clock is ahead, as a multiple of 15 minutes, and how many pairs agree on it.
+def agreed_gap(pairs: Sequence[Pair]) -> tuple[int, int] | None:
+    """How far the second clock is ahead, in milliseconds, and how many pairs agree on it.
 
     None where they are too few, of one moment only, or contradict each other.
     """
@@ -157,19 +186,18 @@ def agreed_offset(pairs: Sequence[Pair]) -> tuple[int, int] | None:
         clusters.setdefault(round((pair[1] - pair[0]) / QUARTER), []).append(pair)
     if not clusters:
         return None
-    quarter, agreeing = max(clusters.items(), key=lambda item: (_moments(item[1]), len(item[1])))
+    agreeing = max(clusters.values(), key=lambda cluster: (_moments(cluster), len(cluster)))
     gaps = sorted(second - first for first, second in agreeing)
     # A request is late now and then, never early: the usual delay is the smallest that comes again.
     usual = gaps[len(gaps) // 2]
     tight = [pair for pair in agreeing if abs(pair[1] - pair[0] - usual) <= TIGHT]
-    offset = quarter * QUARTER
-    if abs(offset) > FURTHEST or abs(offset) == DAY or abs(usual - offset) > OFF:
+    if abs(usual) > FURTHEST or abs(abs(usual) - DAY) <= OFF:
         return None
     if len(tight) < FEWEST_PAIRS or _moments(tight) < FEWEST_MOMENTS:
         return None
     if _moments(tight) < SHARE * sum(_moments(cluster) for cluster in clusters.values()):
         return None
-    return offset, len(tight)
+    return usual, len(tight)
 
 
 def _moments(pairs: Sequence[Pair]) -> int:
@@ -185,20 +213,20 @@ def _moments(pairs: Sequence[Pair]) -> int:
 
 
 def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]) -> ClockOffsets:
-    """How the times of brokers without a known zone lie to those of the others.
+    """How the times of brokers lie to each other.
 
     The ends of the logs are read, which mostly overlap; more of them where these do not say enough.
     """
     brokers = {source.broker_id for source in sources if source.broker_id is not None}
     open_ids = {b for b in brokers if zones.get(b, UNKNOWN) is UNKNOWN}
     clock_offsets = ClockOffsets()
-    if not open_ids or len(brokers) < 2:
+    if len(brokers) < 2:
         return clock_offsets
     speaking = [
         s for s in sources if s.broker_id in brokers and s.kind in ("state-change", "stdout", "other")
     ]
     shapes = Shapes()
-    for most in ENDS:
+    for most in ENDS if open_ids else ENDS[:2]:
         messages = _Said(shapes=shapes)
         are_whole = [_listen(messages, source, zones.get(source.broker_id), most) for source in speaking]
         clock_offsets, placed = _weighed(messages, brokers, open_ids)
@@ -211,11 +239,13 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
 def _weighed(messages: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, set[int]]:
     """What the lines say, and of which brokers together: the most that pairs lead to from one another."""
     clock_offsets = ClockOffsets()
-    requests, together = messages.requests(), messages.together()
+    requests, together, bounded = messages.requests(), messages.together(), messages.bounded()
     edges = {
         key: edge
-        for key in sorted(requests.keys() | together.keys())
-        if (edge := agreed_offset(requests.get(key, [])) or agreed_offset(together.get(key, [])))
+        for key in sorted(requests.keys() | together.keys() | bounded.keys())
+        if (
+            edge := bounded.get(key) or agreed_gap(requests.get(key, [])) or agreed_gap(together.get(key, []))
+        )
     }
     placed = _placed(edges, brokers - open_ids)
     for component in placed:
@@ -240,7 +270,8 @@ def _listen(messages: _Said, source: LogSource, zone: Zone | None, most_bytes: i
         newest.append(file)
         bytes_left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
     newest_part = replace(source, files=tuple(reversed(newest)))
-    words = sorted({landmark(state_change_table().by_id[name]) for name in WANTED})
+    templates = state_change_table().by_id
+    words = sorted({landmark(templates[name]) for name in WANTED if name in templates})
     for block in blocks_of(newest_part, 0, zone, Reading(), skip=max(-bytes_left, 0)):
         telling = block.only(records_with(block, words))
         for index, shape in enumerate(messages.shapes.parse(telling)):
@@ -274,21 +305,31 @@ def _settle(
     edges: dict[Pair, tuple[int, int]],
     known: set[int],
 ) -> None:
-    """Shift to the broker whose zone is known, else to the zone that most have, else to the lowest id's."""
-    for (a, b), (offset, _) in edges.items():
-        if a in component and component[b] - component[a] != offset:
+    """Shift to what most of those have whose zone is known, else to what most have: to the lowest id's in doubt."""
+    for (a, b), (gap, _) in edges.items():
+        if a in component and abs(component[b] - component[a] - gap) > TIGHT:
             for broker_id in {a, b} - known:
                 clock_offsets.doubtful[broker_id] = (
                     f"pairs of lines of brokers {a} and {b} contradict those of others"
                 )
-    anchors = sorted(known & component.keys())
-    values = list(component.values())
-    base = component[anchors[0]] if anchors else max(values, key=values.count)
-    reference = anchors[0] if anchors else min(b for b, offset in component.items() if offset == base)
-    for broker_id, offset in component.items():
-        if broker_id in known or offset == base:
-            continue
-        clock_offsets.offsets[broker_id] = offset - base
+    anchors = sorted(known & component.keys()) or sorted(component)
+    reference = max(
+        anchors, key=lambda b: (sum(abs(component[b] - component[other]) <= DELAY for other in anchors), -b)
+    )
+    for broker_id, gap in component.items():
+        ahead = gap - component[reference]
+        zone = round(ahead / QUARTER) * QUARTER
+        if broker_id in known or abs(ahead - zone) > OFF:
+            zone = 0
+        ahead -= zone
+        if zone:
+            clock_offsets.offsets[broker_id] = zone
+        if DELAY < abs(ahead) <= MOST_AHEAD:
+            clock_offsets.ahead[broker_id] = ahead
+        elif abs(ahead) > MOST_AHEAD and broker_id not in known:
+            clock_offsets.doubtful[broker_id] = (
+                f"they are {abs(ahead) // 1000} s off those of broker {reference}"
+            )
         clock_offsets.beside[broker_id] = reference
         clock_offsets.pairs[broker_id] = max(count for edge, (_, count) in edges.items() if broker_id in edge)
 

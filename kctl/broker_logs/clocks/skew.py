@@ -107,7 +107,7 @@ class Skew(Struct):
         return out or ["clock skew: every pair of lines is in order"]
 
 
-class _Pairs(Struct):
+class OrderedPairs(Struct):
     sent: dict[State, dict[int, int]] = field(default_factory=dict)
     received: dict[tuple[State, int], int] = field(default_factory=dict)
     handled: dict[HandledRequest, tuple[int, int]] = field(default_factory=dict)
@@ -180,7 +180,7 @@ def _request(event: Event, broker_id: int) -> HandledRequest | None:
 
 def estimate_skew(events: Iterable[Event]) -> Skew:
     """The clocks' offsets, by who sent, received and answered the same things."""
-    pairs = _Pairs()
+    pairs = OrderedPairs()
     for event in events:
         pairs.note(event)
     skew = Skew(pairs.bounds())

@@ -41,10 +41,17 @@ class Zone(Struct):
     since: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=lambda: [0])
     source: str = ""
+    ahead: int = 0
+    """How far the clock is ahead beside that, in milliseconds: it is wrong."""
     _hours: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def to_utc(self, millis: Int64s, before: int | None = None) -> Int64s:
         """Local times as UTC. `before` is the UTC time of the record before the first, in a repeated hour."""
+        if not self.ahead:
+            return self._to_utc(millis, before)
+        return np.subtract(self._to_utc(millis, None if before is None else before + self.ahead), self.ahead)
+
+    def _to_utc(self, millis: Int64s, before: int | None) -> Int64s:
         if self.named is None:
             if len(self.offsets) == 1:
                 return np.subtract(millis, self.offsets[0])

@@ -28,6 +28,7 @@ class ControllerTerm(Struct):
     proofs: list[dict[str, object]] = field(default_factory=list)
     rejections: list[dict[str, object]] = field(default_factory=list)
     cluster: int = 1
+    clock_offset_ms: int | None = None
 
     def row(self) -> dict[str, object]:
         """The row of kind `controller_term`."""
@@ -42,6 +43,7 @@ class ControllerTerm(Struct):
             rejections=self.rejections,
             evidence=self.proofs,
             cluster=self.cluster,
+            clock_offset_ms=self.clock_offset_ms,
         )
 
 

@@ -13,13 +13,10 @@ from kctl.broker_logs.history.leaderships import IsrChange, Leadership
 from kctl.internal_topics.decisions import Decided, Decision
 from kctl.model import TopicPartition
 
-# What a record tells for sure; else the words of logs are nearer to the cause.
-SURE = ("unclean", "creation", "none")
-
 
 def how_it_began(decided: str, logged: str) -> str:
-    """How a leadership began, by its decision and by the logs: these may name a cause, and decide nothing."""
-    return decided if decided in SURE or logged in (*SURE, "unknown") else logged
+    """How a leadership began: by its decision, and by the logs where that does not tell."""
+    return logged if decided == "unknown" else decided
 
 
 def settle(
@@ -55,6 +52,9 @@ def settle(
             logged = lives.pop(place) if place is not None else []
             lives.insert(len(lives) if place is None else place, _merged(logged, decided_ones))
         lives.sort(key=lambda life: life[0].from_ms)
+        for incarnation, life in enumerate(lives, 1):
+            for leadership in life:
+                leadership.incarnation = incarnation
         by_partition[partition] = [leadership for life in lives for leadership in life]
     return {
         partition: by_partition[partition] for partition in sorted(by_partition) if by_partition[partition]
@@ -148,10 +148,15 @@ def _merged(logged: Sequence[Leadership], from_decisions: Sequence[Leadership]) 
                 min(in_logs.from_ms, leadership.from_ms),
             )
             leadership.began_before = in_logs.began_before
-        how = how_it_began(leadership.how, in_logs.how)
-        if how == in_logs.how and not (how in SURE and leadership.cause):
-            leadership.cause = in_logs.cause or leadership.cause
-        leadership.how, leadership.cluster = how, in_logs.cluster
+        if leadership.how == "unknown":
+            leadership.how, leadership.cause, leadership.strength = (
+                in_logs.how,
+                in_logs.cause,
+                in_logs.strength,
+            )
+        elif leadership.how == in_logs.how:
+            leadership.cause = leadership.cause or in_logs.cause
+        leadership.cluster = in_logs.cluster
         leadership.proofs = [*leadership.proofs, *in_logs.proofs]
         printed = {(change.version, change.isr): change for change in in_logs.isr_changes}
         leadership.isr_changes = [

@@ -136,6 +136,8 @@ class Leadership(Struct):
     topic_id: str | None = None
     incarnation: int = 1
     """Its number among the topics of that name."""
+    clock_offset_ms: int | None = None
+    """How far the clock of the broker that printed the first proof is ahead: times are corrected by it."""
     is_decided: bool = False
     """Whether a metadata log tells of it, so that lines of logs only add to it."""
 
@@ -180,6 +182,7 @@ class Leadership(Struct):
             strength=None if self.how == "unknown" else self.strength,
             topic_id=self.topic_id,
             incarnation=self.incarnation,
+            clock_offset_ms=self.clock_offset_ms,
         )
 
     def contradicts(self, observation: Observation) -> bool:

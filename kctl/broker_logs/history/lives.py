@@ -10,6 +10,7 @@ from collections import Counter, deque
 from formats.values import Struct, field
 from kctl.broker_logs.blocks import Earlier
 from kctl.broker_logs.events import Event
+from kctl.broker_logs.history.leaderships import SURE
 from kctl.times import iso
 
 SERVERS = (
@@ -91,6 +92,7 @@ class BrokerState(Struct):
     """Of a kill: the first line of the next process, so that the kill lies between the two times."""
     cluster: int = 1
     """The number of the cluster among those that followed each other on the same disks."""
+    clock_offset_ms: int | None = None
     cause: str | None = None
     """What the exceptions near its end say, see `kctl.broker_logs.failures`."""
 
@@ -107,6 +109,9 @@ class BrokerState(Struct):
             until_time=None if self.until_ms is None else iso(self.until_ms),
             cluster=self.cluster,
             cause=self.cause,
+            strength=SURE,
+            topic_id=None,
+            clock_offset_ms=self.clock_offset_ms,
         )
 
 

@@ -162,6 +162,7 @@ class QuorumTerms:
                     strength=None if how == "unknown" else SURE,
                     topic_id=None,
                     incarnation=1,
+                    clock_offset_ms=None,
                 )
             )
         return rows

@@ -7,7 +7,9 @@ with that of lines.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from formats.values import Struct, field
@@ -435,12 +437,21 @@ def timeline(
     events: Iterable[Event],
     is_wanted: Callable[[TopicPartition], bool] = lambda partition: True,
     doubtful: frozenset[int] = frozenset(),
+    ahead: Mapping[int, int] = MappingProxyType({}),
 ) -> Timeline:
     """The history that events prove; `is_wanted` leaves out partitions that nobody asks about.
 
-    `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`.
+    `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`; `ahead` by how much
+    those of brokers are corrected, see `Merge.ahead`.
     """
     builder = _Builder(is_wanted, doubtful)
     for event in events:
         builder.add(event)
-    return builder.finished()
+    history = builder.finished()
+    stated: Iterable[Leadership | ControllerTerm | BrokerState] = chain(
+        chain.from_iterable(history.leaderships.values()), history.controllers, history.brokers
+    )
+    for row_of in stated if ahead else ():
+        writer = row_of.proofs[0]["broker_id"] if row_of.proofs else None
+        row_of.clock_offset_ms = ahead.get(writer) if isinstance(writer, int) else None
+    return history

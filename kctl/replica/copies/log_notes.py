@@ -109,7 +109,7 @@ def read_log_notes(
     log_notes.zones = [finding for finding in sources.findings if finding.code in CODES]
     log_notes.is_doubtful = bool(merging.doubtful)
     events = _noted_events(merging.events(), log_notes, is_selected)
-    log_notes.history = timeline(events, is_selected, merging.doubtful)
+    log_notes.history = timeline(events, is_selected, merging.doubtful, merging.ahead)
     return log_notes
 
 

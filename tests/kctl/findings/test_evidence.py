@@ -29,6 +29,7 @@ PRESENT = {
     "log-of-another-system": "a file as it is now",
     "log-zone-estimated": "worked out from many lines, which it counts",
     "log-clock-doubtful": "worked out from many lines",
+    "log-clock-off": "worked out from many lines, which it counts",
     "log-loggers-unknown": "lines that a file has not",
     "log-level-hides-transitions": "lines that a file has not",
 }
