@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 # A class with its package, and its message; where it begins a line or stands at the end of a sentence.
 THROWN = re.compile(
-    r"(?:^|(?<=[\s:(]))(?P<class>(?:[a-z_][\w]*\.)+(?:[A-Z]\w*\$)*[A-Z]\w*?(?:Exception|Error|Throwable|Fault|Expired\w*))"
+    r"(?:^|(?<=[\s:()]))(?P<class>(?:[a-z_][\w]*\.)+(?:[A-Z]\w*\$)*[A-Z]\w*?(?:Exception|Error|Throwable|Fault|Expired\w*))"
     r"(?=[:\s;,)]|$)(?::[ \t]?(?P<message>[^\n]*))?",
     re.MULTILINE,
 )
@@ -35,6 +35,8 @@ BARE = re.compile(
 SUPPRESSED = re.compile(r"^\s*Suppressed: ")
 MOST_TEXT = 1 << 16
 MOST_THROWN = 32
+MOST_MESSAGE = 2_000
+"""Characters of a message that are compared with the rows: longer ones would take long."""
 PASSES_ON = frozenset({"wrapped", "log_dir_failed", "log_dir_offline_before", "file_not_deleted"})
 """Causes that only say that something else failed."""
 
@@ -105,7 +107,7 @@ def thrown_in(text: str) -> list[Thrown]:
 
 
 def _thrown(match: re.Match[str]) -> Thrown:
-    return Thrown(match["class"], (match["message"] or "").strip())
+    return Thrown(match["class"], (match["message"] or "")[:MOST_MESSAGE].strip())
 
 
 def is_exception(text: str) -> bool:
@@ -121,6 +123,7 @@ def cause_of(text: str) -> KnownThrown | None:
     The innermost exception decides, unless it is one that only passes on another.
     """
     passing: KnownThrown | None = None
+    text = text[:MOST_TEXT]
     listed = thrown_in(text)
     for thrown in listed:
         known = explain_thrown(thrown, text)

@@ -59,7 +59,8 @@ WITHIN_MS = 60_000
 """So far apart may be the lines in which a process says why it ends."""
 LOOKED_BACK = 60
 MOST = 10_000
-IN_DIR = re.compile(r"(?:in|for|on) (?:log )?(?:dir|directory|log dir) (\S+)")
+IN_DIR = re.compile(r"\bdir(?:ectory)? (/\S+|[A-Za-z]:\\\S+|\S+)")
+IN_FILE = re.compile(r"\bcheckpoint file (\S+)[/\\][^/\\\s]+")
 HOWS = {
     "truncation_not_allowed": "its log reaches beyond that of the leader, and unclean.leader.election.enable=false "
     "forbids it to truncate; compare the replicas with `kctl replica compare`",
@@ -113,7 +114,7 @@ class Failures:
             return
         text = event.text
         is_channel = (event.logger or "").endswith(CHANNEL)
-        if event.event in DIR_FAILURES and not is_channel and event.level not in ("ERROR", "FATAL"):
+        if event.event in DIR_FAILURES and not is_channel:
             return
         known = cause_of(text)
         if event.event in ENDS and (known is None or known.passes_on):
@@ -122,7 +123,7 @@ class Failures:
         shown = known.thrown if known is not None else thrown[0] if thrown else None
         thread = thread_of(event.message) if event.event == THREAD_DIED else None
         partition = event.topic_partition
-        log_dir = IN_DIR.search(event.message) if event.event in DIR_FAILURES else None
+        log_dir = (IN_DIR.search(event.message) or IN_FILE.search(event.message)) if is_channel else None
         self.causes.append(
             LoggedCause(
                 event.broker_id,
@@ -132,7 +133,7 @@ class Failures:
                 event.event or "",
                 known,
                 "" if shown is None else f"{shown.exception}: {shown.message}".removesuffix(": "),
-                log_dir[1] if log_dir and is_channel else None,
+                log_dir[1].rstrip(".") if log_dir else None,
                 thread[0] if thread else None,
                 thread[1] if thread else None,
                 partition.topic if partition else None,

@@ -45,6 +45,7 @@ java.nio.file.NoSuchFileException: /d/quotes-0/00000000000000000000.log
         ("org.apache.kafka.common.KafkaException: something new", None),
         ("java.lang.IllegalArgumentException: No MetadataVersion with feature level 27", "metadata_version_unknown"),
         ("NoSuchFileException: /a/b", "file_vanished"),
+        (f"Error (kafka.server.ReplicaFetcherThread){NO_SPACE}", "disk_full"),  # a line end was lost
         ("org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /d. A Kafka instance in another process or thread is using this directory.", "log_dir_locked"),
         ("org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists for /x", "znode_exists"),
         ("org.apache.kafka.common.errors.CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)", "record_damaged"),
@@ -117,3 +118,8 @@ def test_a_thread_is_known_by_its_name(message: str, what: str) -> None:
     named = thread_of(message)
     assert named is not None and named[1] is not None and named[1].what == what
     assert len(THREADS) >= 20 and thread_of("Error due to") is None
+
+
+def test_a_long_message_takes_no_long_time() -> None:
+    assert cause_of("java.io.IOException: " + "Stale " * 100_000) is None
+    assert cause_of("a." * 100_000) is None

@@ -31,6 +31,12 @@ CLEANER = (
     "[2026-11-20 10:00:00,000] ERROR [kafka-log-cleaner-thread-0]: Error due to (kafka.log.LogCleaner)\n"
     "java.lang.IllegalStateException: This log contains a message larger than maximum allowable size of 1048588.\n"
 )
+UNCLEANABLE = (
+    "[2026-11-20 10:00:00,000] WARN [kafka-log-cleaner-thread-0]: Unexpected exception thrown when cleaning log "
+    "Log(dir=/d/a-0, topic=a, partition=0). Marking its partition (a-0) as uncleanable (kafka.log.LogCleaner)\n"
+    "kafka.log.LogCleaningException: Could not determine next batch size for /d/a-0\n"
+    "Caused by: java.lang.IllegalStateException: Could not determine next batch size for /d/a-0\n"
+)
 
 
 def failures_of(tmp_path: Path, text: str) -> tuple[list[str | None], list[Finding]]:
@@ -59,6 +65,7 @@ def failures_of(tmp_path: Path, text: str) -> tuple[list[str | None], list[Findi
         # The line that says it stands after the one that says that it ends.
         (UP + DOWN + DIR.replace("10:00:00,000", "10:00:01,500"), ["disk_full"], ["broker-ended error", "log-dir-failed error"]),
         (UP + CLEANER, [], ["thread-died error"]),
+        (UP + UNCLEANABLE, [], ["partition-uncleanable error"]),
         (UP + CLEANER + AGAIN, [], ["thread-died info"]),
     ],
 )  # fmt: skip
@@ -152,3 +159,20 @@ def test_reports_of_people_get_their_cause(tmp_path: Path, text: str, cause: str
     assert halts == [cause]
     ended = next(finding for finding in findings if finding.code == "broker-ended")
     assert words in ended.message and ended.severity == "error"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Error while appending records to a-0 in dir /d",
+        "Error while loading log dir /d",
+        "Failed to access checkpoint file cleaner-offset-checkpoint in dir /d",
+        "Error while writing to checkpoint file /d/recovery-point-offset-checkpoint",
+        "Exception while deleting Log(dir=/d/a-0.x-delete, topic=a, partition=0) in dir /d.",
+        "Error while writing to highwatermark file in directory /d",
+    ],
+)
+def test_the_directory_that_failed_is_named(tmp_path: Path, sentence: str) -> None:
+    line = f"[2026-11-20 10:00:00,000] ERROR {sentence} (kafka.server.LogDirFailureChannel)\n{NO_SPACE}"
+    _, (failed,) = failures_of(tmp_path, UP + line)
+    assert failed.message.startswith("Log directory /d of broker 1 failed"), failed.message
