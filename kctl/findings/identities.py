@@ -99,8 +99,8 @@ TWO_HOSTS_ONE_BROKER = error("""broker-id-twice
     Stop one of the two before anything else. Keep both disks: compare them (`kctl replica compare`), and give one host a
         `broker.id` of its own with an empty directory. Delete neither disk before that.""")
 NEWER_METADATA = error("""metadata-version-of-newer-software
-    The software that wrote {source} refused metadata version {value} ({name}), which is {other_source}: it is older than
-        Kafka {since}.
+    The software that wrote {source} is older than the metadata version {value} ({name}), which is {other_source}: {proof}.
+        It has to be Kafka {since} or later.
     A node does not start with a metadata version that it does not know.
     A downgrade: the metadata version was raised by newer software, and older software was installed again.
     Start the newer software. Running nodes can lower the metadata version (`kctl feature downgrade`), a restart cannot.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from formats.messages.cluster_metadata import read_metadata_record
 from formats.values import replace
 from kctl.broker_logs.opening import chunks_of
 from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
 from kctl.files import read_lenient
 from kctl.findings import Finding, Place
@@ -39,7 +41,13 @@ REFUSED_CLUSTER = re.compile(
     rb"The Cluster ID ([\w-]{1,64}) doesn't match stored clusterId Some\(([\w-]{1,64})\)"
 )
 REFUSED_LEVEL = re.compile(rb"No MetadataVersion with feature level (\d{1,9})")
+VERSION_LINE = re.compile(
+    rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\n]{0,80}\bKafka version ?: ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3}){0,2})",
+    re.MULTILINE,
+)
 OVERLAP = 4096
+FURTHEST_ZONE = timedelta(hours=14)
+"""How far local time may be ahead of UTC."""
 
 
 def cluster_findings(evidence: FoundEvidence, clusters: Mapping[str | None, Znodes]) -> Iterator[Finding]:
@@ -79,10 +87,13 @@ class LoggedIds(NamedTuple):
 
     cluster_id: str | None
     refused_level: int | None
+    version: KafkaVersion | None = None
+    version_at: datetime | None = None
+    """When the version was printed, at the earliest: the zone is unknown."""
 
 
 def _logged_ids(log: BrokerLog) -> LoggedIds:
-    cluster_id, level, before = None, None, b""
+    cluster_id, level, version, version_at, before = None, None, None, None, b""
     try:
         for chunk in chunks_of(str(log.path), lambda reason: None, follow=False):
             text = before + chunk
@@ -92,10 +103,13 @@ def _logged_ids(log: BrokerLog) -> LoggedIds:
                 cluster_id = match[1].decode()
             for match in REFUSED_LEVEL.finditer(text):
                 level = int(match[1])
+            for match in VERSION_LINE.finditer(text):
+                version = parse_version(match[2].decode())
+                version_at = datetime.fromisoformat(match[1].decode()).replace(tzinfo=UTC) - FURTHEST_ZONE
             before = text[-OVERLAP:]
     except (OSError, ValueError):
         pass
-    return LoggedIds(cluster_id, level)
+    return LoggedIds(cluster_id, level, version, version_at)
 
 
 def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog]) -> Iterator[Finding]:
@@ -115,15 +129,26 @@ def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog
                     place, value=ids.cluster_id, other=log_dir.cluster_id, source=source,
                     other_source=shown(evidence, meta(log_dir), log_dir.root),
                 )  # fmt: skip
-        if ids.refused_level is not None:
-            level = next(
-                (known for known in LEVELS[METADATA_VERSION] if known.level == ids.refused_level), None
-            )
-            if level:
-                yield say.NEWER_METADATA.at(
-                    place, value=level.level, name=level.release, since=level.release.partition("-")[0], source=source,
-                    other_source=_place_of_level(evidence, log, level.level, logs.get(log.moment)),
-                )  # fmt: skip
+        yield from _newer_metadata(evidence, log, ids, logs.get(log.moment))
+
+
+def _newer_metadata(
+    evidence: FoundEvidence, log: BrokerLog, ids: LoggedIds, metadata: MetadataLog | None
+) -> Iterator[Finding]:
+    """A metadata version that the software of a log does not know: it refused it, or was started after it was set."""
+    level, proof = ids.refused_level, "it refused the version"
+    if level is None and ids.version and ids.version_at and metadata:
+        is_later = ids.version_at.timestamp() * 1000 > metadata.level_ms >= 0
+        level = metadata.image.features.get(METADATA_VERSION) if is_later else None
+        proof = f"it was started as Kafka {ids.version} after the version was set"
+    known = next((known for known in LEVELS[METADATA_VERSION] if known.level == level), None)
+    since = known.release.partition("-")[0] if known else ""
+    if known and (ids.refused_level is not None or (ids.version and ids.version < parse_version(since))):
+        yield say.NEWER_METADATA.at(
+            evidence.place_of(log.path, log.root), value=known.level, name=known.release, since=since, proof=proof,
+            source=shown(evidence, log.path, log.root),
+            other_source=_place_of_level(evidence, log, known.level, metadata),
+        )  # fmt: skip
 
 
 def _place_of_level(evidence: FoundEvidence, log: BrokerLog, level: int, metadata: MetadataLog | None) -> str:

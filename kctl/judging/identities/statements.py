@@ -19,11 +19,18 @@ from formats.log_dir.meta_properties import parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from formats.values import Struct
 from formats.znodes.json_text import parse_object
+from kctl.cluster.kraft.features import METADATA_VERSION
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir, Root, ZnodeExport
 from kctl.evidence.znodes import read_znodes
 from kctl.files import read_lenient
-from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image, snapshots
+from kctl.internal_topics.cluster_image import (
+    CLUSTER_METADATA,
+    ClusterImage,
+    LoggedRecord,
+    read_image,
+    snapshots,
+)
 from kctl.internal_topics.reading import LIMIT, entries
 from kctl.scan.source import opened_source
 
@@ -99,6 +106,8 @@ class MetadataLog(Struct, frozen=True):
     image: ClusterImage
     voters: dict[int, str] | None
     """None where no record names them: the voters are those of `server.properties`."""
+    level_ms: int = -1
+    """When `metadata.version` was set, in milliseconds; of a snapshot, its newest record."""
 
 
 def metadata_logs(evidence: FoundEvidence) -> Iterator[MetadataLog]:
@@ -108,13 +117,20 @@ def metadata_logs(evidence: FoundEvidence) -> Iterator[MetadataLog]:
         folder = log_dir.path / f"{CLUSTER_METADATA}-0"
         if not folder.is_dir():
             continue
+        times = [-1]
+
+        def note(_: ClusterImage, logged: LoggedRecord, times: list[int] = times) -> None:
+            is_level = logged.record.type == "FEATURE_LEVEL_RECORD"
+            if is_level and logged.record.values["name"] == METADATA_VERSION:
+                times.append(logged.time_ms)
+
         try:
-            image, _ = read_image(folder)
+            image, _ = read_image(folder, watch=note)
         except KctlError:
             continue
         other = furthest.get(log_dir.moment)
         if other is None or image.end_offset > other.image.end_offset:
-            furthest[log_dir.moment] = MetadataLog(folder, log_dir, image, voters_in(folder))
+            furthest[log_dir.moment] = MetadataLog(folder, log_dir, image, voters_in(folder), times[-1])
     yield from furthest.values()
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from formats.log.record_batch import Record, write_batch
+from formats.messages.cluster_metadata import MetadataRecord
 from kctl.evidence.discover import discover
 from kctl.findings import Finding
 from kctl.judging.identities.of_cluster import cluster_findings
 from kctl.judging.identities.of_folders import folder_findings
 from kctl.replica.copies.moments import clusters_of
+from tests.kctl.test_metadata_decisions import record, write_log
 
 VOTERS = (
     "AAAAAAAAAAAAAAEBAAAAAAIVl3QpACAAAAACAAABohi5+IwAAAGiGLn4jP//////////////////AAAAAyoAAAAIAAAAAxYAAAAAAaIYufh1AA"
@@ -188,6 +190,32 @@ def records_in_stray(folder: Path) -> None:
     (data / "orders-0" / f"{0:020}.log").touch()
 
 
+def started_as_older_software(folder: Path) -> None:
+    write_log(folder, [record("FEATURE_LEVEL_RECORD")])
+    (folder / "broker-1/logs").mkdir()
+    lines = [
+        "[2025-06-01 10:00:00,000] INFO Kafka version: 3.8.1 (org.apache.kafka.common.utils.AppInfoParser)",
+        "[2026-02-01 10:00:00,000] INFO [KafkaRaftServer nodeId=1] starting (kafka.server.KafkaRaftServer)",
+        "[2026-02-01 10:00:00,001] INFO Kafka version: 3.9.1 (org.apache.kafka.common.utils.AppInfoParser)",
+    ]
+    (folder / "broker-1/logs/server.log").write_text("\n".join(lines) + "\n")
+
+
+def other_topic_in_metadata(folder: Path) -> None:
+    write_log(
+        folder, [record("TOPIC_RECORD", topic_id=DIRECTORY), record("PARTITION_RECORD", topic_id=DIRECTORY)]
+    )
+    partition(folder / "broker-1/data/t-0", "zcdgx9lCR06NL_1lwO72wA")
+
+
+def unregistered_disk(folder: Path) -> None:
+    values = record("REGISTER_BROKER_RECORD", log_dirs=["xYMulALjuqnM_CXgOqEwqg"]).values
+    write_log(folder, [MetadataRecord("REGISTER_BROKER_RECORD", 3, values)])
+    meta = folder / "broker-1/data/meta.properties"
+    meta.write_text(f"{meta.read_text()}directory.id={DIRECTORY}\n")
+    partition(folder / "broker-1/data/t-0", "zcdgx9lCR06NL_1lwO72wA")
+
+
 @pytest.mark.parametrize(
     ("build", "code", "values"),
     [
@@ -200,13 +228,16 @@ def records_in_stray(folder: Path) -> None:
         (replaced_controller_disk, "voter-directory-gone", ("HxljNKkhShCdRa08UFG0XA", "8YkMIUhNSFoaAZC35bzrUw", "broker-3")),
         (strayed, "kraft-strayed-zookeeper-dir", ("renamed 1 partition folders", "fees-0", "Nothing is lost")),
         (records_in_stray, "stray-holds-earlier-records", ("ends at 50", "50 records", "ends at 0")),
+        (started_as_older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "started as Kafka 3.9")),
+        (other_topic_in_metadata, "topic-id-of-metadata-log-differs", (DIRECTORY, "zcdgx9lCR06NL_1lwO72wA in 1")),
+        (unregistered_disk, "directory-id-not-registered", (DIRECTORY, "xYMulALjuqnM_CXgOqEwqg")),
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
         (znode_of_an_old_client, "topic-id-of-znode-differs", ("FF0hqVGRSYKquNtJ_YGuDQ", "zcdgx9lCR06NL_1lwO72wA in 1")),
         (generated_ids, "replicas-under-other-broker-ids", ("1001, 1002, 1003", "1004, 1005, 1006", "ids agree")),
         (two_hosts, "broker-id-twice", ("host-a/data", "host-b/data", "epoch 3, the other's with 4", "orders-0")),
-        (older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "older than Kafka 4.1", "in no file")),
+        (older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "Kafka 4.1 or later", "in no file")),
     ],
 )  # fmt: skip
 def test_a_pair_that_differs_is_named(
@@ -217,6 +248,14 @@ def test_a_pair_that_differs_is_named(
     assert [finding.code for finding in findings] == [code]
     for value in values:
         assert value in findings[0].message
+
+
+def test_software_that_was_updated_with_the_metadata_version(tmp_path: Path) -> None:
+    """A log that ends before the version was set says nothing about the software of today."""
+    started_as_older_software(tmp_path)
+    log = tmp_path / "broker-1/logs/server.log"
+    log.write_text(log.read_text().splitlines()[0] + "\n")
+    assert found_in(tmp_path) == []
 
 
 def test_places_that_agree_are_no_finding(tmp_path: Path) -> None:
