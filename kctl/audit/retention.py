@@ -110,6 +110,8 @@ def retention_findings(evidence: FoundEvidence) -> Iterator[Finding]:
                 is_tiered = topic.get("remote.storage.enable") == "true"
                 high = checkpoints.get(HIGH_WATERMARK, replica.topic_partition)
                 yield from _kept(replica, segments[replica.folder], time, alive_ms, high, is_tiered=is_tiered)
+                if size is not None and size.value >= 0 and not is_tiered:
+                    yield from _cut_by_size(replica, segments[replica.folder], time, size, alive_ms)
 
 
 def setting(
@@ -163,6 +165,32 @@ def alive_until(logs: Iterable[list[DatedSegment]]) -> int | None:
                 continue
             newest = max(newest or 0, segment.latest_ms)
     return newest
+
+
+def _cut_by_size(
+    replica: Replica, segments: list[DatedSegment], time: Setting, size: Setting, alive_ms: int
+) -> Iterator[Finding]:
+    """A log whose start retention by size has moved before retention by time would have."""
+    held = sum(segment.size for segment in segments)
+    first_ms = segments[0].latest_ms if segments else None
+    if first_ms is None or not segments[0].segment.base_offset or held < size.value:
+        return
+    if alive_ms - time.value < first_ms <= alive_ms:
+        yield say.RETENTION_BY_SIZE.at(
+            Place(
+                broker_id=replica.broker_id,
+                topic=replica.topic,
+                partition=replica.partition,
+                moment=replica.moment,
+                base_offset=segments[0].segment.base_offset,
+            ),
+            partition=replica.topic_partition,
+            broker="?" if replica.broker_id is None else replica.broker_id,
+            time=iso(first_ms),
+            time_setting=f"retention.ms={time.value} ({time.where})",
+            size_setting=f"retention.bytes={size.value} ({size.where})",
+            bytes=held,
+        )
 
 
 def _kept(

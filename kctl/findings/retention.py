@@ -20,3 +20,9 @@ RETENTION_UNLIMITED = info("""retention-unlimited
     Its log grows until records are deleted by hand.
     The settings of the topic, or of the broker where the topic has none.
     Nothing, if it is meant so; otherwise `kctl topic config set TOPIC retention.ms=...`.""")
+RETENTION_BY_SIZE = info("""retention-by-size-first
+    {partition} of broker {broker} begins with records of {time}, younger than {time_setting} allows: {size_setting} is
+        reached ({bytes} bytes) and deletes first.
+    Kafka deletes a segment that either of the two settings no longer keeps.
+    More is written than `retention.bytes` was chosen for; it counts for each partition.
+    Nothing, if the size is meant to decide; otherwise raise `retention.bytes`, or set it to -1.""")

@@ -28,6 +28,7 @@ def evidence(
     topic: Mapping[str, str],
     broker: str = "",
     high_watermark: int | None = None,
+    first: int = 0,
 ) -> Path:
     """A broker with a partition of one segment a time, whose files were written at NOW, and an export of znodes."""
     data = folder / "broker-1" / "data"
@@ -38,7 +39,7 @@ def evidence(
         (folder / "broker-1" / "server.properties").write_text(broker)
     if high_watermark is not None:
         (data / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {high_watermark}\n")
-    for base, time in enumerate(times):
+    for base, time in enumerate(times, first):
         log = partition / f"{base:020d}.log"
         log.write_bytes(write_batch([Record(base, time, None, b"v")]))
         log.with_suffix(".timeindex").write_bytes(write_index([TimeIndexEntry(time, 0)]))
@@ -110,6 +111,22 @@ def test_the_reason_is_the_one_that_the_evidence_shows(tmp_path: Path) -> None:
     assert "the high watermark is 0" in low
     ((_, tiered),) = said(evidence(tmp_path / "c", [OLD, NOW], {**RETAINED, "remote.storage.enable": "true"}))
     assert "copied to the tier" in tiered
+
+
+@pytest.mark.parametrize(
+    ("first", "size", "oldest", "is_told"),
+    [
+        (5, 100, NOW - HOUR, True),
+        (0, 100, NOW - HOUR, False),  # nothing was deleted yet
+        (5, 10_000, NOW - HOUR, False),  # it was not by size
+        (5, -1, NOW - HOUR, False),
+    ],
+)
+def test_retention_by_size_that_deletes_before_time_does(
+    tmp_path: Path, first: int, size: int, oldest: int, is_told: bool
+) -> None:
+    folder = evidence(tmp_path, [oldest, NOW], {**RETAINED, "retention.bytes": str(size)}, first=first)
+    assert codes(folder) == (["retention-by-size-first"] if is_told else [])
 
 
 def test_where_a_setting_is_from() -> None:
