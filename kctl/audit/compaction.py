@@ -66,7 +66,7 @@ def uncompacted(evidence: FoundEvidence, stopped: Mapping[int, LoggedCause]) -> 
 
 
 def behind(evidence: FoundEvidence) -> Iterator[Finding]:
-    """Partitions whose cleaner lets wait what it could have compacted a day before the log directory's newest record.
+    """Partitions whose cleaner lets wait what it could have compacted a day before the newest record of a compacted topic.
 
     A cleaner compacts a log where more than `min.cleanable.dirty.ratio` (half, unless it is set) of its bytes are behind
     the checkpoint. An open transaction holds it back: nothing from its first offset on is compacted (`firstUncleanableOffset`,
@@ -83,7 +83,9 @@ def behind(evidence: FoundEvidence) -> Iterator[Finding]:
         replicas = [
             replica
             for replica in evidence.replicas
-            if replica.log_dir is log_dir and replica.kind is FolderKind.LIVE
+            if replica.log_dir is log_dir
+            and replica.kind is FolderKind.LIVE
+            and checkpoints.get(CLEANER, replica.topic_partition) is not None
         ]
         segments = {replica.folder: segments_of(replica) for replica in replicas}
         alive_ms = alive_until(segments.values())

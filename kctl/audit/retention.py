@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from formats.log_dir.file_names import FolderKind
@@ -29,6 +30,7 @@ from kctl.replica.copies.moments import clusters_of
 from kctl.times import iso
 
 HOUR = 3_600_000
+LOOKED_AT = 2  # segments at each end of a log
 # Settings of the broker that hold where the topic has none, best first, with what a unit is in the topic's.
 OF_BROKER = {
     "retention.ms": (
@@ -48,12 +50,28 @@ class Setting(NamedTuple):
     where: str
 
 
-class DatedSegment(Struct):
-    """A segment with its size and its largest timestamp; None: not known."""
+class DatedSegment(Struct, dict=True):
+    """A segment with its size and its largest timestamp."""
 
     segment: LogSegment
     size: int
-    latest_ms: int | None
+
+    @cached_property
+    def latest_ms(self) -> int | None:
+        """The timestamp of the last entry of its time index; None where that is empty, padded with zeros or not there.
+
+        Read when it is asked for: a cluster has many segments, and in an object store each is a request.
+        """
+        index = self.segment.time_index
+        if index is None or index.size_in_bytes < TIME_ENTRY_SIZE:
+            return None
+        try:
+            with open_file(index.path) as file:
+                file.seek((index.size_in_bytes // TIME_ENTRY_SIZE - 1) * TIME_ENTRY_SIZE)
+                entries = read_time_index(file.read(TIME_ENTRY_SIZE))
+        except OSError:
+            return None
+        return max((entry.timestamp for entry in entries), default=0) or None
 
 
 def retention_findings(evidence: FoundEvidence) -> Iterator[Finding]:
@@ -139,28 +157,16 @@ def segments_of(replica: Replica) -> list[DatedSegment]:
         logs = read_folder(replica.folder).logs
     except OSError:
         return []
-    return [DatedSegment(log, log.log.size_in_bytes if log.log else 0, _latest(log)) for log in logs]
-
-
-def _latest(segment: LogSegment) -> int | None:
-    """The timestamp of the last entry of its time index; None where that is empty, padded with zeros or not there."""
-    if segment.time_index is None or segment.time_index.size_in_bytes < TIME_ENTRY_SIZE:
-        return None
-    try:
-        with open_file(segment.time_index.path) as file:
-            file.seek(segment.time_index.size_in_bytes // TIME_ENTRY_SIZE * TIME_ENTRY_SIZE - TIME_ENTRY_SIZE)
-            entries = read_time_index(file.read(TIME_ENTRY_SIZE))
-    except OSError:
-        return None
-    return max((entry.timestamp for entry in entries), default=0) or None
+    return [DatedSegment(log, log.log.size_in_bytes if log.log else 0) for log in logs]
 
 
 def alive_until(logs: Iterable[list[DatedSegment]]) -> int | None:
-    """The newest time of a record that a log directory holds and that had come when it was written."""
+    """The newest time of the last segments of logs that had come when they were written: the broker ran then."""
     newest: int | None = None
     for segments in logs:
-        written = last_written(segment.segment for segment in segments)
-        for segment in segments:
+        last = segments[-LOOKED_AT:]
+        written = last_written(segment.segment for segment in last)
+        for segment in last:
             if segment.latest_ms is None or written is None or segment.latest_ms > written + TOLERATED:
                 continue
             newest = max(newest or 0, segment.latest_ms)
@@ -204,6 +210,13 @@ def _kept(
 ) -> Iterator[Finding]:
     """What the replica keeps past its retention; an hour more is no delay."""
     closed, due_by = segments[:-1], alive_ms - time.value - HOUR
+
+    def is_overdue(segment: DatedSegment) -> bool:
+        return segment.latest_ms is not None and segment.latest_ms < due_by
+
+    # What is behind one that stays shows in the next one or in the last; most logs need no more.
+    if not any(map(is_overdue, [*closed[:LOOKED_AT], *closed[-1:]])):
+        return
     overdue = [segment for segment in closed if segment.latest_ms is not None and segment.latest_ms < due_by]
     if not overdue:
         return
