@@ -73,6 +73,11 @@ def owner_findings(evidence: FoundEvidence) -> Iterator[Finding]:
                 )
 
 
+def has_owners(log_dir: LogDir) -> bool:
+    """Whether files of the directory have different owners, or modes of their own: a copy seldom keeps either."""
+    return len({owned.access for owned in _owned(log_dir)}) > 1
+
+
 def _owned(log_dir: LogDir) -> Iterator[Owned]:
     """The files that Kafka opens: those of the directory itself, partition folders and the files in them."""
     root = os.fspath(log_dir.path)

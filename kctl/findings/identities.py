@@ -1,6 +1,6 @@
 """What is wrong where two places of one evidence state two identities."""
 
-from kctl.findings import error, warning
+from kctl.findings import error, info, warning
 
 CLUSTER_ID_DIFFERS = error("""cluster-id-differs
     The cluster id is {value} in {source} and {other} in {other_source}.
@@ -17,6 +17,16 @@ NODE_ID_DIFFERS = error("""node-id-differs
     The disk of another broker was mounted, or the setting was changed or copied from another host.
     Set the id that `meta.properties` has if the disk belongs here; else mount the right disk. Do not delete
         `meta.properties`: under another id the broker is assigned none of the partitions on its disk.""")
+BROKER_ID_OF_LOGS_DIFFERS = warning("""broker-id-of-logs-differs
+    The lines of {source} are of broker {value}, and {other_source} beside it has broker id {other}.
+    The log and the log directories are of two brokers, or the broker was started with another id.
+    Files of two hosts were copied into one folder, or `broker.id` was changed.
+    Find out which broker the files are from before you draw conclusions from both.""")
+OWNERS_NOT_COPIED = info("""owners-not-in-the-copy
+    {source} names files that the broker was not allowed to open; all files of the log directories here have one owner.
+    A copy that does not keep owners and modes (`cp` and `rsync` without -a as root, archives, git) does not show which.
+    The evidence was copied by another user.
+    Run `kctl segment verify` on the broker's own directory, or `find LOG_DIR ! -user USER`.""")
 DIRECTORY_ID_TWICE = error("""directory-id-twice
     The directory id {value} is in {source} and in {other_source}.
     A broker does not start with one id in two of its directories ("Duplicate directory ID"); of two brokers the
@@ -98,6 +108,13 @@ TWO_HOSTS_ONE_BROKER = error("""broker-id-twice
     Two hosts were started with one `broker.id`, or a disk was cloned.
     Stop one of the two before anything else. Keep both disks: compare them (`kctl replica compare`), and give one host a
         `broker.id` of its own with an empty directory. Delete neither disk before that.""")
+BROKER_ID_CONFIGURED_TWICE = error("""broker-id-configured-twice
+    {source} and {other_source} have the same broker id {value}, and other listeners: {listeners} and {other_listeners}.
+    Brokers with one id take turns: the second does not register while the first is up, and takes over its partitions with its
+        own older logs when it is away.
+    `server.properties` was copied from one host to the other.
+    Stop one of the two before anything else. Give the host that came later an id of its own. Delete neither disk before you
+        know what each holds: `kctl replica compare`.""")
 NEWER_METADATA = error("""metadata-version-of-newer-software
     The software that wrote {source} is older than the metadata version {value} ({name}), which is {other_source}: {proof}.
         It has to be Kafka {since} or later.

@@ -17,8 +17,10 @@ from formats.log_dir.file_names import FolderKind
 from formats.messages.cluster_metadata import read_metadata_record
 from formats.values import replace
 from kctl.broker_logs.opening import chunks_of
+from kctl.checks.owners import has_owners
 from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
 from kctl.cluster.versions import KafkaVersion, parse_version
+from kctl.evidence.broker_logs import own_broker_id
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
 from kctl.files import read_lenient
 from kctl.findings import Finding, Place
@@ -45,6 +47,7 @@ VERSION_LINE = re.compile(
     rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\n]{0,80}\bKafka version ?: ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3}){0,2})",
     re.MULTILINE,
 )
+DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException|\(Permission denied\)")
 OVERLAP = 4096
 FURTHEST_ZONE = timedelta(hours=14)
 """How far local time may be ahead of UTC."""
@@ -57,6 +60,7 @@ def cluster_findings(evidence: FoundEvidence, clusters: Mapping[str | None, Znod
     """
     logs = {log.log_dir.moment: log for log in metadata_logs(evidence)}
     yield from _cluster_ids(evidence)
+    yield from _ids_of_logs(evidence)
     yield from _of_text_logs(evidence, logs)
     for moment, cluster in clusters.items():
         yield from _topic_ids(evidence, moment, cluster)
@@ -82,21 +86,47 @@ def _cluster_ids(evidence: FoundEvidence) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def _ids_of_logs(evidence: FoundEvidence) -> Iterator[Finding]:
+    """Folders in which all logs are of one broker, and all log directories of another."""
+    dirs_below: dict[Path, list[LogDir]] = defaultdict(list)
+    for log_dir in evidence.log_dirs:
+        if log_dir.broker_id is not None:
+            for folder in log_dir.path.parents:
+                dirs_below[folder].append(log_dir)
+    logs_below: dict[Path, list[BrokerLog]] = defaultdict(list)
+    for log in evidence.broker_logs:
+        nearest = next((folder for folder in log.path.parents if folder in dirs_below), None)
+        if nearest is not None:
+            logs_below[nearest].append(log)
+    for folder, logs in logs_below.items():
+        ids, dirs = {log.broker_id for log in logs}, dirs_below[folder]
+        stored = {log_dir.broker_id for log_dir in dirs}
+        if len(ids) == len(stored) == 1 and ids != stored and {own_broker_id(log) for log in logs[:1]} == ids:
+            yield say.BROKER_ID_OF_LOGS_DIFFERS.at(
+                evidence.place_of(logs[0].path, logs[0].root), value=logs[0].broker_id, other=dirs[0].broker_id,
+                source=shown(evidence, logs[0].path, logs[0].root), other_source=shown(evidence, dirs[0].path, dirs[0].root),
+            )  # fmt: skip
+
+
 class LoggedIds(NamedTuple):
     """What the lines of a broker's log state, the last of each."""
 
     cluster_id: str | None
     refused_level: int | None
     version: KafkaVersion | None = None
+    is_denied: bool = False
+    """Whether a file could not be opened for its owner or mode."""
     version_at: datetime | None = None
     """When the version was printed, at the earliest: the zone is unknown."""
 
 
 def _logged_ids(log: BrokerLog) -> LoggedIds:
     cluster_id, level, version, version_at, before = None, None, None, None, b""
+    is_denied = False
     try:
         for chunk in chunks_of(str(log.path), lambda reason: None, follow=False):
             text = before + chunk
+            is_denied = is_denied or DENIED.search(text) is not None
             for match in CLUSTER_ID_LINE.finditer(text):
                 cluster_id = match[1].decode()
             for match in REFUSED_CLUSTER.finditer(text):
@@ -109,7 +139,7 @@ def _logged_ids(log: BrokerLog) -> LoggedIds:
             before = text[-OVERLAP:]
     except (OSError, ValueError):
         pass
-    return LoggedIds(cluster_id, level, version, version_at)
+    return LoggedIds(cluster_id, level, version, is_denied, version_at)
 
 
 def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog]) -> Iterator[Finding]:
@@ -130,6 +160,8 @@ def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog
                     other_source=shown(evidence, meta(log_dir), log_dir.root),
                 )  # fmt: skip
         yield from _newer_metadata(evidence, log, ids, logs.get(log.moment))
+        if ids.is_denied and not any(has_owners(log_dir) for log_dir in evidence.log_dirs):
+            yield say.OWNERS_NOT_COPIED.at(place, source=source)
 
 
 def _newer_metadata(
@@ -286,24 +318,29 @@ def _live(evidence: FoundEvidence, log_dir: LogDir) -> dict[TopicPartition, Repl
 
 
 def _no_order(evidence: FoundEvidence, first: LogDir, second: LogDir) -> str | None:
-    """Why neither directory is a later state of the other; None where one may be."""
+    """Why neither directory is a later state of the other; None where one may be: leader epochs only rise."""
     if first.moment == second.moment:
         return None  # two directories of one broker: a partition in both is a finding of `discover`
-    if first.directory_id and second.directory_id and first.directory_id != second.directory_id:
-        return f"their directory ids are {first.directory_id} and {second.directory_id}"
+    of_first, of_second = _live(evidence, first), _live(evidence, second)
+    ahead: dict[str, tuple[TopicPartition, int, int]] = {}
+    for partition in sorted(of_first.keys() & of_second.keys()):
+        epochs = _last_epoch(of_first[partition]), _last_epoch(of_second[partition])
+        if epochs[0] is not None and epochs[1] is not None and epochs[0] != epochs[1]:
+            name = "first" if epochs[0] > epochs[1] else "second"
+            ahead.setdefault(name, (partition, max(epochs[0], epochs[1]), min(epochs[0], epochs[1])))
+    if len(ahead) == 2:
+        return f"{ahead['first'][0]} has the later leader epoch in the one, {ahead['second'][0]} in the other"
     written = _written(first), _written(second)
-    if written[0] is None or written[1] is None or written[0] == written[1]:
+    if not ahead or written[0] is None or written[1] is None or written[0] == written[1]:
         return None
-    older, newer = (first, second) if written[0] < written[1] else (second, first)
-    ahead, behind = _live(evidence, older), _live(evidence, newer)
-    for partition in sorted(ahead.keys() & behind.keys()):
-        of_older, of_newer = _last_epoch(ahead[partition]), _last_epoch(behind[partition])
-        if of_older is not None and of_newer is not None and of_older > of_newer:
-            return (
-                f"`meta.properties` of {shown(evidence, newer.path, newer.root)} was written later, and its {partition} "
-                f"ends with leader epoch {of_newer}, the other's with {of_older}"
-            )
-    return None
+    newer = first if written[0] > written[1] else second
+    [(name, (partition, later, earlier))] = ahead.items()
+    if (name == "first") == (newer is first):
+        return None
+    return (
+        f"`meta.properties` of {shown(evidence, newer.path, newer.root)} was written later, and its {partition} ends "
+        f"with leader epoch {earlier}, the other's with {later}"
+    )
 
 
 def _written(log_dir: LogDir) -> tuple[int, int, int, str] | None:

@@ -21,7 +21,9 @@ def folder_findings(evidence: FoundEvidence) -> Iterator[Finding]:
     """A finding for each pair of places in log directories, and in the settings beside them, that differ."""
     yield from _directory_ids(evidence)
     yield from _without_topic_id(evidence)
-    for settings in settings_in(evidence):
+    every = list(settings_in(evidence))
+    yield from _two_settings(evidence, every)
+    for settings in every:
         yield from _node_ids(evidence, settings)
         yield from _modes(evidence, settings)
         yield from _voters(evidence, settings)
@@ -107,6 +109,27 @@ def _node_ids(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
                 place_in(evidence, meta(log_dir), log_dir), key=key, value=value, other=log_dir.broker_id,
                 source=shown(evidence, settings.path, settings.root),
                 other_source=shown(evidence, meta(log_dir), log_dir.root),
+            )  # fmt: skip
+
+
+def _two_settings(evidence: FoundEvidence, every: list[Settings]) -> Iterator[Finding]:
+    """Two hosts with one broker id: their listeners differ."""
+    first: dict[tuple[str, str | None], Settings] = {}
+    for settings in every:
+        configured, log_dir = settings.node_id, settings.log_dirs[0]
+        if configured is None:
+            continue
+        other = first.setdefault((configured[1], log_dir.moment), settings)
+        addresses = [
+            ", ".join(s.values[key] for key in ("listeners", "advertised.listeners") if s.values.get(key))
+            for s in (other, settings)
+        ]
+        is_one_cluster = other.log_dirs[0].cluster_id == log_dir.cluster_id
+        if other is not settings and all(addresses) and addresses[0] != addresses[1] and is_one_cluster:
+            yield say.BROKER_ID_CONFIGURED_TWICE.at(
+                place_in(evidence, settings.path, log_dir), value=configured[1], listeners=addresses[0],
+                source=shown(evidence, other.path, other.root), other_listeners=addresses[1],
+                other_source=shown(evidence, settings.path, settings.root),
             )  # fmt: skip
 
 

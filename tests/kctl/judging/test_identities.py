@@ -216,6 +216,37 @@ def unregistered_disk(folder: Path) -> None:
     partition(folder / "broker-1/data/t-0", "zcdgx9lCR06NL_1lwO72wA")
 
 
+def logs_of_another_broker(folder: Path) -> None:
+    log_dir(folder / "broker-3/data", 3)
+    (folder / "broker-3/logs").mkdir()
+    (folder / "broker-3/logs/server.log").write_text(
+        "[2026-11-26 16:56:45,629] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)\n"
+    )
+
+
+def denied(folder: Path) -> None:
+    log_dir(folder / "broker-3/data", 3)
+    (folder / "broker-3/logs").mkdir()
+    (folder / "broker-3/logs/server.log").write_text(
+        "[2026-11-26 16:56:45,629] ERROR [KafkaServer id=3] Fatal error during startup (kafka.server.KafkaServer)\n"
+        "java.nio.file.AccessDeniedException: /data/orders-0/00000000000000000000.index\n"
+    )
+
+
+def copied_settings(folder: Path) -> None:
+    for host, disk in (("host-a", 1), ("host-b", 2)):
+        log_dir(folder / host / f"disk{disk}", 1, version=0)
+        settings(folder / host, broker_id=1, listeners=f"PLAINTEXT://{host}:9092")
+
+
+def each_is_ahead(folder: Path) -> None:
+    for host, epochs in (("host-a", (3, 7)), ("host-b", (4, 6))):
+        data = log_dir(folder / host / "data", 1, version=0)
+        for number, epoch in enumerate(epochs):
+            partition(data / f"orders-{number}", "zcdgx9lCR06NL_1lwO72wA")
+            (data / f"orders-{number}/leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 20\n")
+
+
 @pytest.mark.parametrize(
     ("build", "code", "values"),
     [
@@ -231,6 +262,10 @@ def unregistered_disk(folder: Path) -> None:
         (started_as_older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "started as Kafka 3.9")),
         (other_topic_in_metadata, "topic-id-of-metadata-log-differs", (DIRECTORY, "zcdgx9lCR06NL_1lwO72wA in 1")),
         (unregistered_disk, "directory-id-not-registered", (DIRECTORY, "xYMulALjuqnM_CXgOqEwqg")),
+        (logs_of_another_broker, "broker-id-of-logs-differs", ("logs/server.log are of broker 1", "data beside it has broker id 3")),
+        (denied, "owners-not-in-the-copy", ("broker-3/logs/server.log",)),
+        (copied_settings, "broker-id-configured-twice", ("host-a:9092", "host-b:9092", "host-b/server.properties")),
+        (each_is_ahead, "broker-id-twice", ("orders-1 has the later leader epoch in the one, orders-0 in the other",)),
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
