@@ -47,6 +47,9 @@ segment  Print, check and rebuild segments and the files beside them.
 checkpoint  Print checkpoint files of a log directory.
     show  Print the entries of checkpoint files.
         checkpoint:show dump.OFFSET_ENTRY dump.EPOCH_ENTRY
+log-dir  Forecast what a broker does to its log directories.
+    start  Forecast what a broker does to these log directories when it starts.
+        log_dir:start log_dir.START log_dir.START_STEP FINDING JUDGED
 epoch  Examine leader epochs of replicas, and predict truncation.
     show  Show the leader epochs of each replica from its checkpoint and its batches.
         epoch:show replica.LINEAGE replica.EPOCH_DIFFERENCE FINDING

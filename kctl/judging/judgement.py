@@ -26,6 +26,7 @@ class Question(StrEnum):
     LEADERSHIP = "leadership"  # who led when, was an election unclean
     TIER = "tier"  # do metadata, objects and local logs agree
     TRANSACTIONS = "transactions"  # is one hanging
+    START = "start"  # would a broker start, and destroy nothing
 
 
 class Verdict(StrEnum):

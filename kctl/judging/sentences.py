@@ -11,6 +11,7 @@ SUBJECTS = {
     "leadership": ("partition", "partitions"),
     "tier": ("partition", "partitions"),
     "transactions": ("partition", "partitions"),
+    "start": ("broker", "brokers"),
 }
 ANSWERS = {
     "integrity": {"sound": "sound", "damaged": "damaged"},
@@ -23,6 +24,11 @@ ANSWERS = {
         "lost": "with records lost in the tier",
     },
     "transactions": {"sound": "without a hanging transaction", "damaged": "with a hanging transaction"},
+    "start": {
+        "sound": "would start and destroy nothing",
+        "damaged": "would not start, or lose a log directory",
+        "lost": "would destroy records that no other copy holds",
+    },
 }
 OPEN = {"unreadable": "could not be read", "could_not_judge": "not judged"}
 NAMED = 3  # missing things that a sentence names

@@ -2,7 +2,7 @@
 
 from kctl.rows import RowType
 
-QUESTIONS = "integrity|divergence|loss|leadership|tier|transactions"
+QUESTIONS = "integrity|divergence|loss|leadership|tier|transactions|start"
 
 JUDGEMENT = RowType(f"""
     judgement: The verdict on one question about one subject.

@@ -1,0 +1,107 @@
+"""`kctl log-dir start`: what a broker does to its log directories when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from commands.cli.answer import with_answer
+from commands.cli.evidence_options import EvidenceOptions, evidence
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN, flag, option
+from commands.cli.render import Outcome, Page, Row, finding_line, folding, in_unit
+
+if TYPE_CHECKING:
+    from kctl.evidence.model import FoundEvidence
+    from kctl.judging.judgement import Judgement
+
+SHOWN = 20
+QUIET = ("load", "recover")
+
+
+@command(
+    "start",
+    status="0 it starts and destroys nothing · 3 failed, or not judged · 5 it does not start, or destroys records",
+)
+@evidence("broker", "moment", metavar="FOLDER...")
+@option(
+    "--kafka-version VERSION", "Apply the rules of this Kafka version.  [default: by the files, at most 3.9]"
+)
+@option(
+    "--other-copies EVIDENCE...",
+    "Compare with the copies of other brokers below this folder; repeatable.",
+    type=GIVEN,
+)
+@flag("--all", "Show every step on a terminal, with those that change no record.", into="everything")
+def start(
+    frame: Frame,
+    options: EvidenceOptions,
+    kafka_version: str | None,
+    other_copies: Sequence[str],
+    everything: bool,
+) -> Outcome:
+    """Forecast what a broker does to these log directories when it starts.
+
+    FOLDER is a log directory or holds those of one broker, stopped or copied. The forecast says whether the process
+    starts, which log directories go offline, and what is recovered, truncated, deleted and renamed. Records that the
+    start would destroy are looked for in the copies of the other brokers. Nothing is written.
+
+    $ kctl log-dir start /var/lib/kafka/data --kafka-version 3.9
+    $ kctl log-dir start broker-3/data --other-copies broker-1/data --other-copies broker-2/data
+    $ kctl log-dir start evidence/ --output jsonl | jq 'select(.only_copy)'
+    """
+    from functools import partial
+
+    from kctl.judging.judgement import Question, judgement_rows
+
+    evidence = options.find(frame)
+    others = [EvidenceOptions((path,)).find(frame) for path in other_copies]
+    rows = judgement_rows(_forecast(frame, evidence, others, kafka_version), [Question.START])
+    return Outcome(rows, text=folding(with_answer(partial(start_text, everything=everything))))
+
+
+def _forecast(
+    frame: Frame, evidence: FoundEvidence, others: Sequence[FoundEvidence], kafka_version: str | None
+) -> Iterator[Row | Judgement]:
+    from kctl.judging.start import judge_start
+    from kctl.log_dir_start.forecast import starts
+    from kctl.log_dir_start.rows import start_rows
+
+    for finding in evidence.findings:
+        yield finding.row()
+    if not evidence.log_dirs:
+        frame.fail("no log directory found", "name the folder that holds meta.properties or the checkpoints")
+    for broker_start in starts(evidence, others, kafka_version):
+        yield from start_rows(broker_start, evidence)
+        yield judge_start(broker_start)
+
+
+def start_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> Iterator[str]:
+    """A block a broker: whether it starts, what it destroys, then the other steps."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding_line(row, page)
+        elif row["kind"] == "start":
+            yield from _start_text(row, page)
+        elif everything or row["step"] not in QUIET:
+            yield _step_text(row, page)
+
+
+def _start_text(row: Row, page: Page) -> Iterator[str]:
+    who = "The broker" if row["broker_id"] is None else f"Broker {row['broker_id']}"
+    answer = {True: "starts", False: "does not start", None: "may start"}[row["starts"]]  # type: ignore[index]
+    style = "good" if row["starts"] else "error"
+    amount, unit = in_unit(float(str(row["bytes_read"])))
+    yield (
+        f"{page.style(f'{who} {answer}', style)} under the rules of Kafka {row['kafka_version']}:"
+        f" loads {row['partitions']} partition folders, reads {amount:,.0f} {unit} of logs"
+    )
+    if row["fails_with"] is not None:
+        yield f"    {row['exception']}: {row['fails_with']}"
+
+
+def _step_text(row: Row, page: Page) -> str:
+    name = str(row["log_dir"]) if row["topic"] is None else f"{row['topic']}-{row['partition']}"
+    lost = page.style("  NO OTHER COPY", "error") if row["only_copy"] else ""
+    records = f"  {row['records_cut']:,} records" if row["records_cut"] else ""
+    return f"    {page.style(name, 'bold')}  {row['message']}{records}{lost}"

@@ -1,0 +1,67 @@
+"""Start: would a broker start on these log directories, and would the start destroy nothing."""
+
+from __future__ import annotations
+
+from kctl.judging.fetching import other_replicas
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
+from kctl.log_dir_start.forecast import BrokerStart
+from kctl.log_dir_start.steps import PlacedStep
+from kctl.model import TopicPartition
+
+
+def judge_start(start: BrokerStart) -> Judgement:
+    """The judgement of one broker's start."""
+    subject = JudgementSubject(broker_id=start.broker_id, moment=start.moment)
+    lost = lost_in(start)
+    open_ = {p for s in start.steps if s.destroyed and s.destroyed.only_copy is None and (p := s.partition)}
+    missing: tuple[MissingEvidence, ...] = tuple(other_replicas(p, start.moment) for p in sorted(open_))
+    if lost:
+        partition, (records, committed) = next(iter(lost.items()))
+        kind = "committed " if committed else ""
+        count = committed or records
+        more = f", and records of {len(lost) - 1} more partitions" if len(lost) > 1 else ""
+        noun = "record" if count == 1 else "records"
+        reason = f"it would cut {count:,} {kind}{noun} of {partition} that no other copy holds{more}"
+        return Judgement(
+            Question.START, Verdict.LOST, subject, f"Do not start {start.who}: {reason}", missing
+        )
+    if start.starts is False:
+        words = start.failure.words if start.failure else ""
+        return Judgement(
+            Question.START, Verdict.DAMAGED, subject, f"{start.who} does not start: {words}", missing
+        )
+    if start.offline:
+        count = len(start.offline)
+        noun = "log directory goes" if count == 1 else "log directories go"
+        reason = f"{start.who} starts, and {count} {noun} offline"
+        return Judgement(Question.START, Verdict.DAMAGED, subject, reason, missing)
+    if open_:
+        names = ", ".join(map(str, sorted(open_)[:3]))
+        reason = (
+            f"{start.who} would cut records of {names}, and no other copy is in the evidence to compare with"
+        )
+        return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
+    if start.unknown or start.unread:
+        reason = (*start.unread, *start.unknown)[0]
+        return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
+    cut = sum(step.step.records_cut or 0 for step in start.steps)
+    what = f"the {cut:,} records that it cuts are in other copies" if cut else "nothing is cut"
+    return Judgement(Question.START, Verdict.SOUND, subject, f"{start.who} starts; {what}")
+
+
+def lost_in(start: BrokerStart) -> dict[TopicPartition, tuple[int, int]]:
+    """Offsets that no other copy holds by partition, and how many of these are known to be committed."""
+    lost: dict[TopicPartition, tuple[int, int]] = {}
+    for placed in start.steps:
+        partition = placed.partition
+        if partition is None or not is_lost(placed) or placed.destroyed is None:
+            continue
+        offsets, committed = lost.get(partition, (0, 0))
+        offsets += sum(after - first for first, after in placed.destroyed.missing)
+        lost[partition] = (offsets, committed + (placed.destroyed.committed or 0))
+    return lost
+
+
+def is_lost(placed: PlacedStep) -> bool:
+    """Whether the step destroys what no other copy holds."""
+    return placed.destroyed is not None and placed.destroyed.only_copy is True

@@ -1,0 +1,201 @@
+"""The start of each broker in the evidence, forecast: its log directories together, and what the start would destroy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind, PartitionFolder, parse_partition_folder
+from formats.values import Struct, field
+from kctl.errors import reason_of
+from kctl.evidence.model import FoundEvidence, LogDir
+from kctl.log_dir_start.directory import DirectoryStart, start_directory
+from kctl.log_dir_start.failures import LoadFails
+from kctl.log_dir_start.losses import destroyed_by
+from kctl.log_dir_start.process import (
+    METADATA_FOLDER,
+    Identity,
+    check_identity,
+    controller_failure,
+    high_watermark_failure,
+    metadata_log_start,
+)
+from kctl.log_dir_start.rules import StartRules, start_rules
+from kctl.log_dir_start.steps import PlacedStep, StartStep, StepKind
+
+NEWEST = "3.9"
+
+
+class BrokerStart(Struct):
+    """The forecast of one broker's start. `starts` is None where it is not known."""
+
+    broker_id: int | None
+    moment: str | None
+    kafka_version: str
+    log_dirs: list[LogDir]
+    starts: bool | None = True
+    failure: LoadFails | None = None
+    offline: dict[str, LoadFails] = field(default_factory=dict)  # by log directory
+    steps: list[PlacedStep] = field(default_factory=list)
+    bytes_read: int = 0
+    partitions: int = 0
+    unknown: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    @property
+    def who(self) -> str:
+        """The broker in words."""
+        return "the broker" if self.broker_id is None else f"broker {self.broker_id}"
+
+
+def starts(
+    evidence: FoundEvidence, others: Sequence[FoundEvidence] = (), kafka_version: str | None = None
+) -> Iterator[BrokerStart]:
+    """The start of every broker in the evidence. `others` holds copies of other brokers, which do not start."""
+    by_broker: dict[tuple[int | None, str | None], list[LogDir]] = {}
+    for log_dir in evidence.log_dirs:
+        by_broker.setdefault((log_dir.broker_id, log_dir.moment), []).append(log_dir)
+    for (broker_id, moment), log_dirs in by_broker.items():
+        version = kafka_version or recognised_version([log_dir.path for log_dir in log_dirs])
+        start = BrokerStart(broker_id, moment, version, log_dirs)
+        _forecast(start, start_rules(version))
+        start.steps = [
+            destroyed_by(placed, start.broker_id, start.moment, evidence, others) for placed in start.steps
+        ]
+        yield start
+
+
+def recognised_version(paths: Iterable[Path]) -> str:
+    """The newest version with rules of its own that may have written the directories: no file of a later one is there."""
+    names: set[str] = set()
+    for path in paths:
+        for folder in _partition_folders(path):
+            try:
+                names.update(os.listdir(path / folder))
+            except OSError:
+                continue
+    if LEADER_EPOCHS in names or not any(name.endswith(".log") for name in names):
+        return NEWEST
+    return "0.10.2" if any(name.endswith(".timeindex") for name in names) else "0.10.0"
+
+
+def _partition_folders(path: Path) -> list[str]:
+    try:
+        return [name for name in os.listdir(path) if parse_partition_folder(name)]
+    except OSError:
+        return []
+
+
+def _forecast(start: BrokerStart, rules: StartRules) -> None:
+    paths = [log_dir.path for log_dir in start.log_dirs]
+    identity = check_identity(paths, rules)
+    for path, failure in identity.offline.items():
+        _take_offline(start, path, failure)
+    if identity.failure is not None:
+        _fail(start, identity.failure)
+        return
+    if identity.is_kraft and not _start_metadata_log(start, paths, rules):
+        return
+    directories = [path for path in paths if path not in identity.offline]
+    loaded = [found for path in directories if (found := _load(start, path, rules)) is not None]
+    _check_twice(start, loaded)
+    for directory in loaded:
+        _take_directory(start, directory, rules, identity)
+    if start.offline and len(start.offline) == len(paths):
+        words = f"Shutdown broker because all log dirs in {', '.join(map(str, paths))} have failed"
+        _fail(start, LoadFails("halt", words, ""))
+    if start.starts and (start.unknown or start.unread):
+        start.starts = None
+
+
+def _fail(start: BrokerStart, failure: LoadFails) -> None:
+    start.starts = False
+    start.failure = start.failure or failure
+
+
+def _take_offline(start: BrokerStart, path: Path, failure: LoadFails) -> None:
+    if str(path) in start.offline:
+        return
+    start.offline[str(path)] = failure
+    message = f"the log directory goes offline: {failure.words}"
+    step = StartStep(StepKind.OFFLINE, message, file=failure.file or None, source="K:log/LogManager.scala")
+    start.steps.append(PlacedStep(str(path), None, None, step))
+
+
+def _start_metadata_log(start: BrokerStart, paths: Sequence[Path], rules: StartRules) -> bool:
+    """The steps of a KRaft node before it loads other logs; whether it comes further."""
+    for path in paths:
+        if not (path / METADATA_FOLDER).is_dir():
+            continue
+        failure = controller_failure(path)
+        if failure is None:
+            loaded = metadata_log_start(path, rules)
+            failure = loaded.failure
+            start.bytes_read += loaded.bytes_read
+            named = parse_partition_folder(METADATA_FOLDER)
+            start.steps += [PlacedStep(str(path), METADATA_FOLDER, named, step) for step in loaded.steps]
+            if loaded.unknown:
+                start.unknown.append(f"{METADATA_FOLDER}: {loaded.unknown}")
+        if failure is not None:
+            _fail(start, failure)
+            return False
+    return True
+
+
+def _load(start: BrokerStart, path: Path, rules: StartRules) -> DirectoryStart | None:
+    try:
+        return start_directory(path, rules)
+    except OSError as error:
+        start.unread.append(f"{path}: {reason_of(error)}")
+        return None
+
+
+def _check_twice(start: BrokerStart, directories: Sequence[DirectoryStart]) -> None:
+    """Of a live partition in two directories Kafka says which, and ends."""
+    seen: dict[str, Path] = {}
+    for directory in directories:
+        for name in directory.partitions:
+            named = parse_partition_folder(name)
+            if named is None or named.kind is not FolderKind.LIVE:
+                continue
+            if name in seen:
+                words = f"Duplicate log directories for {name} are found in both {directory.path / name} and {seen[name]}"
+                _fail(start, LoadFails("java.lang.IllegalStateException", words, name))
+            seen[name] = directory.path / name
+
+
+def _take_directory(
+    start: BrokerStart, directory: DirectoryStart, rules: StartRules, identity: Identity
+) -> None:
+    path = directory.path
+    start.unknown += directory.unknown
+    for name, loaded in directory.partitions.items():
+        named = parse_partition_folder(name)
+        start.partitions += 1
+        start.bytes_read += loaded.bytes_read
+        start.steps += [PlacedStep(str(path), name, named, step) for step in loaded.steps]
+        if loaded.log_end is not None and loaded.failure is None:
+            start.steps.append(
+                PlacedStep(str(path), name, named, _loaded_step(named, loaded.log_start, loaded.log_end))
+            )
+    if directory.offline is not None:
+        _take_offline(start, path, directory.offline)
+    if directory.failure is not None:
+        _fail(start, directory.failure)
+    elif directory.partitions and (failure := high_watermark_failure(path, rules)):
+        if rules.io_error_takes_directory:
+            _take_offline(start, path, failure)
+        else:
+            _fail(start, failure)
+
+
+def _loaded_step(named: PartitionFolder | None, log_start: int | None, log_end: int) -> StartStep:
+    words = {
+        FolderKind.DELETE: ("deletes the folder a minute later: its topic was deleted, or the replica moved away", StepKind.DELETE),
+        FolderKind.FUTURE: ("goes on copying the replica into this directory, if the broker still leads or follows it", StepKind.CONTINUE_FUTURE),
+        FolderKind.STRAY: ("keeps the folder aside: the metadata do not place the replica here", StepKind.LOAD),
+    }  # fmt: skip
+    kind = named.kind if named else FolderKind.LIVE
+    message, step = words.get(kind, (f"loads the log: offsets [{log_start}, {log_end})", StepKind.LOAD))
+    return StartStep(step, message, from_offset=log_start, to_offset=log_end, source="K:log/LogManager.scala")

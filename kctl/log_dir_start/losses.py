@@ -1,0 +1,87 @@
+"""What a step of a start would destroy, and whether another copy in the evidence holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formats.log_dir.file_names import FolderKind
+from formats.values import replace
+from kctl.evidence.model import FoundEvidence
+from kctl.log_dir_start.steps import Destroyed, Interval, PlacedStep
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import NOBODY, Copy, live_copies
+from kctl.replica.copies.replica_log import batches_between
+
+HIGHEST = (1 << 63) - 1
+
+
+def destroyed_by(
+    placed: PlacedStep,
+    broker_id: int | None,
+    moment: str | None,
+    evidence: FoundEvidence,
+    others: Sequence[FoundEvidence],
+) -> PlacedStep:
+    """The step with what it would destroy; as it is where it destroys no readable record."""
+    step, named = placed.step, placed.named
+    if not step.records_cut or step.from_offset is None or named is None or named.kind is not FolderKind.LIVE:
+        return placed
+    partition = TopicPartition(named.topic, named.partition)
+    end = HIGHEST if step.to_offset is None else step.to_offset
+    copies = [copy for found in (evidence, *others) for copy in live_copies(found, [partition.topic])]
+    copies = [copy for copy in copies if copy.partition == partition]
+    own = [c for c in copies if str(c.folder.parent) == placed.log_dir and c.moment == moment]
+    rest = [c for c in copies if c not in own and (c.broker_id != broker_id or c.broker_id == NOBODY)]
+    if not rest:
+        return replace(placed, destroyed=Destroyed(step.records_cut, None))
+    held = _intervals(rest, step.from_offset, end)
+    mine = _intervals(own, step.from_offset, end)
+    missing = _without(mine, held)
+    marks = [mark for copy in copies if (mark := copy.checkpoint("high_watermark")) is not None]
+    committed = None
+    if marks:
+        highest = max(marks)
+        committed = sum(max(0, min(after, highest) - first) for first, after in missing)
+    compared = tuple(sorted({copy.broker_id for copy in rest}))
+    return replace(
+        placed, destroyed=Destroyed(step.records_cut, bool(missing), tuple(missing), committed, compared)
+    )
+
+
+def _intervals(copies: Sequence[Copy], start: int, end: int) -> list[Interval]:
+    """The offsets of [start, end) that sound batches of the copies cover, ascending and joined."""
+    covered: list[Interval] = []
+    for copy in copies:
+        for _, batches in batches_between(copy, start, end):
+            pairs = zip(batches.first_offset.tolist(), batches.last_offset.tolist(), strict=True)
+            covered += [(max(start, first), min(end, last + 1)) for first, last in pairs]
+            covered = _joined(covered)
+    return covered
+
+
+def _joined(intervals: list[Interval]) -> list[Interval]:
+    joined: list[Interval] = []
+    for first, after in sorted(intervals):
+        if first >= after:
+            continue
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], after))
+        else:
+            joined.append((first, after))
+    return joined
+
+
+def _without(mine: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+    """What of the first lies in none of the second."""
+    left: list[Interval] = []
+    for first, after in mine:
+        at = first
+        for low, high in others:
+            if high <= at or low >= after:
+                continue
+            if low > at:
+                left.append((at, low))
+            at = max(at, high)
+        if at < after:
+            left.append((at, after))
+    return left

@@ -1,0 +1,185 @@
+"""Whether the process starts on these log directories: what a broker checks before and beside loading logs.
+
+Source: core/src/main/scala/kafka/server/{KafkaServer,KafkaRaftServer,BrokerMetadataCheckpoint}.scala @ 0.8.2.2 to 3.9.0-rc3,
+metadata/src/main/java/org/apache/kafka/metadata/{properties/MetaPropertiesEnsemble,bootstrap/BootstrapDirectory}.java,
+raft/src/main/java/org/apache/kafka/raft/FileQuorumStateStore.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.errors import FormatError, MalformedLine
+from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
+from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
+from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties
+from formats.log_dir.state_files import parse_quorum_state
+from kctl.files import read_text, read_whole
+from kctl.log_dir_start.failures import LoadFails
+from kctl.log_dir_start.load import PartitionStart, PartitionTask, load_partition
+from kctl.log_dir_start.rules import StartRules
+
+METADATA_FOLDER = "__cluster_metadata-0"
+HIGH_WATERMARK = "replication-offset-checkpoint"
+RUNTIME = "java.lang.RuntimeException"
+
+
+class Identity(NamedTuple):
+    """What the `meta.properties` of the directories say together."""
+
+    properties: Mapping[Path, MetaProperties]
+    is_kraft: bool
+    failure: LoadFails | None = None  # why the process ends
+    offline: Mapping[Path, LoadFails] = {}
+
+
+def check_identity(paths: Sequence[Path], rules: StartRules, *, is_kraft: bool | None = None) -> Identity:
+    """The check of `meta.properties` over all directories. With `is_kraft` None the files tell the mode."""
+    properties: dict[Path, MetaProperties] = {}
+    offline: dict[Path, LoadFails] = {}
+    missing: list[Path] = []
+    for path in paths:
+        file = path / META_PROPERTIES
+        try:
+            properties[path] = parse_meta_properties(read_whole(file).decode("latin-1"))
+        except FileNotFoundError:
+            missing.append(path)
+        except (OSError, MalformedLine) as error:
+            words = f"Error while reading meta.properties file {file}: {error}"
+            offline[path] = LoadFails("java.io.IOException", words, META_PROPERTIES, is_io=True)
+    if is_kraft is None:
+        is_kraft = _looks_kraft(paths, properties)
+    failures = _identity_failures(properties, missing, offline, is_kraft, rules)
+    return Identity(properties, is_kraft, next(failures, None), offline)
+
+
+def _looks_kraft(paths: Sequence[Path], properties: Mapping[Path, MetaProperties]) -> bool:
+    has_log = any(
+        (path / METADATA_FOLDER).is_dir() or (path / BOOTSTRAP_CHECKPOINT).exists() for path in paths
+    )
+    return has_log or any(meta.version == 1 for meta in properties.values())
+
+
+def _identity_failures(
+    properties: Mapping[Path, MetaProperties],
+    missing: Sequence[Path],
+    offline: Mapping[Path, LoadFails],
+    is_kraft: bool,
+    rules: StartRules,
+) -> Iterator[LoadFails]:
+    if is_kraft and not properties and rules.has_ensemble:
+        yield LoadFails(RUNTIME, "No readable meta.properties files found.", META_PROPERTIES)
+    for name, of in (("node id", "broker_id"), ("cluster.id", "cluster_id")):
+        values = {
+            path: getattr(meta, of) for path, meta in properties.items() if getattr(meta, of) is not None
+        }
+        if len(set(values.values())) > 1:
+            (_, one), (path, other) = next(
+                (a, b) for a in values.items() for b in values.items() if a[1] != b[1]
+            )
+            yield _differing(name, rules, path / META_PROPERTIES, one, other)
+    ids: dict[str, Path] = {}
+    for path, meta in properties.items() if rules.has_ensemble else ():
+        if meta.directory_id is not None and meta.directory_id in ids:
+            words = (
+                f"Duplicate directory ID {meta.directory_id} found. It was the ID of {ids[meta.directory_id]}, but also"
+                f" of {path}"
+            )
+            yield LoadFails(RUNTIME, words, META_PROPERTIES)
+        elif meta.directory_id is not None:
+            ids[meta.directory_id] = path
+    if not is_kraft:
+        return
+    for path in missing:
+        words = (
+            f"No `meta.properties` found in {path} (have you run `kafka-storage.sh` to format the directory?)"
+        )
+        yield LoadFails(RUNTIME if rules.has_ensemble else rules.kafka_exception, words, META_PROPERTIES)
+    for path, meta in properties.items():
+        if meta.broker_id is None:
+            words = (
+                f"Error: node ID not found in {path}"
+                if rules.has_ensemble
+                else "Failed to find required property node.id."
+            )
+            yield LoadFails(RUNTIME, words, META_PROPERTIES)
+        elif meta.cluster_id is None:
+            words = (
+                f"Error: cluster ID not found in {path}"
+                if rules.has_ensemble
+                else "Failed to find required property cluster.id."
+            )
+            yield LoadFails(RUNTIME, words, META_PROPERTIES)
+
+
+def _differing(name: str, rules: StartRules, file: Path, one: object, other: object) -> LoadFails:
+    if not rules.has_ensemble:
+        words = (
+            "BrokerMetadata is not consistent across log.dirs. This could happen if multiple brokers shared a log directory"
+            f" (log.dirs) or partial data was manually copied from another broker: {name} {one} and {other}"
+        )
+        return LoadFails("kafka.common.InconsistentBrokerMetadataException", words, META_PROPERTIES)
+    if name == "cluster.id":
+        return LoadFails(
+            RUNTIME, f"Invalid cluster.id in: {file}. Expected {one}, but read {other}", META_PROPERTIES
+        )
+    words = (
+        f"Stored node id {other} doesn't match previous node id {one} in {file}. If you moved your data, make sure your"
+        " configured node id matches."
+    )
+    return LoadFails(RUNTIME, words, META_PROPERTIES)
+
+
+def metadata_log_start(path: Path, rules: StartRules) -> PartitionStart:
+    """Loading the metadata log of a KRaft node: it is always recovered as a whole."""
+    return load_partition(PartitionTask(path / METADATA_FOLDER, rules))
+
+
+def controller_failure(path: Path) -> LoadFails | None:
+    """Why a node with the metadata log in this directory ends: its quorum state or its bootstrap file."""
+    state = path / METADATA_FOLDER / QUORUM_STATE
+    try:
+        parse_quorum_state(read_text(state))
+    except FileNotFoundError:
+        pass
+    except (OSError, FormatError, ValueError):
+        words = f"Error while reading the Quorum status from the file {state}"
+        return LoadFails("java.io.UncheckedIOException", words, f"{METADATA_FOLDER}/{QUORUM_STATE}")
+    return _bootstrap_failure(path / BOOTSTRAP_CHECKPOINT)
+
+
+def _bootstrap_failure(file: Path) -> LoadFails | None:
+    try:
+        data = read_whole(file)
+    except OSError:
+        return None  # it may lack
+    if any(data):
+        return None
+    words = (
+        "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary bootstrap metadata"
+        f" file: {file}"
+    )
+    return LoadFails(RUNTIME, words, BOOTSTRAP_CHECKPOINT)
+
+
+def high_watermark_failure(path: Path, rules: StartRules) -> LoadFails | None:
+    """Why the directory goes offline when its replicas become leader or follower: their high watermarks are read then."""
+    file = path / HIGH_WATERMARK
+    try:
+        parse_offset_checkpoint(read_text(file))
+        return None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError):
+        pass
+    except MalformedCheckpoint as error:
+        if error.refusal is Refusal.STARTUP_FAILS and not rules.bad_number_is_io:
+            return None
+    if not rules.io_error_takes_directory:
+        return LoadFails("java.io.IOException", f"Malformed line in checkpoint file ({file})", HIGH_WATERMARK)
+    words = f"Error while reading checkpoint file {file}"
+    return LoadFails(
+        "org.apache.kafka.common.errors.KafkaStorageException", words, HIGH_WATERMARK, is_storage=True
+    )

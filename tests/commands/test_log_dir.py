@@ -1,0 +1,153 @@
+"""`kctl log-dir start`: forecasts of whole starts, and what they would destroy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formats.log_dir.meta_properties import MetaProperties, format_meta_properties
+from tests.conftest import kctl, recording
+from tests.kctl.log_dir_start_cases import batches_of, flip, logs, write_offsets
+
+PARTITION = "rolled-segs-0"
+
+
+def rows_of(*words: object) -> tuple[int, list[dict[str, Any]]]:
+    ran = kctl("log-dir", "start", *map(str, words), "--output", "jsonl")
+    return ran.status, [json.loads(line) for line in ran.out.splitlines()]
+
+
+def of(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def broker(at: Path, number: int) -> Path:
+    """A broker's log directory with one recorded partition; it was killed."""
+    data = at / f"broker-{number}" / "data"
+    data.mkdir(parents=True)
+    shutil.copytree(
+        recording("segments/3.9.1") / "data-clean/broker-0/logdir-0" / PARTITION, data / PARTITION
+    )
+    for path in (data / PARTITION).iterdir():
+        path.chmod(0o644)
+    (data / "meta.properties").write_text(format_meta_properties(MetaProperties(0, number, "c" * 22)))
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
+        write_offsets(data, name, PARTITION, 0)
+    write_offsets(data, "replication-offset-checkpoint", PARTITION, 248)
+    return data
+
+
+def damage_second_batch(data: Path) -> None:
+    path = logs(data / PARTITION)[0]
+    at, size = batches_of(path)[1]
+    flip(path, at + size - 3)
+
+
+def test_healthy_broker_starts_and_nothing_is_cut(tmp_path: Path) -> None:
+    broker(tmp_path, 1)
+    status, rows = rows_of(tmp_path)
+    (start,) = of(rows, "start")
+    assert (status, start["starts"], start["fails_with"]) == (0, True, None)
+    assert not any(row["records_cut"] for row in of(rows, "start_step"))
+    (judgement,) = of(rows, "judgement")
+    assert judgement["reason"] == "broker 1 starts; nothing is cut"
+
+
+def test_what_no_other_copy_holds_comes_first(tmp_path: Path) -> None:
+    damage_second_batch(broker(tmp_path, 1))
+    other = broker(tmp_path / "elsewhere", 2)
+    for path in logs(other / PARTITION)[1:]:
+        for suffix in (".log", ".index", ".timeindex", ".snapshot"):
+            path.with_suffix(suffix).unlink()
+    status, rows = rows_of(tmp_path / "broker-1", "--other-copies", tmp_path / "elsewhere")
+    (judgement,) = of(rows, "judgement")
+    assert (status, judgement["verdict"]) == (5, "lost")
+    assert judgement["reason"] == (
+        f"Do not start broker 1: it would cut 176 committed records of {PARTITION} that no other copy holds"
+    )
+    assert of(rows, "start_step")[0]["only_copy"] is True
+
+
+def test_what_another_copy_holds_may_be_cut(tmp_path: Path) -> None:
+    damage_second_batch(broker(tmp_path, 1))
+    broker(tmp_path / "elsewhere", 2)
+    status, rows = rows_of(tmp_path / "broker-1", "--other-copies", tmp_path / "elsewhere")
+    cut = [row for row in of(rows, "start_step") if row["step"] == "truncate"]
+    assert (status, of(rows, "judgement")[0]["verdict"]) == (0, "sound")
+    assert [(row["from_offset"], row["only_copy"]) for row in cut] == [(6, False)]
+
+
+def test_without_another_copy_a_cut_is_not_judged(tmp_path: Path) -> None:
+    damage_second_batch(broker(tmp_path, 1))
+    status, rows = rows_of(tmp_path)
+    assert (status, of(rows, "judgement")[0]["verdict"]) == (3, "could_not_judge")
+
+
+def test_clean_shutdown_cuts_nothing(tmp_path: Path) -> None:
+    data = broker(tmp_path, 1)
+    damage_second_batch(data)
+    (data / ".kafka_cleanshutdown").touch()
+    status, _ = rows_of(tmp_path)
+    assert status == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("meta.properties", "Error: node ID not found in"),
+        ("bootstrap.checkpoint", "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"),
+        ("__cluster_metadata-0/quorum-state", "Error while reading the Quorum status from the file"),
+        ("__cluster_metadata-0/leader-epoch-checkpoint", "Error while reading checkpoint file"),
+        ("profile.changes-0/leader-epoch-checkpoint", "Shutdown broker because all log dirs in"),
+        ("profile.changes-0/partition.metadata", "Shutdown broker because all log dirs in"),
+        ("replication-offset-checkpoint", "Shutdown broker because all log dirs in"),
+    ],
+)  # fmt: skip
+def test_nul_files_of_a_kraft_node(name: str, words: str, tmp_path: Path) -> None:
+    """As Kafka 3.9.1 and 4.3.0 say on their start."""
+    data = tmp_path / "data"
+    shutil.copytree(recording("segments/4.3.0-kraft") / "data-killed", data)
+    (data / name).chmod(0o644)
+    (data / name).write_bytes(bytes((data / name).stat().st_size or 40))
+    status, rows = rows_of(data, "--kafka-version", "4.3")
+    (start,) = of(rows, "start")
+    assert (status, start["starts"]) == (5, False)
+    assert words in start["fails_with"]
+
+
+RECORDED = [
+    ("0.8.2.2", "0.8.2"),
+    ("0.9.0.1", "0.9"),
+    ("0.10.1.1", "0.10.1"),
+    ("1.1.1", "1.1"),
+    ("2.4.1", "2.4"),
+    ("2.8.2", "2.8"),
+    ("3.9.1", "3.9"),
+    ("3.9.1-kraft", "3.9"),
+    ("4.3.0-kraft", "4.3"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "version"), RECORDED)
+def test_recorded_brokers_start_and_nothing_is_cut(name: str, version: str) -> None:
+    status, rows = rows_of(recording(f"segments/{name}"), "--kafka-version", version)
+    assert [(row["starts"], row["fails_with"]) for row in of(rows, "start")] == [(True, None)] * len(
+        of(rows, "start")
+    )
+    assert [row["message"] for row in of(rows, "start_step") if row["records_cut"]] == []
+    assert status == 0
+
+
+def test_records_deleted_before_a_crash_keep_0_11_from_starting() -> None:
+    """The log start lies above a segment that is to be recovered: Kafka 0.11.0.3 ends with this exception."""
+    folder = recording("segments/0.11.0.3")
+    status, rows = rows_of(folder / "data-killed", "--kafka-version", "0.11.0.3")
+    (start,) = of(rows, "start")
+    assert (status, start["starts"], start["fails_with"]) == (5, False, "inconsistent range")
+    status, rows = rows_of(folder / "data-clean", "--kafka-version", "0.11.0.3")
+    assert (status, of(rows, "start")[0]["starts"]) == (0, True)
