@@ -92,9 +92,10 @@ LOG_LEVEL_TOO_HIGH = info("""log-level-hides-transitions
     The default level of Kafka since 2.6 (KAFKA-8470).
     A missing transition proves nothing. Set `state.change.logger` to TRACE before the next incident.""")
 UNCLEAN_LEADER_ELECTION = error("""unclean-leader-election
-    Broker {leader} was elected leader of {partition} in {epoch} though it was not in the ISR [{isr}] ({where}).
+    Broker {leader} was elected leader of {partition} in {epoch} {why} ({where}).
     The new leader may lack records that the ISR had; consumers no longer get these records.
-    unclean.leader.election.enable, or an operator's unclean election, after all in-sync replicas failed.
+    unclean.leader.election.enable, or an operator's unclean election, after all in-sync replicas failed. From 4.0 the last
+        known leader is elected even if unclean elections are off (KIP-966).
     Run `kctl replica loss` on copies of the log directories to see which offsets are lost and which brokers still have
         them.""")
 LAST_OF_ISR_ELECTED = info("""last-of-isr-elected

@@ -34,6 +34,7 @@ from kctl.internal_topics.reading import Unreadable, segments
 from kctl.model import TopicPartition
 
 RECOVERING = 1
+LAST_KNOWN = "the last known leader"
 ASSIGNED = ("replicas", "adding_replicas", "removing_replicas")
 HAS_RECOVERY_STATE = 3  # the metadata version from which on unclean elections set it
 
@@ -49,6 +50,8 @@ class Decision(NamedTuple):
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
     """Brokers outside the ISR that hold all that is committed (KIP-966): each may be elected as cleanly."""
+    last_known: tuple[int, ...]
+    """The last leader, if nobody is in the ISR: it is elected if nobody is eligible, also where unclean elections are off."""
     replicas: tuple[int, ...]
     how: str
     """As in rows of leaders; `unknown` for the state that a snapshot begins with."""
@@ -201,7 +204,7 @@ def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
         decision = Decision(
             TopicPartition(name, number), topic_id, partition.leader, partition.leader_epoch,
             partition.partition_epoch, tuple(partition.isr), tuple(partition.eligible_leader_replicas),
-            tuple(partition.replicas), how, cause, logged.time_ms, logged.offset, file,
+            tuple(partition.last_known_elr), tuple(partition.replicas), how, cause, logged.time_ms, logged.offset, file,
         )  # fmt: skip
         last_decisions[topic_id, number] = decision
         decided.decisions.append(decision)
@@ -258,4 +261,6 @@ def _is_unclean(image: ClusterImage, before: Decision, after: PartitionImage, is
 
 def _why_unclean(before: Decision, after: PartitionImage) -> str:
     isr = ",".join(map(str, before.isr))
+    if after.leader in before.last_known and not before.isr and not before.eligible:
+        return f"nobody was in the ISR or eligible, and broker {after.leader} was {LAST_KNOWN}"
     return f"broker {after.leader} was neither in the ISR [{isr}] nor eligible"

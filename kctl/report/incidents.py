@@ -64,7 +64,7 @@ class Incident(Struct, frozen=True):
         event = {
             UNCLEAN: f"{who} became leader of {where} without being in sync",
             "high_watermark_truncation": f"{who} led {where} after a truncation to a stale high watermark",
-            "power_failure_tail": f"an unflushed tail of {where} was lost in a power failure",
+            "power_failure_tail": f"{who} led {where} without the end of its log, which a power failure had taken",
             "zombie_leader": f"a leader of {where} that was cut off went on taking records",
             "handover": f"{who} took over {where} in a controlled shutdown before it had every record",
             "disk_lost": f"{who} led {where} with a disk that had been wiped or replaced",
@@ -88,9 +88,12 @@ class Incident(Struct, frozen=True):
             if self.before.get("how") not in (None, "no_shutdown")
             else ""
         )
-        start, end = (
-            clock(parse_iso(self.before[key] or self.before["time"])) for key in ("time", "until_time")
+        from_ms, until_ms = (
+            parse_iso(self.before[key] or self.before["time"]) for key in ("time", "until_time")
         )
+        if self.from_ms is not None:  # what followed from it shows that it was over
+            until_ms = max(from_ms, min(until_ms, self.from_ms))
+        start, end = clock(from_ms), clock(until_ms)
         when = (
             f"at {start}"
             if start == end or self.before["state"] != "killed"

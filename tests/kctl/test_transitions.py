@@ -201,3 +201,28 @@ def test_where_only_nearness_in_time_speaks_the_row_and_the_sentence_say_so(tmp_
     found = leaderships(tmp_path, controller_9=[f"010 {lines[0]}"])
     assert (found[1].how, found[1].strength) == ("controlled_shutdown", "sure")
     assert _why(found[1].row()) == "broker 1 shut down"
+
+
+def test_epochs_in_which_a_controller_took_one_replica_after_the_other_out_of_the_isr_are_known(
+    tmp_path: Path,
+) -> None:
+    """From 1.1 to 2.5 no line tells of such a state; its replicas are told with TRACE."""
+    went = (
+        "[Controller id=9 epoch=1] Changed state of replica {} for partition t-0 from OnlineReplica to OfflineReplica "
+        "(state.change.logger)"
+    )
+    nobody = sent(2, -1, "3", "1,2,3").replace("to broker -1", "to broker 2")
+    found = leaderships(
+        tmp_path,
+        state_change_9=[
+            f"000 {elected(0, 1, '1,3', 'NewPartition')}",
+            f"010 {went.format(1)}",
+            f"010 {went.format(3)}",
+            f"010 {nobody}",
+        ],
+    )
+    assert [(one.leader_epoch, one.leader, one.isr, one.how) for one in found] == [
+        (0, 1, (1, 3), "creation"),
+        (1, -1, (3,), "none"),
+        (2, -1, (3,), "none"),
+    ]

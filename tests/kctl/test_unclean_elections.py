@@ -254,3 +254,19 @@ def test_an_epoch_that_no_line_tells_of_lies_between_those_that_do(tmp_path: Pat
     missing = judge_leadership(TP, found).missing
     assert [one.leader_epoch for one in found] == [0, 1, 2, 3]
     assert [re.findall(r"13:00:\d\d", one.what) for one in missing[:2]] == [["13:00:01", "13:00:01"]] * 2
+
+
+def test_an_election_of_the_last_known_leader_is_told_as_one(tmp_path: Path) -> None:
+    """From 4.0 it is elected where nobody is in the ISR or eligible, even if unclean elections are off."""
+    change = (
+        "isr: [] -> [2], leader: -1 -> 2, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 1 -> 2, "
+        "lastKnownElr: [2] -> [], partitionEpoch: 2 -> 3"
+    )
+    found = timeline_of(
+        tmp_path, controller_1=[f"01 {CREATED}", f"20 {changed('UNCLEAN partition change', change)}"]
+    )
+    assert (
+        found.of(TP)[-1].cause == "nobody was in the ISR or eligible, and broker 2 was the last known leader"
+    )
+    (finding,) = (f for f in found.findings() if f.code == "unclean-leader-election")
+    assert "as the last known leader: nobody was in the ISR or eligible (line 2)" in finding.message

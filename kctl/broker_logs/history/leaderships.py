@@ -288,6 +288,15 @@ class Leadership(Struct):
                 isr = change.isr
 
 
+class WentOffline(NamedTuple):
+    """A replica that a controller took for offline, so that it left the ISR if it was in it."""
+
+    replica: int
+    time_ms: int
+    controller_epoch: int | None
+    proof: dict[str, object]
+
+
 class PartitionHistory:
     """The leaderships of one partition, of one topic of that name after the other."""
 
@@ -305,6 +314,7 @@ class PartitionHistory:
         self.ended: list[int | None] = [None]
         self.topic_ids: list[str | None] = [None]
         self._announced: tuple[int, str, Event] | None = None
+        self.offline: list[WentOffline] = []
         # The first leader epoch that a controller named in its term, by controller epoch.
         self._first_named: dict[int, int] = {}
 
@@ -419,8 +429,8 @@ class PartitionHistory:
             missing = range(leadership.leader_epoch + 1, following.leader_epoch)
             if missing:
                 leadership.to_ms = min(max(leadership.last_seen_ms, leadership.from_ms), leadership.to_ms)
-            for epoch in missing[:100]:
-                yield Leadership(
+            yield from self._removed_one_by_one(leadership, following) or (
+                Leadership(
                     self.topic_partition,
                     epoch,
                     from_ms=leadership.to_ms,
@@ -429,6 +439,34 @@ class PartitionHistory:
                     cause="not in these logs",
                     cluster=self.cluster,
                 )
+                for epoch in missing[:100]
+            )
+
+    def _removed_one_by_one(self, before: Leadership, after: Leadership) -> list[Leadership]:
+        """The epochs between two states where a controller took as many replicas out of the ISR, one after the other, as
+        there are epochs; nothing where that does not explain them."""
+        isr, leader = list(before.last_isr or ()), before.leader
+        epochs: list[Leadership] = []
+        for offline in self.offline:
+            if offline.controller_epoch != after.controller_epoch or offline.replica not in isr:
+                continue
+            if not before.from_ms <= offline.time_ms <= after.from_ms:
+                continue
+            leader = NO_LEADER if leader == offline.replica else leader
+            # The last one stays in it, without leading.
+            isr = [replica for replica in isr if replica != offline.replica] or isr
+            if epochs:
+                epochs[-1].to_ms = offline.time_ms
+            epochs.append(
+                Leadership(
+                    self.topic_partition, before.leader_epoch + len(epochs) + 1, leader=leader, isr=tuple(isr),
+                    controller_epoch=offline.controller_epoch, from_ms=offline.time_ms, last_seen_ms=offline.time_ms,
+                    proofs=[offline.proof], cluster=self.cluster, is_exact=True, removed=offline.replica,
+                    replicas=before.replicas,
+                )
+            )  # fmt: skip
+        is_whole = len(epochs) == after.leader_epoch - before.leader_epoch
+        return epochs[:-1] if is_whole and (leader, tuple(isr)) == (after.leader, after.isr) else []
 
 
 def _announced(leadership: Leadership, from_state: str, event: Event) -> None:

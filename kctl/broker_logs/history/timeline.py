@@ -23,7 +23,14 @@ from kctl.broker_logs.history.controller_terms import (
     Terms,
 )
 from kctl.broker_logs.history.isr_changes import CHANGES, REFUSED, IsrLines
-from kctl.broker_logs.history.leaderships import RANKS, Leadership, PartitionHistory, shown_by, where_of
+from kctl.broker_logs.history.leaderships import (
+    RANKS,
+    Leadership,
+    PartitionHistory,
+    WentOffline,
+    shown_by,
+    where_of,
+)
 from kctl.broker_logs.history.lives import CONTROLLER_STARTS, OWN, SEEN, SIGNALLED, BrokerState, Lives
 from kctl.broker_logs.history.observations import FINDERS, observations
 from kctl.broker_logs.history.quorum_members import CHANGES as METADATA_LOG_LINES
@@ -41,6 +48,7 @@ from kctl.broker_logs.history.transitions import Announced, Transitions
 from kctl.broker_logs.history.words import BY_PARTITION
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
+from kctl.internal_topics.decisions import LAST_KNOWN
 from kctl.model import TopicPartition
 
 # Says the id of the cluster that a broker belongs to.
@@ -51,7 +59,7 @@ TURNS = frozenset((CLUSTER_ID, *BEGINS))
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
     CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
-    ("C13", "C14", "C16", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
+    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
@@ -184,9 +192,16 @@ def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
         leader=leadership.leader,
         partition=leadership.topic_partition,
         epoch=f"epoch {leadership.leader_epoch}",
-        isr=",".join(map(str, isr)),
+        why=f"as {LAST_KNOWN}: nobody was in the ISR or eligible"
+        if LAST_KNOWN in leadership.cause
+        else outside(isr),
         where=where_of(proof),
     )
+
+
+def outside(isr: Iterable[int]) -> str:
+    """Of which ISR a new leader was no member."""
+    return f"though it was not in the ISR [{','.join(map(str, isr))}]"
 
 
 def _announced(line: Announced) -> Finding:
@@ -205,7 +220,7 @@ def _announced(line: Announced) -> Finding:
         return say.LAST_OF_ISR_ELECTED.at(place, **who)
     epoch = line.leader_epoch
     shown_epoch = "an epoch that these logs do not name" if epoch is None else f"epoch {epoch}"
-    return say.UNCLEAN_LEADER_ELECTION.at(place, epoch=shown_epoch, isr="", **who)
+    return say.UNCLEAN_LEADER_ELECTION.at(place, epoch=shown_epoch, why=outside(()), **who)
 
 
 class _Cluster(Struct):
@@ -374,6 +389,11 @@ class _Builder:
             self._history(partition).announce(leader, str(states[0]), event, time_ms)
         elif event.event == "C16" and states[1] == "NonExistentPartition":
             self._history(partition).end(time_ms)
+        elif event.event == "C19":
+            replica = event.number("replica")
+            if states[1] == "OfflineReplica" and replica is not None:
+                term = event.number("controller_epoch")
+                self._history(partition).offline.append(WentOffline(replica, time_ms, term, event.proof()))
         elif event.event == "C13" and states[0] == "NonExistentPartition":
             self._history(partition).begin_again()
             self.seen.clear()

@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.history.leaderships import LIKELY, NO_LEADER, Leadership
+from kctl.broker_logs.history.leaderships import LIKELY, NO_LEADER, SURE, Leadership
 from kctl.broker_logs.history.words import ANNOUNCING, Word, Words
+from kctl.internal_topics.decisions import LAST_KNOWN
 from kctl.model import TopicPartition
 
 # Brokers' clocks differ by as much, and a controller prints a decision some milliseconds after it made it.
@@ -185,6 +186,8 @@ class Transitions:
             of_epoch = [word for word in announcements if word.leader_epoch == after.leader_epoch]
             if (proof := (of_epoch or decided or announcements)[0].proof) not in after.proofs:
                 after.proofs.append(proof)
+            if (after.topic_partition, after.leader_epoch) in self.words.last_known:
+                return f"nobody was in the ISR or eligible, and broker {after.leader} was {LAST_KNOWN}"
             return "the logs say so"
         if after.recovery_state == "RECOVERING":
             was_recovering = self._is_recovering.get(after.topic_partition)
@@ -266,15 +269,14 @@ class Transitions:
                 after.proofs.append(gone[-1].proof)
                 done = "shut down" if gone[-1].kind == "controlled_shutdown" else "failed"
                 return "isr_change", f"broker {broker_id} {done} and left the ISR"
+        moved = [word for word in words if word.kind == "reassignment"]
         if lost:
             # A replica that a reassignment removes leaves the ISR as one does that goes offline.
-            after.strength = LIKELY if not after.replicas else after.strength
+            is_told = after.begun_by == "C20" and after.proofs[0]["broker_id"] in self.words.controllers
+            after.strength = SURE if after.replicas or (is_told and not moved) else LIKELY
             return "isr_change", ""
-        if after.is_moving or (after.replicas and before.replicas and after.replicas != before.replicas):
-            return "reassignment", ""
         if before.last_isr and after.isr and set(before.last_isr) != set(after.isr):
             return "isr_change", ""
-        moved = [word for word in words if word.kind == "reassignment"]
         if not moved:
             return "unknown", "its leader and its ISR stayed, and no line says why its state was written anew"
         after.strength = LIKELY

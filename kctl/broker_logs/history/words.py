@@ -54,8 +54,12 @@ class Words:
         self.kraft_since: int | None = None
         # Epochs whose leader the controller elected from the ISR or the eligible leader replicas.
         self.eligible: set[tuple[TopicPartition, int | None]] = set()
+        # Epochs that one of the last known leaders began, where nobody was in the ISR or eligible.
+        self.last_known: set[tuple[TopicPartition, int | None]] = set()
         # Brokers whose server.log is among the logs, and since when each change of an ISR that they made is seen.
         self.servers: dict[int, int] = {}
+        # Brokers whose controller.log is among the logs, so that what they are asked for as controllers is seen.
+        self.controllers: set[int | None] = set()
 
     def note(self, event: Event, time_ms: int) -> None:
         """Remember what a line says about causes."""
@@ -63,6 +67,8 @@ class Words:
             self.kraft_since = time_ms
         if event.broker_id is not None and event.source.kind in ("server", "stdout"):
             self.servers.setdefault(event.broker_id, time_ms)
+        if event.source.kind == "controller":
+            self.controllers.add(event.broker_id)
         name, partition = event.event or "", event.topic_partition
         kind = BY_PARTITION.get(name)
         if kind is not None and partition is not None:
@@ -85,6 +91,9 @@ class Words:
         epoch = changes.get("leader_epoch") if isinstance(changes, dict) else None
         if leader is not None:
             self._add(partition, "unclean", time_ms, leader, event, epoch[1] if epoch else None)
+            assert isinstance(changes, dict)
+            if epoch and leader in (changes.get("last_known_elr") or ((), ()))[0]:
+                self.last_known.add((partition, epoch[1]))
         elif epoch:
             self.eligible.add((partition, epoch[1]))
 
