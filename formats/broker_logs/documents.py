@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from formats import bounded_json
@@ -44,6 +44,8 @@ LEVEL = re.compile(LEVELS)
 LEVEL_KEY = re.compile(r"level|severity|priority", re.IGNORECASE)
 LOGGER_KEY = re.compile(r"logger|category|\bclass", re.IGNORECASE)
 MESSAGE_KEY = re.compile(r"(?:^|[._@])(?:message|msg|body|text|line|log|event|original|raw)$", re.IGNORECASE)
+ANY_MESSAGE_KEY = re.compile("message|msg", re.IGNORECASE)
+WORD = re.compile(r"[\w.$]+")
 TRACE_KEY = re.compile(r"stack_?trace|thrown|exception|throwable|exc_info", re.IGNORECASE)
 TIME_KEY = re.compile(r"time|date|instant|^_?ts$|^@t$", re.IGNORECASE)
 # What names the process that printed a line, best first.
@@ -66,7 +68,9 @@ NAMELESS = re.compile(
     rf"|\x1b\[[0-9;]*[mK]|\[\d+\]|(?<![\w.-])\d+(?![\w.-])|\b(?:{LEVELS}|info|warn|error|debug|notice)\b|[^\w.\-/]+"
 )
 NAMED = re.compile(r"\b(\w+)=\"?([\w./-]+)")
-ESCAPED_END = re.compile(r"(?:#012|\\n)(?=(?:#011|\\t|\s*at |Caused by: |\t|\s+\.\.\. \d))")
+ESCAPED_END = re.compile(
+    r"#012|\\n(?=(?:#011|\\t|\s*at |Caused by: |\t|\s+\.\.\. \d))|(?<=\))\\n(?=[\w.$]+(?:Exception|Error)\b)"
+)
 ESCAPED_TAB = re.compile(r"(?:#011|\\t)(?=at |\.\.\. \d|Suppressed: |Caused by: )")
 COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 LOGGER_AT_END = re.compile(r" \([\w.$]+(?::\d+)?\)")
@@ -102,7 +106,7 @@ def document_of(head: bytes) -> Document | None:
     return (
         _wrapped(text)
         if OWN_HEAD.match(text)
-        else _json(text) or _csv(text) or _journal_export(text) or _marked(text)
+        else _json(text) or _csv(text) or _journal(text) or _marked(text)
     )
 
 
@@ -128,10 +132,14 @@ def _whole_lines(head: bytes, *, is_all: bool) -> bytes:
 
 
 def _shown(millis: int | None) -> str:
-    if millis is None or not 0 <= millis < 1 << 47:
+    if millis is None or not 0 <= millis < 253_402_300_800_000:  # the year 10,000
         return ""
-    then = datetime.fromtimestamp(millis // 1000, UTC)
-    return f"{then:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03}Z" if then.year < 10_000 else ""
+    return f"{_second(millis // 1000)}.{millis % 1000:03}Z"
+
+
+@lru_cache(64)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _unescaped(text: str) -> str:
@@ -175,6 +183,10 @@ def _head_at(text: str) -> int | None:
     return head.start() if head else None
 
 
+def _has_head(text: str) -> bool:
+    return len(text) > 20 and _head_at(text) is not None
+
+
 # --- JSON -----------------------------------------------------------------------------------------------
 
 
@@ -196,7 +208,7 @@ class _Fields:
         if isinstance(value, list):
             if pairs := _of_pairs(value):
                 yield from self._lines(pairs, outer, number, depth + 1)
-            elif value and not any(isinstance(item, (dict, list)) for item in value):
+            elif any(isinstance(item, str) for item in value):  # a row: a time and a text
                 yield from self._in_object(
                     {str(i): item for i, item in enumerate(value)}, outer, number, depth
                 )
@@ -235,20 +247,31 @@ class _Fields:
     def _line_of(
         self, value: dict[str, object], around: tuple[Mapping[str, object], ...], number: int
     ) -> CarriedLine | None:
-        texts = {key: text for key, text in value.items() if isinstance(text, str)}
-        for key, text in texts.items():
-            if len(text) > 20 and _head_at(text) is not None:
-                self.keys[key] += 1
-                return CarriedLine(number, text, _origin(around), _carried_at(around, text))
+        texts = {key: text for key, item in value.items() if (text := _text(item)) is not None}
+        key = next((key for key in (*self.keys, *texts) if _has_head(texts.get(key, ""))), None)
+        if key is not None:
+            self.keys[key] += 1
+            return CarriedLine(number, texts[key], _origin(around), _carried_at(around, texts[key]))
         flat = dict(_flat(value))
+        if any(isinstance(text, str) and key not in texts and _has_head(text) for key, text in flat.items()):
+            return None  # it stands further inside
         if record := _side_by_side(flat):
             # A head is made of its fields; the broker's own time is that of the record.
             millis, local, text = record
-            return CarriedLine(number, text, _origin(around), millis if local is None else None)
+            return CarriedLine(number, text, _origin((flat, *around[1:])), millis if local is None else None)
         for key, text in texts.items():
             if key in self.keys and not _parsed(text):
                 return CarriedLine(number, text, _origin(around), _carried_at(around, text))
         return None
+
+
+def _text(value: object) -> str | None:
+    """A text, which journald gives as a list of bytes where it is none of UTF-8."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value or not all(type(n) is int and 0 <= n < 256 for n in value):
+        return None
+    return bytes(value).decode("utf-8", "backslashreplace")
 
 
 def _parsed(text: str) -> object:
@@ -294,7 +317,7 @@ def _flat(value: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iter
     """Keys with points between the names of nested objects, and their values that are no objects."""
     for key, inner in itertools.islice(value.items(), MOST_KEYS):
         inner = _single(inner)
-        if isinstance(inner, list) and inner and (pairs := _of_pairs(inner)):
+        if isinstance(inner, list) and len(inner) <= MOST_KEYS and (pairs := _of_pairs(inner)):
             inner = pairs
         if isinstance(inner, dict) and depth < 4 and "epochSecond" not in inner:
             yield from _flat(inner, f"{prefix}{key}.", depth + 1)
@@ -305,28 +328,35 @@ def _flat(value: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iter
 def _side_by_side(flat: dict[str, object]) -> tuple[int | None, str | None, str] | None:
     """Time in UTC, or as the broker's clock shows it, and the line made of a level, a logger and a message."""
     texts = {key: text for key, text in flat.items() if isinstance(text, str)}
-    level = next((t for k, t in texts.items() if LEVEL_KEY.search(k) and LEVEL.fullmatch(t.upper())), None)
+    level = next((t for k, t in texts.items() if _is(LEVEL_KEY, k) and LEVEL.fullmatch(t.upper())), None)
     logger = next((t for t in texts.values() if len(t) < 200 and CLASS.fullmatch(t)), None)
     if logger is None:
-        logger = next(
-            (t for k, t in texts.items() if LOGGER_KEY.search(k) and re.fullmatch(r"[\w.$]+", t)), None
-        )
-    message = next((t for k, t in texts.items() if MESSAGE_KEY.search(k) and t not in (level, logger)), None)
+        logger = next((t for k, t in texts.items() if _is(LOGGER_KEY, k) and WORD.fullmatch(t)), None)
+    message = next((t for k, t in texts.items() if _is(MESSAGE_KEY, k) and t not in (level, logger)), None)
     if message is None:
-        message = next((t for k, t in texts.items() if re.search("message|msg", k, re.IGNORECASE)), None)
-    if level is None or logger is None or message is None:
+        message = next((t for k, t in texts.items() if _is(ANY_MESSAGE_KEY, k)), None)
+    if message is None or not (level or (logger and CLASS.fullmatch(logger))):
         return None
     for key, value in flat.items():
-        if TIME_KEY.search(key) and (time := _instant(value)):
+        if _is(TIME_KEY, key) and (time := _instant(value)):
             break
     else:
         return None
     millis, local = time
-    trace = next((t for k, t in texts.items() if TRACE_KEY.search(k) and "\n" in t), "")
+    trace = next((t for k, t in texts.items() if "\n" in t and _is(TRACE_KEY, k)), "")
     head, _, more = message.partition("\n")
     shown = local or _shown(millis)[:-1].replace("T", " ").replace(".", ",")
     rest = "".join(f"\n{part}" for part in (more, trace) if part)
-    return millis, local, f"[{shown}] {level.upper()} {head} ({logger}){rest}"
+    return (
+        millis,
+        local,
+        f"[{shown}] {(level or 'UNKNOWN').upper()} {head}{f' ({logger})' if logger else ''}{rest}",
+    )
+
+
+@lru_cache(4096)
+def _is(expression: re.Pattern[str], key: str) -> bool:
+    return expression.search(key) is not None
 
 
 def _instant(value: object) -> tuple[int | None, str | None] | None:
@@ -352,31 +382,37 @@ def _instant(value: object) -> tuple[int | None, str | None] | None:
 
 
 def _of_stamp(stamp: re.Match[str]) -> tuple[int | None, str | None] | None:
-    try:
-        then = datetime.fromisoformat(stamp["stamp"].replace("/", "-"))
-    except ValueError:
+    second = _of_second(stamp["stamp"], stamp["zone"] or "")
+    if second is None:
         return None
     millis = int((stamp["fraction"] or "").ljust(3, "0")[:3])
-    if not stamp["zone"]:
-        return None, f"{then:%Y-%m-%d %H:%M:%S},{millis:03}"
-    zone = "+00:00" if stamp["zone"] in ("Z", "UTC") else stamp["zone"]
+    return (None, f"{second},{millis:03}") if isinstance(second, str) else (second * 1000 + millis, None)
+
+
+@lru_cache(64)
+def _of_second(stamp: str, zone: str) -> int | str | None:
+    """A second as seconds since 1970, or as the broker's clock shows it where no zone is said; None for no such time."""
+    offset = "+00:00" if zone in ("Z", "UTC") else zone
     try:
-        utc = datetime.fromisoformat(f"{then:%Y-%m-%dT%H:%M:%S}{zone}")
+        then = datetime.fromisoformat(stamp.replace("/", "-") + offset)
     except ValueError:
         return None
-    return int(utc.timestamp()) * 1000 + millis, None
+    return int(then.timestamp()) if zone else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
 def _origin(around: Iterable[Mapping[str, object]]) -> str:
     """What names the process that printed a line, in the objects around it."""
-    values = [
-        (key, value) for fields in around for key, value in _flat(fields) if isinstance(value, str) and value
-    ]
-    for keys in ORIGIN_KEYS:
-        for key, value in values:
-            if keys.search(key):
-                return _name(value)
-    return ""
+    best, name = len(ORIGIN_KEYS), ""
+    for fields in around:
+        for key, value in _flat(fields):
+            if isinstance(value, str) and value and (rank := _rank(key)) < best:
+                best, name = rank, value
+    return _name(name)
+
+
+@lru_cache(4096)
+def _rank(key: str) -> int:
+    return next((rank for rank, keys in enumerate(ORIGIN_KEYS) if keys.search(key)), len(ORIGIN_KEYS))
 
 
 def _name(text: str) -> str:
@@ -388,7 +424,7 @@ def _carried_at(around: Iterable[Mapping[str, object]], text: str) -> int | None
     for fields in around:
         for key, value in fields.items():
             # Some columns have numbers for names.
-            if value is text or not (TIME_KEY.search(key) or key.isdecimal()):
+            if value is text or not (_is(TIME_KEY, key) or key.isdecimal()):
                 continue
             if (time := _instant(value)) and time[0] is not None:
                 return time[0]
@@ -420,11 +456,13 @@ def _keys(fields: _Fields) -> str:
 def _object_in(line: str) -> tuple[str, dict[str, object]] | None:
     """What stands before an object in a line, and the object."""
     start = line.find("{", 0, FAR)
-    while start >= 0:
+    for _ in range(4):  # a mark may hold braces
+        if start < 0:
+            break
         value = _parsed(line[start:].rstrip().rstrip(",]").rstrip())
         if isinstance(value, dict):
             return line[:start], value
-        start = line.find("{", start + 1, 300)  # a mark may hold braces
+        start = line.find("{", start + 1, FAR)
     return None
 
 
@@ -488,7 +526,7 @@ def _closed(text: str) -> object:
 
 
 _NOT_BLANK = re.compile(r"[^\s,]")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
 
 
 def _cut_to_whole(text: str, start: int) -> str | None:
@@ -565,16 +603,28 @@ def _table_lines(
             yield from fields.lines(dict(zip(names, row, strict=False)), number)
 
 
-def _journal_export(text: str) -> Document | None:
-    if not re.search(r"^__(?:CURSOR|REALTIME_TIMESTAMP)=", text, re.MULTILINE):
+# Entries of `journalctl -o export` begin with one of these; those of `-o verbose` have their fields indented.
+JOURNAL_EXPORT = re.compile(r"^__(?:CURSOR|REALTIME_TIMESTAMP)=", re.MULTILINE)
+JOURNAL_VERBOSE = re.compile(rf"^[A-Z][a-z]{{2}} {_STAMP}\S* \S+ \[s=.*\]\n(?: +\w+=.*\n)+", re.MULTILINE)
+
+
+def _journal(text: str) -> Document | None:
+    if JOURNAL_EXPORT.search(text):
+        return Document("journald's export format, the text in 'MESSAGE'", _journal_lines)
+    if JOURNAL_VERBOSE.match(text):
+        return Document("`journalctl -o verbose`, the text in 'MESSAGE'", _verbose_lines)
+    return None
+
+
+def _of_entry(entry: dict[str, object], number: int) -> CarriedLine | None:
+    text = entry.get("MESSAGE")
+    if not isinstance(text, str):
         return None
-    return Document("journald's export format, the text in 'MESSAGE'", _journal_lines)
+    return CarriedLine(number, text, _origin((entry,)), _carried_at((entry,), text))
 
 
 def _journal_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
     """Entries of journald's export format (systemd's `Journal Export Formats`); binary fields have their length before them."""
-    fields = _Fields()
-    fields.keys["MESSAGE"] += 1
     entry: dict[str, object] = {}
     first = number = 0
     data = io.BufferedReader(_Stream(chunks), 1 << 16)
@@ -582,7 +632,8 @@ def _journal_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
         number += 1
         name, equals, value = raw.rstrip(b"\n").partition(b"=")
         if not name:
-            yield from fields.lines(entry, first)
+            if line := _of_entry(entry, first):
+                yield line
             entry = {}
             continue
         if not entry:
@@ -595,7 +646,26 @@ def _journal_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
             number += value.count(b"\n") + 1
         if len(entry) < MOST_KEYS:
             entry[name.decode("ascii", "replace")] = value.decode("utf-8", "backslashreplace")
-    yield from fields.lines(entry, first)
+    if line := _of_entry(entry, first):
+        yield line
+
+
+def _verbose_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
+    """Entries with a line for each field; what a field has more than one line of is indented further."""
+    entry: dict[str, object] = {}
+    first, name = 1, ""
+    for number, line in enumerate(_lines(chunks), 1):
+        if not line.startswith(" "):
+            if carried := _of_entry(entry, first):
+                yield carried
+            entry, first = {"time": line}, number
+        elif (pair := re.match(r" {4}([A-Z_0-9]+)=(.*)", line)) and len(entry) < MOST_KEYS:
+            name = pair[1]
+            entry[name] = pair[2]
+        elif name in entry:
+            entry[name] = f"{entry[name]}\n{line.strip(' ')}"
+    if carried := _of_entry(entry, first):
+        yield carried
 
 
 class _Stream(io.RawIOBase):
@@ -651,7 +721,9 @@ def _marks(examples: list[str]) -> list[re.Pattern[str]]:
         for place, part in enumerate(parts_of_all[0]):
             words = {parts[place] for parts in parts_of_all}
             if place % 2:
-                expression += r"\s+" if part.isspace() else re.escape(part)
+                # A tab behind the mark belongs to the line.
+                is_same = len(words) == 1 or not part.isspace()
+                expression += re.escape(part) if is_same else " +"
             elif words == {""}:
                 pass
             elif len(words) == 1 and not re.search(r"\d", part):

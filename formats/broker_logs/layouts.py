@@ -1,7 +1,7 @@
-"""How a log's lines are laid out: Kafka's own pattern, other log4j patterns, JSON layouts.
+"""How a log's lines are laid out: Kafka's own pattern, other log4j patterns.
 
 A layout finds where records start and when they were written, and takes a record apart. Kafka's own is read
-by arrays (`line`); any other by a regular expression made from its pattern, or as JSON. What carries the lines of a
+by arrays (`line`); any other by a regular expression made from its pattern. What carries the lines of a
 container or a service puts something before each or around it (`CARRIERS`); below it lies one of the other layouts.
 """
 
@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from formats import bounded_json
 from formats.broker_logs.documents import Document, document_of
 from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, RecordPlaces, find_records, split_head
 from formats.errors import FormatError
@@ -164,93 +163,6 @@ class ExpressionLayout:
         return bool(stamp and stamp["zone"])
 
 
-class JsonNames(NamedTuple):
-    """Keys of a JSON layout."""
-
-    time: tuple[str, ...] = ("@timestamp", "timestamp", "time", "instant", "timeMillis", "ts", "asctime")
-    level: tuple[str, ...] = ("level", "severity", "log.level", "levelname", "priority")
-    logger: tuple[str, ...] = ("logger", "loggerName", "logger_name", "log.logger", "name", "category")
-    message: tuple[str, ...] = ("message", "msg", "log")
-    trace: tuple[str, ...] = (
-        "stack_trace",
-        "thrown",
-        "exception",
-        "throwable",
-        "error.stack_trace",
-        "exc_info",
-    )
-
-
-NAMES = JsonNames()
-
-
-class JsonLayout:
-    """One JSON object a line: log4j's JSONEventLayout, JsonTemplateLayout (ECS, GELF-like) and their kin."""
-
-    name = "JSON"
-    has_date = True
-    _begins = re.compile(rb"^\{", re.MULTILINE)
-
-    def find(self, data: bytes) -> RecordPlaces:
-        starts, millis = [], []
-        begins = [match.start() for match in self._begins.finditer(data)]
-        for start, end in pairwise((*begins, len(data))):
-            when = _json_time(self._fields(data[start:end]))
-            if when is not None:
-                starts.append(start)
-                millis.append(when)
-        return RecordPlaces(np.array(starts, np.int64), np.array(millis, np.int64))
-
-    @staticmethod
-    def _fields(record: bytes) -> dict[str, object]:
-        return _object(record.partition(b"\n")[0])
-
-    def split(self, record: bytes) -> Head | None:
-        fields = self._fields(record)
-        when = _first(fields, NAMES.time)
-        message = _first(fields, NAMES.message)
-        if _json_time(fields) is None:
-            return None
-        logger = _first(fields, NAMES.logger)
-        return Head(
-            str(when).encode(),
-            str(_first(fields, NAMES.level) or ""),
-            str(logger) if logger else None,
-            str(message if message is not None else "").encode(),
-        )
-
-    def bare(self, data: bytes) -> bytes:
-        return data
-
-    def has_zone(self, head: bytes) -> bool:
-        begins = [match.start() for match in self._begins.finditer(head)]
-        for start, end in pairwise((*begins, len(head))):
-            fields = self._fields(head[start:end])
-            if _json_time(fields) is not None:
-                match = TIME_VALUE.fullmatch(str(_first(fields, NAMES.time)).encode())
-                return not match or bool(match["zone"])
-        return False
-
-
-class IndentedJsonLayout(JsonLayout):
-    """JSON objects over several lines: log4j's JsonLayout as it comes, logback's with `prettyPrint`.
-
-    The brace that ends one may stand before the one that begins the next.
-    """
-
-    name = "JSON, indented"
-    # A brace that is indented begins an object inside a record.
-    _begins = re.compile(rb"^(?:\[[ \t]*|\}[ \t]*|\}?,[ \t]*)?\{[ \t\r]*$", re.MULTILINE)
-
-    @staticmethod
-    def _fields(record: bytes) -> dict[str, object]:
-        text = record[record.find(b"{") :].rstrip(b" \t\r\n,]")
-        return _object(text) or _object(text + b"}")
-
-
-JSON, INDENTED_JSON = JsonLayout(), IndentedJsonLayout()
-
-
 class Carrier(NamedTuple):
     """What stands before or around each line that a logger wrote, put there by what carried the line."""
 
@@ -258,10 +170,6 @@ class Carrier(NamedTuple):
     expression: str
     """What it puts there; its group `time` is when the line was carried, `origin` which container printed it."""
     example: str
-    key: str = ""
-    """The key that holds the line, where the carrier writes JSON."""
-    times: tuple[str, ...] = ()
-    """The keys that hold the time."""
 
     @property
     def mark(self) -> re.Pattern[bytes]:
@@ -270,28 +178,12 @@ class Carrier(NamedTuple):
 
     def bare(self, line: bytes) -> bytes:
         """A line without the mark."""
-        if not self.key:
-            return self.mark.sub(b"", line)
-        text = _object(line).get(self.key) if self.mark.search(line) else None
-        if isinstance(text, list):  # journald gives bytes that are no text as numbers
-            text = bytes(n for n in text if isinstance(n, int) and 0 <= n < 256).decode(
-                "utf-8", "backslashreplace"
-            )
-        return text.rstrip("\n").encode("utf-8", "backslashreplace") if isinstance(text, str) else line
+        return self.mark.sub(b"", line)
 
     def carried(self, line: bytes) -> int | None:
         """When a line was carried, in UTC milliseconds; None where that is not said, or without an offset."""
-        if self.key:
-            when = _first(_object(line), self.times)
-            if when is None:
-                return None
-            digits = str(when)
-            if digits.isdecimal() and len(digits) == 16:  # microseconds since 1970
-                return int(digits) // 1000
-            text = digits.encode()
-        else:
-            marked = self.mark.match(line)
-            text = marked["time"] if marked and "time" in self.mark.groupindex else b""
+        marked = self.mark.match(line)
+        text = marked["time"] if marked and "time" in self.mark.groupindex else b""
         stamp = TIME_VALUE.fullmatch(text or b"")
         return millis_of(text) if stamp and stamp["zone"] else None
 
@@ -315,6 +207,7 @@ DOCUMENT = Carrier(
     "\x1f1\x1fkafka-1\x1f2026-11-21T13:18:27.173Z\x1f[2026-11-21 13:18:27,173] INFO",
 )
 """The lines of an export, as `documents.written` gives them."""
+EXPORTS = (DOCUMENT.name, "json", "json, indented", "csv")
 CARRIERS = (
     COLOURS,
     Carrier("docker compose logs", r"^(?P<origin>[\w.-]+) *\| ", "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
@@ -325,10 +218,6 @@ CARRIERS = (
     Carrier("syslog, RFC 5424", r"^<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) ", "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
     Carrier("syslog, RFC 3164", r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: ", "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("time of a container's runtime", r"^" + _STAMP + " ", "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
-    Carrier("Docker json-file", r'^\{"log":', '{"log":"[2026-11-21 13:18:27,173] INFO', "log", ("time",)),
-    Carrier("systemd journal, JSON", r'^\{.*"MESSAGE"', '{"MESSAGE":"[2026-11-21 13:18:27,173] INFO', "MESSAGE", ("__REALTIME_TIMESTAMP",)),
-    Carrier("JSON of a log shipper", r'^\{.*"message"', '{"message":"[2026-11-21 13:18:27,173] INFO', "message", NAMES.time),
-    Carrier("JSON of a log shipper", r'^\{.*"log"', '{"log":"[2026-11-21 13:18:27,173] INFO', "log", NAMES.time),
 )  # fmt: skip
 LOOKED_AT = 100
 # Records whose heads are compared with those of other layouts, and bytes that mostly hold as many.
@@ -349,20 +238,15 @@ class CarriedLayout:
         self._inner = inner
 
     def bare(self, data: bytes) -> bytes:
-        """What the logger wrote: a message that was one line here stays one, with its line ends as vertical tabs."""
-        return self._inner.bare(self._lines(data))
-
-    def _lines(self, data: bytes) -> bytes:
-        if not self.carrier.key:
-            return self.carrier.mark.sub(b"", data)
-        return b"\n".join(self.carrier.bare(line).replace(b"\n", b"\v") for line in data.split(b"\n"))
+        """What the logger wrote."""
+        return self._inner.bare(self.carrier.bare(data))
 
     def find(self, data: bytes) -> RecordPlaces:
         """Records by the inner layout; its times in UTC where both tell a time and the carrier's has an offset.
 
         A line is carried after it is written, by less than a quarter of an hour.
         """
-        bare = self._lines(data)
+        bare = self.carrier.bare(data)
         inner = self._inner.find(bare)
         outer_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
         inner_ends = np.flatnonzero(np.frombuffer(bare, np.uint8) == 10)
@@ -396,14 +280,14 @@ class CarriedLayout:
 
     def split(self, record: bytes) -> Head | None:
         """The record without what its carrier put there, taken apart."""
-        return self._inner.split(self._lines(record).replace(b"\v", b"\n"))
+        return self._inner.split(self.carrier.bare(record))
 
     def has_zone(self, head: bytes) -> bool:
         """Whether the carrier's times name their offset, or the logger's do."""
         lines = head.split(b"\n", LOOKED_AT)[:LOOKED_AT]
         if any(self.carrier.carried(line) is not None for line in lines):
             return True
-        return self._inner.has_zone(self._lines(head))
+        return self._inner.has_zone(self.carrier.bare(head))
 
 
 def export_of(head: bytes) -> Document | None:
@@ -412,19 +296,31 @@ def export_of(head: bytes) -> Document | None:
         return None
     head = head[: head.rfind(b"\n", 0, ENOUGH) + 1] if b"\n" in head[:ENOUGH] else head[:ENOUGH]
     layout, _ = detect(head)
-    if layout is not None and (layout is not KAFKA) and _reads_most(layout, head):
+    if (
+        layout is not None
+        and layout is not KAFKA
+        and _reads_most(layout, head)
+        and not WRITTEN_OUT.search(head)
+    ):
         return None
     document = document_of(head)
     return document if document and (layout is not KAFKA or document.is_wrapped) else None
 
 
+# Line ends and tabs of stack traces, as syslog daemons write them.
+WRITTEN_OUT = re.compile(rb"#01[12](?:#011)?(?:at |Caused by)")
+
+
 def _reads_most(layout: LineLayout, head: bytes) -> bool:
-    """Whether a layout finds sentences in most of what looks like lines of a log."""
-    starts = layout.find(head).starts.tolist()
-    heads = [layout.split(head[a:b]) for a, b in pairwise([*starts[:COMPARED], len(head)])]
+    """Whether a layout finds the sentences in most of what looks like lines of a log."""
+    starts = layout.find(head).starts[:COMPARED].tolist()
+    heads = [layout.split(head[a:b]) for a, b in pairwise([*starts, len(head)])]
     lines = sum(bool(line) and not line[:1].isspace() for line in head.split(b"\n", COMPARED)[:COMPARED])
-    read = sum(bool(part and part.message.strip()) for part in heads)
+    read = sum(bool(part and part.message.strip() and not OWN_HEAD.search(part.message)) for part in heads)
     return 2 * read >= len(heads) and (4 * read >= lines or read >= COMPARED)
+
+
+OWN_HEAD = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 
 
 def is_export(layout: LineLayout) -> bool:
@@ -499,8 +395,6 @@ def nearest(head: bytes) -> str:
     ]
     examples = [(carrier.name, carrier.example) for carrier in CARRIERS]
     examples.append((KAFKA.name, "[2026-11-21 13:18:27,173] INFO a message (kafka.server.KafkaServer)"))
-    examples.append((INDENTED_JSON.name, '  "loggerName" : "kafka.X",'))
-    examples.append((JSON.name, '{"@timestamp":"2026-11-21T13:18:27.173Z","level":"INFO","logger":'))
     words = {
         "d": "2026-11-21 13:18:27,173",
         "p": "INFO",
@@ -534,7 +428,7 @@ def detect(head: bytes, given: Sequence[LineLayout] = ()) -> tuple[LineLayout | 
         carried = _carried(head)
         if carried is not None:
             return carried
-    known: Iterable[LineLayout] = (*given, KAFKA) if given else chain((KAFKA, JSON, INDENTED_JSON), _common())
+    known: Iterable[LineLayout] = (*given, KAFKA) if given else chain((KAFKA,), _common())
     best: tuple[int, LineLayout, int] | None = None
     for layout in known:
         records = layout.find(head)
@@ -592,11 +486,10 @@ def _common() -> Iterator[LineLayout]:
 
 def layout_of_pattern(pattern: str) -> LineLayout:
     """The layout of a log4j pattern; `FormatError` where it has no date or no message."""
-    json = {layout.name.lower(): layout for layout in (JSON, INDENTED_JSON)}
-    if layout := json.get(pattern.strip().lower()):
-        return layout
     if pattern.strip() == KAFKA.name:
         return KAFKA
+    if pattern.strip().lower() in EXPORTS:
+        return CarriedLayout(DOCUMENT, KAFKA)
     return _of_log4j(pattern)
 
 
@@ -609,9 +502,8 @@ def layout_of_name(text: str) -> LineLayout:
     named: dict[str, LineLayout] = {
         KAFKA.name: KAFKA,
         "kafka": KAFKA,
-        "json": JSON,
-        INDENTED_JSON.name.lower(): INDENTED_JSON,
     }
+    named |= {name: CarriedLayout(DOCUMENT, KAFKA) for name in EXPORTS}
     named |= {carrier.name.lower(): CarriedLayout(carrier, KAFKA) for carrier in CARRIERS}
     if text.lower() in named:
         return named[text.lower()]
@@ -680,39 +572,3 @@ def millis_of(text: bytes) -> int | None:
         digits = zone[1:].replace(b":", b"")
         offset = sign * (int(digits[:2]) * 60 + int(digits[2:])) * 60_000
     return day * DAY + ((hour * 60 + minute) * 60 + second) * 1000 + millis - offset
-
-
-def _object(line: bytes) -> dict[str, object]:
-    try:
-        fields = bounded_json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(fields, dict):
-        return {}
-    for outer in ("log", "error"):
-        inner = fields.get(outer)
-        if isinstance(inner, dict):
-            fields.update({f"{outer}.{key}": value for key, value in inner.items()})
-    return fields
-
-
-def _first(fields: dict[str, object], names: tuple[str, ...]) -> object:
-    return next(
-        (fields[name] for name in names if name in fields and not isinstance(fields[name], dict)), None
-    )
-
-
-def _json_time(fields: dict[str, object]) -> int | None:
-    instant = fields.get("instant")
-    if isinstance(instant, dict):
-        seconds, nanos = instant.get("epochSecond"), instant.get("nanoOfSecond", 0)
-        if isinstance(seconds, int) and isinstance(nanos, int):
-            return seconds * 1000 + nanos // 1_000_000
-    when = _first(fields, NAMES.time)
-    if isinstance(when, bool) or when is None:
-        return None
-    if isinstance(when, str) and when.isascii() and when.isdecimal() and len(when) == 13:
-        return int(when)  # logback's, without a format
-    if isinstance(when, (int, float)):
-        return int(when if abs(when) >= 1e11 else when * 1000) if abs(when) < 1e15 else None
-    return millis_of(str(when).encode())

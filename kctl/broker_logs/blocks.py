@@ -155,7 +155,7 @@ class Block(Struct, dict=True):
     def written(self, index: int) -> bytes:
         """The bytes of one record as the logger wrote them, without what carried its lines."""
         record = self.record(index)
-        return record if self.file.layout is KAFKA else self.file.layout.bare(record).replace(b"\v", b"\n")
+        return record if self.file.layout is KAFKA else self.file.layout.bare(record)
 
     @cached_property
     def _broker_ids(self) -> list[int | None]:

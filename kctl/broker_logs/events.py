@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from formats.broker_logs.layouts import INDENTED_JSON, CarriedLayout
+from formats.broker_logs.layouts import CarriedLayout
 from formats.broker_logs.objects import INTEGER, numbers, object_of, topic_partition
 from formats.broker_logs.template import Template
 from kctl.broker_logs.blocks import BEFORE_ALL, REMEMBERED, Block, Earlier, Shape
@@ -127,9 +127,7 @@ class Event:
         message = decoded(record[start:end])
         if record.find(b"\n", end) in (-1, len(record) - 1):  # one line, as most are
             return message
-        if self._block.file.layout is INDENTED_JSON:
-            return message  # what follows is the rest of the object
-        more = record[end:].partition(b"\n")[2].rstrip(b"\r\n")
+        more = record[end:].partition(b"\n")[2].rstrip(b"\r\n").replace(b"\r\n", b"\n")
         return message if not more else f"{message}\n{decoded(more[:MOST_TEXT])}"
 
     def _carried_text(self) -> str:
@@ -137,9 +135,8 @@ class Event:
         message = self.message
         bare = self._block.written(self._index)
         after = max(bare.find(message.encode("utf-8", "backslashreplace")), 0)
-        is_object = self._block.file.layout.name.endswith(INDENTED_JSON.name)  # the rest of it follows
-        more = bare[after:].partition(b"\n")[2] if "\n" not in message and not is_object else b""
-        more = more.rstrip(b"\r\n")
+        more = bare[after:].partition(b"\n")[2] if "\n" not in message else b""
+        more = more.rstrip(b"\r\n").replace(b"\r\n", b"\n")
         return message if not more else f"{message}\n{decoded(more[:MOST_TEXT])}"
 
     @property

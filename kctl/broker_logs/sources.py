@@ -233,7 +233,12 @@ def _looked_into(
     """What the start of a file says: its layout, its broker and its first time. Nothing for what is no log."""
     head, broken = b"", list[str]()
     try:
-        for chunk in chunks_of(candidate.path, broken.append, size=PEEKED, is_as_written=bool(layouts)):
+        for chunk in chunks_of(
+            candidate.path,
+            broken.append,
+            size=PEEKED,
+            is_as_written=bool(layouts) and not any(map(is_export, layouts)),
+        ):
             head = chunk
             break
     except OSError as error:

@@ -1,0 +1,244 @@
+"""The same lines of a broker, carried as many systems carry them: each gives the same events."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formats.broker_logs import layouts
+from formats.broker_logs.documents import document_of, written
+from kctl.broker_logs.merging import prepare
+from kctl.broker_logs.sources import find_sources
+
+
+class Line(NamedTuple):
+    millis: int
+    level: str
+    message: str
+    logger: str
+    trace: str = ""
+
+    @property
+    def own(self) -> str:
+        """As Kafka's own layout writes it."""
+        return f"[{self.at('%Y-%m-%d %H:%M:%S')},{self.millis % 1000:03}] {self.level} {self.message} ({self.logger}){self.trace}"
+
+    @property
+    def iso(self) -> str:
+        return f"{self.at('%Y-%m-%dT%H:%M:%S')}.{self.millis % 1000:03}Z"
+
+    def at(self, form: str) -> str:
+        return datetime.fromtimestamp(self.millis // 1000, UTC).strftime(form)
+
+
+START = 1_790_935_201_100
+LINES = (
+    Line(START, "INFO", "[KafkaServer id=3] started", "kafka.server.KafkaServer"),
+    Line(START + 400, "INFO", '[Log partition=orders-0, dir=/data/k] Loading "it" took 3 ms, 40% {a=1}', "kafka.log.Log"),
+    Line(START + 1100, "WARN", "[ReplicaManager broker=3] Stopping serving replicas in dir /data/kafka", "kafka.server.ReplicaManager"),
+    Line(
+        START + 1150, "ERROR", "Error while deleting segments for orders-0 in dir /data/kafka", "kafka.server.LogDirFailureChannel",
+        "\njava.nio.file.FileSystemException: /data/kafka: Read-only file system\n\tat sun.nio.fs.Unix.run(Unix.java:100)\n"
+        "Caused by: java.io.IOException: Input/output error\n\t... 3 more",
+    ),
+    Line(START + 1200, "ERROR", "Shutdown broker because all log dirs in /data/kafka have failed", "kafka.log.LogManager"),
+)  # fmt: skip
+
+
+def each(form: Callable[[Line], str]) -> str:
+    """A record at a time, its trace as one text with it."""
+    return "".join(form(line) + "\n" for line in LINES)
+
+
+def every(form: Callable[[Line, str], str]) -> str:
+    """A line at a time: those of a trace are carried like any other."""
+    return "".join(form(line, text) + "\n" for line in LINES for text in line.own.split("\n"))
+
+
+def objects(form: Callable[[Line], object], **options: object) -> str:
+    return each(lambda line: json.dumps(form(line), **options))  # type: ignore[arg-type]
+
+
+def all_in(form: Callable[[list[Line]], object], *, indent: int | None = None) -> str:
+    return json.dumps(form(list(LINES)), indent=indent)
+
+
+def table(
+    names: Sequence[str] | None, row: Callable[[Line], Sequence[object]], delimiter: str = ",", **how: int
+) -> str:
+    out = io.StringIO()
+    rows = csv.writer(out, delimiter=delimiter, **how)  # type: ignore[arg-type]
+    if names:
+        rows.writerow(names)
+    rows.writerows(row(line) for line in LINES)
+    return out.getvalue()
+
+
+def nanos(line: Line) -> str:
+    return str(line.millis * 1_000_000)
+
+
+def fields(line: Line) -> dict[str, object]:
+    trace = {"stack_trace": line.trace[1:]} if line.trace else {}
+    return {"level": line.level, "logger": line.logger, "message": line.message, "thread": "main", **trace}
+
+
+CARRIERS: dict[str, Callable[[], str]] = {
+    # Clouds
+    "aws logs tail": lambda: every(lambda n, t: f"{n.iso.replace('Z', '000+00:00')} prod-Broker-3 {t}"),
+    "aws logs filter-log-events": lambda: all_in(lambda all_: {"events": [{"logStreamName": "prod-Broker-3", "timestamp": n.millis, "message": n.own, "ingestionTime": n.millis + 500, "eventId": "3"} for n in all_], "searchedLogStreams": []}, indent=4),
+    "aws logs get-log-events, text": lambda: each(lambda n: f"EVENTS\t{n.millis + 500}\t{n.own.splitlines()[0]}\t{n.millis}"),
+    "CloudWatch export to S3": lambda: every(lambda n, t: f"{n.iso} {t}"),
+    "CloudWatch Insights, JSON": lambda: all_in(lambda all_: {"results": [[{"field": "@timestamp", "value": n.iso[:-1].replace("T", " ")}, {"field": "@message", "value": n.own}, {"field": "@logStream", "value": "kafka-3"}, {"field": "@ptr", "value": "CpEB"}] for n in reversed(all_)], "status": "Complete"}, indent=2),
+    "CloudWatch Insights, CSV": lambda: table(("@timestamp", "@message", "@logStream"), lambda n: (n.iso[:-1].replace("T", " "), n.own, "kafka-3")),
+    "gcloud logging read": lambda: all_in(lambda all_: [{"insertId": str(i), "resource": {"type": "k8s_container", "labels": {"pod_name": "kafka-3"}}, "severity": "INFO", "textPayload": n.own + "\n", "timestamp": n.iso, "receiveTimestamp": n.iso} for i, n in enumerate(reversed(all_))], indent=2),
+    "Google, jsonPayload": lambda: objects(lambda n: {"insertId": "x", "jsonPayload": fields(n), "timestamp": n.iso, "resource": {"labels": {"pod_name": "kafka-3"}}}),
+    "Azure Monitor, REST": lambda: all_in(lambda all_: {"tables": [{"name": "PrimaryResult", "columns": [{"name": "TimeGenerated", "type": "datetime"}, {"name": "LogEntry", "type": "string"}, {"name": "PodName", "type": "string"}], "rows": [[n.iso, n.own, "kafka-3"] for n in all_]}]}),
+    "az monitor log-analytics query": lambda: all_in(lambda all_: [{"LogMessage": n.own, "PodName": "kafka-3", "TableName": "PrimaryResult", "TimeGenerated": n.iso} for n in all_], indent=2),
+    "Azure portal, CSV": lambda: "\ufeff" + table(("TimeGenerated [UTC]", "LogEntry"), lambda n: (n.at("%m/%d/%Y, %I:%M:%S.100 %p"), n.own), quoting=csv.QUOTE_ALL),
+    "Alibaba SLS": lambda: objects(lambda n: {"__time__": n.millis // 1000, "__source__": "10.0.0.3", "__tag__:_pod_name_": "kafka-3", "content": n.own}),
+    "IBM Log Analysis": lambda: objects(lambda n: {"_host": "kafka-3", "_ts": n.millis, "_line": n.own, "_app": "kafka"}),
+    "Heroku's Logplex": lambda: every(lambda n, t: f"{n.iso.replace('Z', '000+00:00')} app[kafka.3]: {t}"),
+    # Collectors and stores
+    "Fluent Bit, stdout": lambda: each(lambda n: f'[0] kube.kafka-3: [{n.millis / 1000:.9f}, {{"stream"=>"stdout", "log"=>"{n.own.splitlines()[0]}"}}]'),
+    "Fluent Bit, file": lambda: each(lambda n: f"kube.kafka: [{n.millis / 1000:.9f}, {json.dumps({'log': n.own, 'stream': 'stdout', 'kubernetes': {'pod_name': 'kafka-3', 'labels': {'app': 'kafka'}}})}]"),
+    "Fluentd, out_file": lambda: each(lambda n: f"{n.iso[:-5]}+00:00\tkube.kafka\t{json.dumps({'log': n.own, 'stream': 'stdout'})}"),
+    "Vector": lambda: objects(lambda n: {"file": "/var/log/kafka.out", "host": "node3", "message": n.own, "source_type": "file", "timestamp": n.iso}),
+    "Vector, docker_logs": lambda: objects(lambda n: {"container_id": "9b6", "container_name": "kafka-3", "image": "kafka", "label": {"com.docker.compose.service": "kafka"}, "message": n.own, "stream": "stdout", "timestamp": n.iso}),
+    "Loki, query_range": lambda: all_in(lambda all_: {"status": "success", "data": {"resultType": "streams", "result": [{"stream": {"app": "kafka", "pod": "kafka-3"}, "values": [[nanos(n), n.own] for n in reversed(all_)]}]}}),
+    "Loki, push": lambda: all_in(lambda all_: {"streams": [{"stream": {"pod": "kafka-3"}, "values": [[nanos(n), n.own, {"trace_id": "0"}] for n in all_]}]}),
+    "logcli": lambda: each(lambda n: f'{n.iso[:-5]}Z {{app="kafka", pod="kafka-3"}} {n.own.splitlines()[0]}'),
+    "logcli, jsonl": lambda: objects(lambda n: {"labels": {"pod": "kafka-3"}, "line": n.own, "timestamp": n.iso}),
+    "Grafana Explore, text": lambda: each(lambda n: f"{n.iso}\t{n.own.splitlines()[0]}"),
+    "Grafana Explore, CSV": lambda: table(("labels", "Time", "Line", "tsNs", "id"), lambda n: ('{"pod":"kafka-3"}', n.iso[:-1].replace("T", " "), n.own, nanos(n), "a_b"), quoting=csv.QUOTE_ALL),
+    "OTLP, JSON": lambda: all_in(lambda all_: {"resourceLogs": [{"resource": {"attributes": [{"key": "k8s.pod.name", "value": {"stringValue": "kafka-3"}}]}, "scopeLogs": [{"scope": {}, "logRecords": [{"timeUnixNano": nanos(n), "body": {"stringValue": n.own}, "attributes": [{"key": "log.file.name", "value": {"stringValue": "kafka.out"}}], "traceId": ""} for n in all_]}]}]}),
+    "OTLP, taken apart": lambda: objects(lambda n: {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"timeUnixNano": nanos(n), "severityText": n.level, "body": {"stringValue": n.message}, "attributes": [{"key": "logger.name", "value": {"stringValue": n.logger}}, *([{"key": "exception.stacktrace", "value": {"stringValue": n.trace[1:]}}] if n.trace else [])]}]}]}]}),
+    "OpenTelemetry collector, debug": lambda: each(lambda n: f"Body: Str({n.own.splitlines()[0]})"),
+    "Graylog, CSV": lambda: table(("timestamp", "source", "message"), lambda n: (n.iso, "kafka-3", n.own), quoting=csv.QUOTE_ALL),
+    "Graylog, search": lambda: all_in(lambda all_: {"query": "*", "messages": [{"index": "graylog_0", "message": {"_id": "1", "timestamp": n.iso, "source": "kafka-3", "message": n.own}} for n in reversed(all_)]}),
+    "GELF": lambda: objects(lambda n: {"version": "1.1", "host": "node3", "short_message": n.message, "timestamp": n.millis / 1000, "level": 6, "_level_name": n.level, "_logger": n.logger, **({"_exception.stack_trace": n.trace[1:]} if n.trace else {})}),
+    "Papertrail's archive": lambda: table(None, lambda n: (n.millis, n.iso[:-1], n.iso[:-1], 42, "kafka-3", "10.0.0.3", "User", "Info", "kafka", n.own), "\t"),
+    "papertrail-cli": lambda: each(lambda n: f"{n.at('%b %d %H:%M:%S')} kafka-3 kafka: {n.own.splitlines()[0]}"),
+    "Elasticsearch, search": lambda: all_in(lambda all_: {"took": 3, "hits": {"total": {"value": 5}, "hits": [{"_index": "filebeat", "_id": "a", "_source": {"@timestamp": n.iso, "message": n.own, "kubernetes": {"pod": {"name": "kafka-3"}}}, "fields": {"message": [n.own]}, "sort": [n.millis]} for n in reversed(all_)]}}, indent=1),
+    "elasticdump": lambda: objects(lambda n: {"_index": "filebeat", "_source": {"@timestamp": n.iso, "message": n.own, "host": {"name": "node3"}}}),
+    "Filebeat": lambda: objects(lambda n: {"@timestamp": n.iso, "agent": {"type": "filebeat"}, "message": n.own, "kubernetes": {"pod": {"name": "kafka-3"}}}),
+    "ECS, dotted": lambda: objects(lambda n: {"@timestamp": n.iso, "log.level": n.level, "message": n.message, "ecs.version": "1.2.0", "log.logger": n.logger, **({"error.stack_trace": n.trace[1:]} if n.trace else {})}),
+    "ECS, nested": lambda: objects(lambda n: {"@timestamp": n.iso, "log": {"level": n.level, "logger": n.logger}, "message": n.message, **({"error": {"stack_trace": n.trace[1:]}} if n.trace else {})}),
+    "Kibana, CSV": lambda: table(("@timestamp", "kubernetes.pod.name", "message"), lambda n: (n.at("%b %d, %Y @ %H:%M:%S.100"), "kafka-3", n.own), quoting=csv.QUOTE_ALL),
+    "Splunk, CSV": lambda: table(("_raw", "_time", "host"), lambda n: (n.own, n.iso.replace("Z", "+0000"), "node3"), quoting=csv.QUOTE_ALL),
+    "Splunk, JSON": lambda: objects(lambda n: {"preview": False, "offset": 0, "result": {"_raw": n.own, "_time": n.iso, "host": "node3", "source": "/var/log/kafka.out"}}),
+    "Splunk HEC": lambda: objects(lambda n: {"time": n.millis / 1000, "host": "node3", "event": n.own}),
+    "Datadog, CSV": lambda: table(("Date", "Host", "Service", "Message"), lambda n: (n.iso, "node3", "kafka", n.own)),
+    "Datadog, API": lambda: all_in(lambda all_: {"data": [{"id": "A", "type": "log", "attributes": {"timestamp": n.iso, "status": "info", "host": "node3", "service": "kafka", "message": n.own, "attributes": {}}} for n in all_], "meta": {}}),
+    "Sumo Logic": lambda: table(("_messageTimeMs", "_raw", "_sourceHost"), lambda n: (n.millis, n.own, "node3"), quoting=csv.QUOTE_ALL),
+    "New Relic": lambda: all_in(lambda all_: [{"timestamp": n.millis, "logs": [{"message": n.own, "attributes": {"hostname": "node3"}}]} for n in all_]),
+    "Humio": lambda: objects(lambda n: {"@timestamp": n.millis, "@rawstring": n.own, "#host": "node3"}),
+    "Logstash, JSONEventLayout": lambda: objects(lambda n: {"@timestamp": n.iso, "@version": 1, "source_host": "node3", "message": n.message, "thread_name": "main", "level": n.level, "logger_name": n.logger, **({"exception": {"stacktrace": n.trace[1:]}} if n.trace else {})}),
+    "Confluent's JSON": lambda: objects(lambda n: {**fields(n), "time_ms": n.millis}),
+    "log4j 2, JsonTemplateLayout": lambda: objects(lambda n: {"instant": {"epochSecond": n.millis // 1000, "nanoOfSecond": n.millis % 1000 * 1_000_000}, "thread": "main", "level": n.level, "loggerName": n.logger, "message": n.message, **({"thrown": {"extendedStackTrace": n.trace[1:]}} if n.trace else {})}),
+    "JSON in JSON": lambda: objects(lambda n: {"log": json.dumps({**fields(n), "ts": n.millis}) + "\n", "stream": "stdout"}),
+    "jq's output": lambda: each(lambda n: json.dumps({"pod": "kafka-3", "text": n.own}, indent=2)),
+    # Containers
+    "docker logs -t": lambda: every(lambda n, t: f"{n.iso[:-1]}000000Z {t}"),
+    "docker compose logs": lambda: every(lambda n, t: f"kafka-3  | {t}"),
+    "docker compose logs -t": lambda: every(lambda n, t: f"kafka-3  | {n.iso[:-1]}456789Z {t}"),
+    "docker service logs": lambda: every(lambda n, t: f"kafka_kafka.3.x7b2@node3    | {t}"),
+    "Docker json-file": lambda: every(lambda n, t: json.dumps({"log": t + "\n", "stream": "stdout", "time": n.iso})),
+    "podman logs -t --names": lambda: every(lambda n, t: f"{n.iso[:-5]}+00:00 kafka-3 {t}"),
+    "nerdctl logs -t": lambda: every(lambda n, t: f"{n.iso[:-1]}456789Z {t}"),
+    "CRI": lambda: every(lambda n, t: f"{n.iso[:-1]}000000Z stdout F {t}"),
+    "kubectl logs --prefix --timestamps": lambda: every(lambda n, t: f"[pod/kafka-3/kafka] {n.iso[:-1]}456789Z {t}"),
+    "oc logs": lambda: every(lambda n, t: f"[kafka-3] {n.iso[:-1]}000000Z {t}"),
+    "stern": lambda: every(lambda n, t: f"my-kafka-3 kafka {t}"),
+    "stern, JSON": lambda: every(lambda n, t: json.dumps({"message": t, "nodeName": "node3", "namespace": "kafka", "podName": "kafka-3", "containerName": "kafka"})),
+    "kubetail": lambda: every(lambda n, t: f"[kafka-3 kafka] {t}"),
+    "kail": lambda: every(lambda n, t: f"kafka/kafka-3[kafka]: {t}"),
+    "GitHub Actions": lambda: every(lambda n, t: f"{n.iso[:-1]}1234Z {t}"),
+    "Jenkins, timestamps": lambda: every(lambda n, t: f"[{n.iso}] {t}"),
+    "Testcontainers": lambda: every(lambda n, t: f"10:00:01.100 [docker-java-stream] INFO  org.testcontainers - STDOUT: {t}"),
+    # Journals and syslog
+    "journalctl": lambda: every(lambda n, t: f"{n.at('%b %d %H:%M:%S')} node3 kafka-server-start.sh[812]: {t}"),
+    "journalctl -o short-precise": lambda: every(lambda n, t: f"{n.at('%b %d %H:%M:%S')}.100000 node3 kafka-server-start.sh[812]: {t}"),
+    "journalctl -o short-iso": lambda: every(lambda n, t: f"{n.iso[:-5]}+0000 node3 kafka-server-start.sh[812]: {t}"),
+    "journalctl -o short-iso-precise": lambda: every(lambda n, t: f"{n.iso[:-5]}.100000+0000 node3 kafka[812]: {t}"),
+    "journalctl -o short-full": lambda: every(lambda n, t: f"{n.at('%a %Y-%m-%d %H:%M:%S')} UTC node3 kafka[812]: {t}"),
+    "journalctl -o short-unix": lambda: every(lambda n, t: f"{n.millis / 1000:.6f} node3 kafka[812]: {t}"),
+    "journalctl -o short-monotonic": lambda: every(lambda n, t: f"[{n.millis % 100000 / 7:12.6f}] node3 kafka[812]: {t}"),
+    "journalctl -o with-unit": lambda: every(lambda n, t: f"{n.at('%a %Y-%m-%d %H:%M:%S')} UTC node3 kafka.service[812]: {t}"),
+    "journalctl -o cat": lambda: each(lambda n: n.own),
+    "journalctl -o json": lambda: every(lambda n, t: json.dumps({"__CURSOR": "s=1", "__REALTIME_TIMESTAMP": str(n.millis * 1000), "_HOSTNAME": "node3", "MESSAGE": t, "PRIORITY": "6"})),
+    "journalctl -o json, bytes": lambda: every(lambda n, t: json.dumps({"__REALTIME_TIMESTAMP": str(n.millis * 1000), "_HOSTNAME": "node3", "MESSAGE": list(t.encode())})),
+    "journalctl -o json-pretty": lambda: "".join(json.dumps({"_HOSTNAME": "node3", "__REALTIME_TIMESTAMP": str(n.millis * 1000), "MESSAGE": t}, indent=8) + "\n" for n in LINES for t in n.own.split("\n")),
+    "journalctl -o json-sse": lambda: "".join(f"data: {json.dumps({'_HOSTNAME': 'node3', '__REALTIME_TIMESTAMP': str(n.millis * 1000), 'MESSAGE': t})}\n\n" for n in LINES for t in n.own.split("\n")),
+    "journalctl -o json-seq": lambda: "".join(f"\x1e{json.dumps({'_HOSTNAME': 'node3', '__REALTIME_TIMESTAMP': str(n.millis * 1000), 'MESSAGE': t})}\n" for n in LINES for t in n.own.split("\n")),
+    "journalctl -o export": lambda: "".join(f"__CURSOR=s=1\n__REALTIME_TIMESTAMP={n.millis * 1000}\n_HOSTNAME=node3\nMESSAGE={t}\nPRIORITY=6\n\n" for n in LINES for t in n.own.split("\n")),
+    "journalctl -o verbose": lambda: "".join(f"{n.at('%a %Y-%m-%d %H:%M:%S')}.100000 UTC [s=1;i=1]\n    PRIORITY=6\n    _HOSTNAME=node3\n    MESSAGE={t}\n    _PID=812\n" for n in LINES for t in n.own.split("\n")),
+    "syslog, RFC 3164": lambda: every(lambda n, t: f"<14>{n.at('%b %d %H:%M:%S')} node3 kafka[812]: {t.replace(chr(9), '#011')}"),
+    "syslog, RFC 5424": lambda: every(lambda n, t: f"<14>1 {n.iso} node3 kafka 812 - - {t}"),
+    "syslog, RFC 5424, with data": lambda: every(lambda n, t: f'<14>1 {n.iso} node3 kafka 812 ID47 [x@1 a="b c" d="e"] {t}'),
+    "rsyslog, one line a message": lambda: each(lambda n: f"{n.iso.replace('Z', '000+00:00')} node3 kafka: {n.own.replace(chr(10), '#012').replace(chr(9), '#011')}"),
+    "syslog-ng": lambda: every(lambda n, t: f"{n.iso} node3 kafka[812]: {t}"),
+    # Windows
+    "Apache procrun": lambda: every(lambda n, t: f"[{n.at('%Y-%m-%d %H:%M:%S')}] [info]  [ 1234] {t}"),
+    "Java Service Wrapper": lambda: every(lambda n, t: f"INFO   | jvm 1    | {n.at('%Y/%m/%d %H:%M:%S')} | {t}"),
+    "Windows line ends": lambda: each(lambda n: n.own.replace("\n", "\r\n") + "\r"),
+    # What people do with lines
+    "colours": lambda: each(lambda n: f"\x1b[32m{n.own}\x1b[0m"),
+    "grep -n": lambda: each(lambda n: f"12:{n.own.splitlines()[0]}"),
+    "grep -H": lambda: each(lambda n: f"logs/kafka.out:{n.own.splitlines()[0]}"),
+    "quoted in a mail": lambda: every(lambda n, t: f"> {t}"),
+    "ts": lambda: every(lambda n, t: f"{n.at('%b %d %H:%M:%S')} {t}"),
+    "wrapped at 80 columns": lambda: "".join(part + "\n" for n in LINES for t in n.own.split("\n") for part in (t[i : i + 80] for i in range(0, len(t), 80))),
+}  # fmt: skip
+WITHOUT_TRACE = {
+    "aws logs get-log-events, text", "Fluent Bit, stdout", "logcli", "Grafana Explore, text", "papertrail-cli", "grep -n", "grep -H",
+    "OpenTelemetry collector, debug",
+}  # fmt: skip
+
+
+def events_of(path: Path) -> list[tuple[int | None, str, str, str | None]]:
+    sources = find_sources([str(path)])
+    assert not sources.failures and not [f for f in sources.findings if f.severity == "error"]
+    return [(event.time_ms, event.level, event.text, event.logger) for event in prepare(sources).events()]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_lines_are_found_in_what_carried_them(tmp_path: Path, carrier: str, encoding: str) -> None:
+    path = tmp_path / "export"
+    path.write_bytes(CARRIERS[carrier]().encode(encoding))
+    traces = ["" if carrier in WITHOUT_TRACE else line.trace for line in LINES]
+    expected = [
+        (n.millis, n.level, n.message + trace, n.logger) for n, trace in zip(LINES, traces, strict=True)
+    ]
+    assert events_of(path) == expected
+
+
+@given(data=st.data())
+def test_no_export_is_too_strange(data: st.DataObject) -> None:
+    """Bytes that were torn, cut and glued give lines or nothing, and nothing that a mark could be mistaken for."""
+    parts = [
+        CARRIERS[name]().encode()
+        for name in data.draw(st.lists(st.sampled_from(sorted(CARRIERS)), max_size=2))
+    ]
+    torn = bytearray(b"".join(parts))
+    for place, byte in data.draw(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), max_size=8)):
+        if place < len(torn):
+            torn[place] = byte
+    whole = bytes(torn[: data.draw(st.integers(0, 4000))]) + data.draw(st.binary(max_size=40))
+    document = document_of(whole)
+    if document is None:
+        return
+    size = data.draw(st.integers(1, 500))
+    chunks = (whole[i : i + size] for i in range(0, len(whole), size))
+    for line in b"".join(written(document, chunks, 1 << 16)).splitlines():
+        assert line.count(b"\x1f") == 4 and layouts.DOCUMENT.mark.match(line)
