@@ -262,6 +262,11 @@ class CarriedLayout:
         return RecordPlaces(starts, millis, outer_ends)
 
     @property
+    def innermost(self) -> LineLayout:
+        """The layout that the logger wrote."""
+        return self._inner.innermost if isinstance(self._inner, CarriedLayout) else self._inner
+
+    @property
     def origin(self) -> Callable[[bytes], bytes | None] | None:
         """What gives the container that printed a line; None where the carrier does not say it."""
         carrier = self.carrier

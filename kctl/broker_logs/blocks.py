@@ -6,7 +6,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from formats.broker_logs.layouts import KAFKA, CarriedLayout, is_export
 from formats.broker_logs.line import DAY, Bools, Int64s, RecordPlaces, find_records
 from formats.broker_logs.template import Template
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
 from kctl.broker_logs.containers import numbered, only
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
@@ -117,6 +117,11 @@ class Block(Struct, dict=True):
     """The number of each line of `data`, where lines between them were left out."""
 
     @cached_property
+    def rows(self) -> Int64s:
+        """Which line of `data` each record starts with, from 0."""
+        return np.searchsorted(self.line_ends, self.starts)
+
+    @cached_property
     def lines(self) -> Int64s:
         """The line number of each record."""
         return self._numbers_at(self.starts)
@@ -148,14 +153,9 @@ class Block(Struct, dict=True):
         return int(self.lines[index])
 
     def record(self, index: int) -> bytes:
-        """The bytes of one record, its last line end included."""
+        """The bytes of one record as the logger wrote them, its last line end included."""
         starts, ends, _, _ = self.places
         return self.data[starts[index] : ends[index]]
-
-    def written(self, index: int) -> bytes:
-        """The bytes of one record as the logger wrote them, without what carried its lines."""
-        record = self.record(index)
-        return record if self.file.layout is KAFKA else self.file.layout.bare(record)
 
     @cached_property
     def _broker_ids(self) -> list[int | None]:
@@ -336,6 +336,9 @@ def _found(file: LogFile, data: bytes, cut: int) -> RecordPlaces | None:
 
 def _block(file: LogFile, state: _State, data: bytes, end: int, records: RecordPlaces) -> Block:
     """A block of the records that start before `end`; what stands before the first of them has its own place."""
+    if isinstance(file.layout, CarriedLayout):
+        file, data, records = _without_carrier(file, file.layout, data[:end], records)
+        end = len(data)
     count = int(np.searchsorted(records.starts, end))
     starts, millis = records.starts[:count], records.millis[:count]
     if file.day is not None:
@@ -377,6 +380,24 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: RecordP
     state.reading.lines += lines
     state.reading.records += len(starts)
     return block
+
+
+def _without_carrier(
+    file: LogFile, layout: CarriedLayout, data: bytes, records: RecordPlaces
+) -> tuple[LogFile, bytes, RecordPlaces]:
+    """The lines as the logger wrote them, as many as there are, in the layout below the carrier."""
+    data_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+    bare = layout.bare(data)
+    line_ends = np.flatnonzero(np.frombuffer(bare, np.uint8) == 10)
+    within = records.starts < len(data)
+    rows = np.searchsorted(data_ends, records.starts[within])
+    starts = np.concatenate((np.zeros(1, np.int64), line_ends + 1))[rows]
+    return _below(file, layout), bare, RecordPlaces(starts, records.millis[within], line_ends)
+
+
+@lru_cache(64)
+def _below(file: LogFile, layout: CarriedLayout) -> LogFile:
+    return replace(file, layout=layout.innermost)
 
 
 def _with_likely_years(times: Int64s, starts: Int64s, file: LogFile, data: bytes, state: _State) -> Int64s:
@@ -430,7 +451,7 @@ def records_of(source: LogSource, zone: Zone | None, since: int) -> Iterator[tup
     for block in blocks_of(source, 0, zone, Reading()):
         first = int(np.searchsorted(block.keys, since))
         for index, key in enumerate(block.keys[first:].tolist(), first):
-            yield key, block.written(index)
+            yield key, block.record(index)
 
 
 def is_stdin(source: LogSource) -> bool:

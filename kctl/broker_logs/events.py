@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from formats.broker_logs.layouts import CarriedLayout
 from formats.broker_logs.objects import INTEGER, numbers, object_of, topic_partition
 from formats.broker_logs.template import Template
 from kctl.broker_logs.blocks import BEFORE_ALL, REMEMBERED, Block, Earlier, Shape
-from kctl.broker_logs.shapes import message_of, writer_of
+from kctl.broker_logs.shapes import writer_of
 from kctl.broker_logs.sources import LogFile
 from kctl.model import TopicPartition
 from kctl.times import iso
@@ -109,11 +108,8 @@ class Event:
     @property
     def message(self) -> str:
         """The message with its identity, without what follows it."""
-        record = self.record
-        if self.shape.message == (-1, -1):
-            return decoded(message_of(record, self.shape, self._block))
         start, end = self.shape.message
-        return decoded(record[start:end])
+        return decoded(self.record[start:end])
 
     @property
     def text(self) -> str:
@@ -122,21 +118,10 @@ class Event:
         if not self.shape.is_record:
             return decoded(record.rstrip(b"\r\n")[:MOST_TEXT])
         start, end = self.shape.message
-        if end < 0 or isinstance(self._block.file.layout, CarriedLayout):
-            return self._carried_text()
         message = decoded(record[start:end])
         if record.find(b"\n", end) in (-1, len(record) - 1):  # one line, as most are
             return message
         more = record[end:].partition(b"\n")[2].rstrip(b"\r\n").replace(b"\r\n", b"\n")
-        return message if not more else f"{message}\n{decoded(more[:MOST_TEXT])}"
-
-    def _carried_text(self) -> str:
-        """The message and what follows it, as the logger wrote them."""
-        message = self.message
-        bare = self._block.written(self._index)
-        after = max(bare.find(message.encode("utf-8", "backslashreplace")), 0)
-        more = bare[after:].partition(b"\n")[2] if "\n" not in message else b""
-        more = more.rstrip(b"\r\n").replace(b"\r\n", b"\n")
         return message if not more else f"{message}\n{decoded(more[:MOST_TEXT])}"
 
     @property
@@ -150,7 +135,7 @@ class Event:
         shape = self.shape
         if shape.template is None:
             return {}
-        record = message_of(self.record, shape, self._block)
+        record = self.record
         # One decoding for all fields; bytes and characters lie at the same places in ASCII only.
         line = record.decode("ascii") if record.isascii() else None
         fields: dict[str, object] = {}
@@ -188,7 +173,7 @@ class Event:
         if self._fields is None:  # of one field the rest need not be taken apart
             for of_span, kind, start, end in self.shape.spans:
                 if of_span == name and kind == "i":
-                    return int(message_of(self.record, self.shape, self._block)[start:end])
+                    return int(self.record[start:end])
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -40,7 +40,7 @@ class EarlierCopies:
                 self._next = next(self._earlier, None)
             while recent and recent[0][0] < key - SLACK:
                 self._drop(recent.popleft()[1])
-            if count and (record := block.written(index)) in count:
+            if count and (record := block.record(index)) in count:
                 self._drop(record)
                 is_new[index] = False
             elif self.is_past:

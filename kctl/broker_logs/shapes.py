@@ -147,7 +147,7 @@ class Shapes:
         if block.file.layout is not KAFKA:
             return [self._any_layout(block, i) for i in range(len(block.starts))]
         keys = block.data.translate(DIGITS).split(b"\n")
-        rows = (block.lines - block.first_line).tolist()
+        rows = block.rows.tolist()
         known = self._known
         shapes = list(map(known.get, map(keys.__getitem__, rows)))
         if None not in shapes:
@@ -187,19 +187,7 @@ class Shapes:
         head = block.file.layout.split(record)
         if head is None:
             return CONTINUATION
-        at = record.find(head.message) if head.message else 0
-        if at < 0:
-            # JSON escapes: the message stands nowhere as it is, so that its fields are taken from a copy.
-            return shape_of(head.message, head, 0, self._only)._replace(message=(-1, -1), state=())
-        return shape_of(record, head, at, self._only)
-
-
-def message_of(record: bytes, shape: Shape, block: Block) -> bytes:
-    """The text that the places of a shape point into where it is not the record itself."""
-    if shape.message == (-1, -1):
-        head = block.file.layout.split(record)
-        return head.message if head else record
-    return record
+        return shape_of(record, head, max(record.find(head.message), 0), self._only)
 
 
 def writer_of(shape: Shape, block: Block, index: int) -> int | None:
@@ -207,7 +195,5 @@ def writer_of(shape: Shape, block: Block, index: int) -> int | None:
     if shape.writer is None:
         return None
     start, end = shape.writer
-    if shape.message == (-1, -1):
-        return int(message_of(block.record(index), shape, block)[start:end])
     first = block.places[0][index]
     return int(block.data[first + start : first + end])

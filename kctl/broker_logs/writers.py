@@ -20,7 +20,7 @@ from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER
 from formats.broker_logs.table import table_of_ids
 from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
 from kctl.broker_logs.opening import CHUNK
-from kctl.broker_logs.shapes import Shapes, message_of, writer_of
+from kctl.broker_logs.shapes import Shapes, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
 CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,10})\s*$", re.MULTILINE)
@@ -325,7 +325,7 @@ def attributed(blocks: Iterator[Block], known: KnownLines) -> Iterator[Block]:
 def _named_in_text(shape: Shape, block: Block, index: int) -> tuple[int | None, bool | None]:
     """The broker that a record names in its text; where that is the configuration that a process tells as it starts,
     whether it does so before it says that it starts."""
-    message = message_of(block.record(index), shape, block)
+    message = block.record(index)
     start, end = shape.message
     text = message if start < 0 else message[start:end]
     if text.startswith(CONFIGURATION):
@@ -340,5 +340,5 @@ def _named_in_text(shape: Shape, block: Block, index: int) -> tuple[int | None, 
 
 def _unregistered(shape: Shape, block: Block, index: int) -> int | None:
     """The broker id that a stopping process logs when it unregisters; a process that never started logs no other."""
-    match = UNREGISTERED.search(message_of(block.record(index), shape, block))
+    match = UNREGISTERED.search(block.record(index))
     return int(match[1]) if match else None
