@@ -49,3 +49,12 @@ class Silent:
 
 SILENT: Progress = Silent()
 Report = Callable[[Exception], None]
+
+
+class Diagnosis(NamedTuple):
+    """Why a listener cannot be used, as a clause, and what to do."""
+
+    clause: str
+    hint: str
+    is_sure: bool = True
+    """Whether it stays so: a host that is not reached now may be later."""

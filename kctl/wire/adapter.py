@@ -373,7 +373,7 @@ class Wire:
             self.warn(text)
         settings = access.settings()
         if access.is_encrypted:
-            from kctl.tls import client_context
+            from kctl.tls.files import client_context
 
             settings["ssl_context"] = client_context(access)
         self._tls = settings.get("ssl_context")

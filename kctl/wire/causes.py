@@ -6,9 +6,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from kctl.errors import KctlError
+from kctl.model import Diagnosis
 
 CHECK_ADDRESSES = "check addresses, ports and the security settings of the context"
 ENDED = "it ends the connection (TLS or SASL needed?)"
@@ -62,15 +62,6 @@ def cause_among(messages: Sequence[str], *, with_sasl: bool) -> str:
 
 def cause_in(text: str) -> str | None:
     return next((meaning for pattern, meaning in CAUSES if re.search(pattern, text, re.IGNORECASE)), None)
-
-
-class Diagnosis(NamedTuple):
-    """A clause about a listener, and what to do."""
-
-    clause: str
-    hint: str
-    is_sure: bool = True
-    """Whether it stays so: a host that is not reached now may be later."""
 
 
 Check = Callable[[str, int], Diagnosis | None]

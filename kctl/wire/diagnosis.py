@@ -7,31 +7,32 @@ answered before a login, TLS says in alerts what it lacks, and a certificate tha
 
 Source: clients/src/main/resources/common/message/{ApiVersions,SaslHandshake}{Request,Response}.json,
 clients/src/main/java/org/apache/kafka/common/security/authenticator/SaslServerAuthenticator.java,
-core/src/main/scala/kafka/server/{KafkaApis,ControllerApis}.scala @ 4.1.0; RFC 8446 section 6.2
+core/src/main/scala/kafka/server/{KafkaApis,ControllerApis}.scala @ 4.1.0
 """
 
-import re
 import socket
 import ssl
 import time
-from datetime import UTC, datetime
 from struct import Struct, error, pack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kctl.tls import NO_TIME_CHECK, without_checks
-from kctl.wire.causes import Diagnosis
+from kctl.model import Diagnosis
+from kctl.tls.causes import (
+    IN_CLEAR_TEXT,
+    alert_after_handshake,
+    alert_of,
+    certificate_refused,
+    connected,
+    speaks_tls,
+)
 
 METADATA, SASL_HANDSHAKE, API_VERSIONS, VOTE = 3, 17, 18, 52
-NO_ERROR, ILLEGAL_SASL_STATE = 0, 34
-ALERT_TIME = 0.5  # seconds
+ILLEGAL_SASL_STATE = 34
 LARGEST_ANSWER = 64 << 10  # bytes
 SIZE, HEAD = Struct(">i"), Struct(">hhih")
-SET_TLS = "set tls = true or tls_ca in the context, or security.protocol in the client properties"
-SET_CERTIFICATE = "set tls_certificate and tls_key, or ssl.keystore.location in the client properties"
 SET_SASL = (
     "set sasl_mechanism in the context, or security.protocol and sasl.mechanism in the client properties"
 )
-ONLY_ALERT = re.compile(r"ALERT_(\w+)")
 
 
 class Expected(NamedTuple):
@@ -50,7 +51,7 @@ class _NotKafka(Exception):
 def diagnose(host: str, port: int, expected: Expected, seconds: float) -> Diagnosis | None:
     """What does not fit between client and listener; None where nothing of it was found. OSError without a connection."""
     end = time.monotonic() + seconds
-    sock = _connect(host, port, end)
+    sock = connected(host, port, end)
     if expected.tls is None:
         otherwise = None
         with sock:
@@ -60,7 +61,7 @@ def diagnose(host: str, port: int, expected: Expected, seconds: float) -> Diagno
                 otherwise = Diagnosis("what answers there is not Kafka", "check the port")
             except OSError:
                 pass
-        return _is_it_tls(host, port, end) or otherwise
+        return IN_CLEAR_TEXT if speaks_tls(host, port, end) else otherwise
     try:
         with expected.tls.wrap_socket(sock, server_hostname=host.rstrip(".")) as encrypted:
             return _dialogue(encrypted, expected)
@@ -73,31 +74,8 @@ def diagnose(host: str, port: int, expected: Expected, seconds: float) -> Diagno
         pass
     finally:
         sock.close()
-    return _alert_without_a_word(host, port, expected, end) or _is_it_clear_text(host, port, end)
-
-
-def _alert_without_a_word(host: str, port: int, expected: Expected, end: float) -> Diagnosis | None:
-    """The alert of a server that sends it after the handshake: an answer to what the client has sent overtakes it."""
-    assert expected.tls is not None
-    try:
-        with (
-            _connect(host, port, end) as sock,
-            expected.tls.wrap_socket(sock, server_hostname=host.rstrip(".")) as encrypted,
-        ):
-            encrypted.settimeout(ALERT_TIME)
-            encrypted.recv(1)
-    except ssl.SSLError as failure:
-        return alert_of(failure, has_certificate=expected.has_certificate)
-    except OSError:
-        pass
-    return None
-
-
-def _connect(host: str, port: int, end: float) -> socket.socket:
-    left = max(0.1, end - time.monotonic())
-    sock = socket.create_connection((host, port), timeout=left)
-    sock.settimeout(left)
-    return sock
+    alert = alert_after_handshake(host, port, expected.tls, end, has_certificate=expected.has_certificate)
+    return alert or _is_it_clear_text(host, port, end)
 
 
 def _dialogue(sock: socket.socket, expected: Expected) -> Diagnosis | None:
@@ -169,23 +147,10 @@ def _mechanisms(answer: bytes) -> tuple[int, list[str]]:
     return code, names
 
 
-def _is_it_tls(host: str, port: int, end: float) -> Diagnosis | None:
-    """Whether the listener that does not answer in clear text speaks TLS."""
-    try:
-        with _connect(host, port, end) as sock, without_checks().wrap_socket(sock, server_hostname=host):
-            pass
-    except ssl.SSLError as failure:
-        if ONLY_ALERT.search(failure.reason or "") is None:
-            return None
-    except OSError:
-        return None
-    return Diagnosis("it speaks TLS there, and the connection is in clear text", SET_TLS)
-
-
 def _is_it_clear_text(host: str, port: int, end: float) -> Diagnosis | None:
     """Whether the listener that does not speak TLS answers in clear text."""
     try:
-        with _connect(host, port, end) as sock:
+        with connected(host, port, end) as sock:
             answer = _ask(sock, API_VERSIONS, 0, b"")
             code, _ = _mechanisms(_ask(sock, SASL_HANDSHAKE, 1, pack(">h", 0)))
     except (OSError, _NotKafka):
@@ -195,75 +160,4 @@ def _is_it_clear_text(host: str, port: int, end: float) -> Diagnosis | None:
     return Diagnosis(
         f"it does not speak TLS there: the listener is {protocol}",
         f"name the listener with TLS, or set security.protocol={protocol} (leave tls, tls_ca and tls_certificate out)",
-    )
-
-
-def certificate_refused(
-    host: str, port: int, context: ssl.SSLContext, refused: ssl.SSLCertVerificationError, seconds: float
-) -> Diagnosis:
-    """What is wrong with the certificate of a server: its names, its dates, or who signed it."""
-    text = refused.verify_message
-    certificate = _certificate(host, port, context, seconds)
-    if "expired" in text or "not yet valid" in text:
-        which = "notAfter" if "expired" in text else "notBefore"
-        verb = "expired" if which == "notAfter" else "is valid only from"
-        date = f" {_moment(str(certificate[which]))}" if which in certificate else ""
-        return Diagnosis(
-            f"its certificate {verb}{date}" if date else f"its certificate is not accepted: {text}",
-            "renew the certificate of the server, and check the clock of this machine",
-        )
-    if "mismatch" in text or "not valid for" in text:
-        names = [name for _, name in certificate.get("subjectAltName", ())]
-        listed = f", but for {', '.join(names[:8])}" if names else ""
-        return Diagnosis(
-            f"its certificate is not for {host}{listed}",
-            "connect by a name of the certificate, or add the name to the certificate of the server",
-        )
-    return Diagnosis(
-        f"the certificate is not trusted: {text}",
-        "set tls_ca (ssl.truststore.location) to the authority that signed it",
-    )
-
-
-def _certificate(host: str, port: int, context: ssl.SSLContext, seconds: float) -> dict[str, Any]:
-    """The server's certificate, looked at without checking names and dates; empty where its chain is not trusted."""
-    relaxed = without_checks()
-    relaxed.load_default_certs()
-    for der in context.get_ca_certs(binary_form=True):
-        relaxed.load_verify_locations(cadata=der)
-    relaxed.verify_mode = ssl.CERT_REQUIRED
-    relaxed.verify_flags |= NO_TIME_CHECK
-    try:
-        with (
-            _connect(host, port, time.monotonic() + seconds) as sock,
-            relaxed.wrap_socket(sock, server_hostname=host) as encrypted,
-        ):
-            return dict(encrypted.getpeercert() or {})
-    except (OSError, ValueError):
-        return {}
-
-
-def _moment(text: str) -> str:
-    return f"{datetime.fromtimestamp(ssl.cert_time_to_seconds(text), UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def alert_of(failure: ssl.SSLError, *, has_certificate: bool) -> Diagnosis | None:
-    """What an alert of the server says about the client's certificate; None for other failures."""
-    match = ONLY_ALERT.search(failure.reason or "")
-    if match is None:
-        return None
-    alert = match[1]
-    if alert in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE") and not has_certificate:
-        return Diagnosis("it requires a client certificate, and none is set", SET_CERTIFICATE)
-    if alert == "CERTIFICATE_EXPIRED":
-        return Diagnosis("it refuses the client certificate: expired", "renew the client certificate")
-    if has_certificate and alert in ("UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "BAD_CERTIFICATE", "ACCESS_DENIED"):
-        words = alert.lower().replace("_", " ")
-        return Diagnosis(
-            f"it refuses the client certificate: {words}",
-            "present one that an authority in the server's truststore has signed",
-        )
-    return Diagnosis(
-        f"it refuses the TLS connection: {alert.lower().replace('_', ' ')}",
-        "check which TLS versions and ciphers the server allows",
     )

@@ -29,7 +29,17 @@ from formats.whole_numbers import whole_number
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import Diagnosis
 from kctl.settings import Context, with_secrets
+from kctl.tls.causes import (
+    IN_CLEAR_TEXT,
+    alert_after_handshake,
+    alert_of,
+    certificate_refused,
+    connected,
+    speaks_tls,
+)
+from kctl.tls.files import client_context
 from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
 from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, parent_of, request_size
 
@@ -79,14 +89,22 @@ class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
     A server has `share` seconds to accept a connection.
     """
 
-    def __init__(self, remembered: Remembered, share: float) -> None:
+    def __init__(self, remembered: Remembered, share: float, tls: ssl.SSLContext | None) -> None:
         super().__init__()
         self.remembered = remembered
         self.share = share
+        self.tls = tls
 
-    def create_connection(self, *args: Any, timeout: float, **how: Any) -> Any:
-        """A connection."""
-        return super().create_connection(*args, timeout=min(timeout, self.share), **how)
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **how: Any) -> Any:
+        """A connection, with TLS by the context that was built before."""
+        connection = super().create_connection(address, timeout=min(timeout, self.share))
+        if self.tls is None:
+            return connection
+        try:
+            return self.tls.wrap_socket(connection, server_hostname=hostname)
+        except BaseException:
+            connection.close()
+            raise
 
     def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function in a thread."""
@@ -98,6 +116,11 @@ class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
                 self.remembered.last = self.remembered.last or f"{type(error).__name__}: {error}"
 
         return super().spawn(run)
+
+
+def tls_of(access: EnsembleAccess) -> ssl.SSLContext | None:
+    """The context of connections with TLS. Raises KctlError where a file of it cannot be used."""
+    return client_context(access) if access.tls else None
 
 
 def open_client(access: EnsembleAccess, remembered: Remembered) -> KazooClient:
@@ -116,16 +139,10 @@ def open_client(access: EnsembleAccess, remembered: Remembered) -> KazooClient:
             access.hosts,
             timeout=SESSION_TIMEOUT,
             logger=remembered.logger,
-            handler=QuietThreads(remembered, share),
+            handler=QuietThreads(remembered, share, tls_of(access)),
             read_only=access.read_only,
             auth_data=auth,
             sasl_options=sasl,
-            use_ssl=access.tls,
-            ca=access.tls_ca,
-            certfile=access.tls_certificate,
-            keyfile=access.tls_key,
-            keyfile_password=access.tls_key_password,
-            check_hostname=access.tls,
             # Without a bound on its pauses kazoo may sleep a minute after the server has come back.
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5, max_jitter=0.2),
         )
@@ -148,19 +165,24 @@ def _require_sasl(mechanism: str) -> None:
 
 VERSION = re.compile(rb"version: (\d+)\.(\d+)\.(\d+)")
 PROBE_TIMEOUT = 2.0  # seconds
+STEP = 0.05  # seconds between two looks whether every server has failed once
+CHECK_SERVERS = "check that the servers run and that the connect string names their client ports"
+ALERT_RECORD = b"\x15"  # the first byte of an alert of TLS
 
 
 class Remembered(logging.Handler):
-    """A logger for kazoo that prints nothing and remembers the last warning."""
+    """A logger for kazoo that prints nothing, counts warnings and remembers the last one."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.last = ""
+        self.count = 0
         self.logger = logging.Logger("kctl.zookeeper", logging.WARNING)
         self.logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the text; a traceback does not help an operator."""
+        self.count += 1
         text = record.getMessage().split("\n", 1)[0]
         self.last = text[:1].lower() + text[1:]
 
@@ -171,14 +193,11 @@ def why_not(access: EnsembleAccess, remembered: Remembered) -> str:
     within = f"within {access.timeout:g} s"
     if "auth" in remembered.last and "fail" in remembered.last:
         return f"ZooKeeper {hosts} refused the credentials"
-    addresses = list(dict.fromkeys(hosts.split(",")))
-    with ThreadPoolExecutor(len(addresses)) as pool:  # silent ones time out in parallel
-        replies = pool.map(lambda address: _answer(*_split(address), access), addresses)
-        answers = dict(zip(addresses, replies, strict=True))
+    answers = {
+        address: (answer.clause if answer else "answers") for address, answer in _probed(access).items()
+    }
     reasons = set(answers.values())
     if reasons == {"answers"}:
-        if "certificate" in remembered.last.lower() or "ssl" in remembered.last.lower():
-            return f"ZooKeeper {hosts} did not accept the TLS connection; {remembered.last}"
         return (
             f"ZooKeeper {hosts} listens but gave no session {within}; "
             "it may have no quorum, want TLS or credentials, or be another service"
@@ -197,30 +216,81 @@ def _split(address: str) -> tuple[str, int]:
     return host.strip("[]"), number
 
 
-def _answer(host: str, port: int, access: EnsembleAccess) -> str:
+def _probed(access: EnsembleAccess) -> dict[str, Diagnosis | None]:
+    """Why each server cannot be used; None for one that answers."""
+    addresses = list(dict.fromkeys(access.hosts.split("/", 1)[0].split(",")))
+    context = tls_of(access)
+    with ThreadPoolExecutor(len(addresses)) as pool:  # silent ones time out in parallel
+        replies = pool.map(lambda address: _probe(*_split(address), access, context), addresses)
+        return dict(zip(addresses, replies, strict=True))
+
+
+def _probe(host: str, port: int, access: EnsembleAccess, context: ssl.SSLContext | None) -> Diagnosis | None:
+    """Why a server cannot be used; None for one that answers."""
+    end = time.monotonic() + PROBE_TIMEOUT
     try:
-        with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
-            if not access.tls:
-                plain.sendall(b"srvr")
-                reply = plain.recv(200)
-                if b"not currently serving" in reply:
-                    return "it has no quorum (or is starting): it does not serve requests"
-                return "answers"
-            context = ssl.create_default_context(cafile=access.tls_ca)
-            if access.tls_certificate:
-                context.load_cert_chain(access.tls_certificate, access.tls_key, access.tls_key_password)
+        with connected(host, port, end) as plain:
+            if context is None:
+                return _probe_in_clear_text(plain, host, port, end)
             with context.wrap_socket(plain, server_hostname=host):
-                return "answers"
+                pass
+        return alert_after_handshake(host, port, context, end, has_certificate=bool(access.tls_certificate))
     except socket.gaierror:
-        return f"no such host {host!r}"
+        return _unreachable(f"no such host {host!r}")
     except ConnectionRefusedError:
-        return "connection refused: is it the right port?"
+        return _unreachable("connection refused: is it the right port?")
     except TimeoutError:
-        return "no answer: is a firewall in between?"
-    except ssl.SSLError as error:
-        return f"TLS failed ({error.reason or error})"
-    except (OSError, ValueError) as error:
-        return str(error)
+        return _unreachable("no answer: is a firewall in between?")
+    except ssl.SSLCertVerificationError as refused:
+        assert context is not None
+        return certificate_refused(host, port, context, refused, max(0.1, end - time.monotonic()))
+    except ssl.SSLError as failure:
+        alert = alert_of(failure, has_certificate=bool(access.tls_certificate))
+        return (
+            alert
+            or _in_clear_text(host, port, end)
+            or _unreachable(f"TLS failed ({failure.reason or failure})")
+        )
+    except (OSError, ValueError) as failure:
+        return (context and _in_clear_text(host, port, end)) or _unreachable(str(failure))
+
+
+def _probe_in_clear_text(plain: socket.socket, host: str, port: int, end: float) -> Diagnosis | None:
+    """Why a server that takes a connection cannot be used without TLS; None for one that answers."""
+    plain.settimeout(PROBE_TIMEOUT / 2)
+    try:
+        reply = _srvr(plain)
+    except TimeoutError:  # with TLS it may wait for the rest of a record
+        if speaks_tls(host, port, end):
+            return IN_CLEAR_TEXT
+        raise
+    if b"not currently serving" in reply:
+        return _unreachable("it has no quorum (or is starting): it does not serve requests")
+    is_odd = reply[:1] in (b"", ALERT_RECORD)  # as from a server that is starting
+    return IN_CLEAR_TEXT if is_odd and speaks_tls(host, port, end) else None
+
+
+def _unreachable(clause: str) -> Diagnosis:
+    return Diagnosis(clause, CHECK_SERVERS, is_sure=False)
+
+
+def _srvr(plain: socket.socket) -> bytes:
+    plain.sendall(b"srvr")
+    return plain.recv(200)
+
+
+def _in_clear_text(host: str, port: int, end: float) -> Diagnosis | None:
+    """Whether the server answers without TLS."""
+    try:
+        with connected(host, port, end) as plain:
+            reply = _srvr(plain)
+    except OSError:
+        return None
+    if reply[:1] in (b"", ALERT_RECORD):
+        return None
+    return Diagnosis(
+        "it does not speak TLS there", "name the port with TLS (secureClientPort), or leave TLS out"
+    )
 
 
 ASK_AGAIN = "run the command again; where it stays so, the log of that server says why"
@@ -287,14 +357,34 @@ class Ensemble:
     # --- connection ---
 
     def _connect(self) -> None:
+        end = time.monotonic() + self.timeout
         live = self._client.start_async()
-        live.wait(self.timeout)
+        servers = self.access.hosts.count(",") + 1
+        while not live.wait(min(STEP, max(0.0, end - time.monotonic()))) and time.monotonic() < end:
+            if self._remembered.count >= servers:
+                self._refuse_mismatch()
+                live.wait(max(0.0, end - time.monotonic()))
         if not self._client.connected:
             reason = why_not(self.access, self._remembered)
             self.close()
-            raise KctlError(
-                reason, "check that the servers run and that the connect string names their client ports"
-            )
+            raise KctlError(reason, CHECK_SERVERS)
+
+    def _refuse_mismatch(self) -> None:
+        """Raise KctlError where TLS does not fit with any of the servers: that stays so."""
+        found = list(_probed(self.access).items())
+        if not all(answer is not None and answer.is_sure for _, answer in found):
+            return
+        clauses = dict[str, list[str]]()
+        for address, answer in found:
+            assert answer is not None
+            clauses.setdefault(answer.clause, []).append(address)
+        hint = next(answer.hint for _, answer in found if answer is not None)
+        self.close()
+        reasons = [
+            f"ZooKeeper {','.join(addresses)} cannot be used: {clause}"
+            for clause, addresses in clauses.items()
+        ]
+        raise KctlError("; ".join(reasons), hint)
 
     @property
     def is_read_only(self) -> bool:

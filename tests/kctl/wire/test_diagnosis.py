@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from kctl.errors import KctlError
-from kctl.tls import client_context
+from kctl.model import Diagnosis
+from kctl.tls.files import client_context
 from kctl.wire.adapter import Access, Wire
-from kctl.wire.causes import Diagnosis
 from kctl.wire.diagnosis import Expected, diagnose
 from tests.kctl.certificates import Certificate, made
 from tests.kctl.wire.listeners import CONTROLLER, listener

@@ -51,9 +51,6 @@ class Pem(NamedTuple):
     key: bytes
 
 
-NO_TIME_CHECK = 0x200000  # X509_V_FLAG_NO_CHECK_TIME of OpenSSL
-
-
 def without_checks() -> ssl.SSLContext:
     """A context that takes any certificate: to look at a server, never to send something to it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
