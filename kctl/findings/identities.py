@@ -55,6 +55,12 @@ VOTERS_DIFFER = error("""voter-set-differs
     `controller.quorum.voters` was changed after the quorum was formed, or the file is of another node.
     Write the voters that all other controllers have into `server.properties`. Do not delete `quorum-state`: the node
         then forgets for whom it voted and may vote twice in one epoch.""")
+VOTERS_OF_LOG_DIFFER = warning("""voter-set-of-log-differs
+    `controller.quorum.voters` is {value} in {source}; the voters that the metadata log records are {other} ({other_source}).
+    With kraft.version 1 (3.9 and later) the records count and the setting does not (KIP-853); a node that has neither log nor
+        snapshot begins with the setting.
+    Voters were added or removed, and the setting was left as it was.
+    Replace it by `controller.quorum.bootstrap.servers`. Do not delete the metadata log of a controller.""")
 ROLES_OF_ZOOKEEPER_DIR = error("""kraft-over-zookeeper-dir
     `process.roles` is {value} in {source}, and {other_source} is of version 0, which brokers with ZooKeeper write.
     A KRaft broker takes the directory for its own if the ids match (3.7 and later), begins an empty cluster and renames
@@ -64,7 +70,7 @@ ROLES_OF_ZOOKEEPER_DIR = error("""kraft-over-zookeeper-dir
         `kctl migration check`. Delete no folder.""")
 STRAYED_BY_KRAFT = error("""kraft-strayed-zookeeper-dir
     A KRaft broker was started over a log directory of a broker with ZooKeeper ({source}; {other_source} is of version 0):
-        it renamed {count} partition folders to `-stray`: {names}. Nothing is lost, all records are in these folders.
+        it renamed partition folders to `-stray` ({count}: {names}). Nothing is lost, all records are in these folders.
     The new cluster knows none of the old topics; a KRaft broker from 3.7 on renames the folders that its metadata do not
         name (`LogManager.scala @ 3.7.0`), and clients see an empty cluster.
     `process.roles` was set without a migration (KIP-866).
@@ -84,7 +90,7 @@ LOG_DIR_NOT_LISTED = warning("""log-dir-not-in-log-dirs
     Add the directory to `log.dirs` if it belongs to this broker. Delete nothing in it before all partitions have their
         replicas elsewhere: `kctl replica compare`.""")
 TOPIC_ID_OF_ZNODE_DIFFERS = error("""topic-id-of-znode-differs
-    Topic {topic} has the id {value} in {source} and {other} in {count} folders, such as {other_source}.
+    Topic {topic} has the id {value} in {source} and {other} in {other_source} (folders with it: {count}).
     Brokers answer the controller's requests for these replicas with INCONSISTENT_TOPIC_ID (2.8 and later): the
         partitions have no leader after the next election or restart. The records are not touched.
     An old client wrote the topic's znode without its id, such as `kafka-topics --zookeeper` of before 2.8, and the
@@ -92,7 +98,7 @@ TOPIC_ID_OF_ZNODE_DIFFERS = error("""topic-id-of-znode-differs
     If no topic was deleted: put the folders' id back into the znode, or remove `partition.metadata` from the folders and
         restart their brokers, which write the new id. Nothing is lost. Delete no folder.""")
 TOPIC_ID_OF_METADATA_LOG_DIFFERS = error("""topic-id-of-metadata-log-differs
-    Topic {topic} has the id {value} in {source} and {other} in {count} folders, such as {other_source}.
+    Topic {topic} has the id {value} in {source} and {other} in {other_source} (folders with it: {count}).
     A KRaft broker takes these folders for those of another topic: from 3.7 on it renames them to `-stray` at its start
         and begins an empty log, up to 3.6 it deletes them.
     The topic was deleted and created again while the directory was away, the metadata were lost and topics made anew,
@@ -123,8 +129,8 @@ NEWER_METADATA = error("""metadata-version-of-newer-software
     Start the newer software. Running nodes can lower the metadata version (`kctl feature downgrade`), a restart cannot.
         Do not format the directory: that deletes the cluster's metadata.""")
 SAME_UNDER_OTHER_BROKERS = warning("""replicas-under-other-broker-ids
-    {count} partitions are assigned to brokers {assigned}, which are not in the evidence; the folders of brokers {holders}
-        hold partitions of these names that are not assigned to them, such as {names}. Their topic ids {ids}.
+    Brokers {assigned}, which are not in the evidence, are assigned partitions ({count}, such as {names}) that lie on brokers
+        {holders}, which are assigned none. Their topic ids {ids}.
     The controller looks for replicas by broker id: the assigned brokers do not exist, and the partitions have no leader.
         What lies on the disks is neither stale nor missing.
     The brokers lost their `meta.properties` and were given new ids (`broker.id.generation.enable`, 1001 and up), or came

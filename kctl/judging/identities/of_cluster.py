@@ -26,8 +26,14 @@ from kctl.files import read_lenient
 from kctl.findings import Finding, Place
 from kctl.findings import identities as say
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
-from kctl.judging.identities.of_folders import MOST_NAMED, meta, place_in, shown
-from kctl.judging.identities.statements import MetadataLog, cluster_id_of, metadata_logs
+from kctl.judging.identities.of_folders import MOST_NAMED, meta, numbers, place_in, shown
+from kctl.judging.identities.statements import (
+    MetadataLog,
+    cluster_id_of,
+    metadata_logs,
+    quorum_voters,
+    settings_in,
+)
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import NOBODY, Copy
 from kctl.replica.copies.moments import Znodes
@@ -67,6 +73,7 @@ def cluster_findings(evidence: FoundEvidence, clusters: Mapping[str | None, Znod
         yield from _under_other_brokers(evidence, moment, cluster)
     for log in logs.values():
         yield from _voters(evidence, log)
+        yield from _configured_voters(evidence, log)
         yield from _registered_directories(evidence, log)
     yield from _two_hosts(evidence)
     yield from _stray_folders(evidence)
@@ -262,7 +269,7 @@ def _under_other_brokers(evidence: FoundEvidence, moment: str | None, cluster: Z
 
 def _voters(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Finding]:
     """Voters whose directory is not the one that the node has now."""
-    for voter, directory in (log.voters or {}).items():
+    for voter, directory in (log.voters.directories or {}).items():
         own = [
             log_dir
             for log_dir in evidence.log_dirs
@@ -274,6 +281,24 @@ def _voters(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Finding]:
             yield say.VOTER_DIRECTORY_GONE.at(
                 place_in(evidence, meta(now), now), voter=voter, value=directory, other=now.directory_id,
                 source=shown(evidence, log.folder, log.log_dir.root), other_source=shown(evidence, meta(now), now.root),
+            )  # fmt: skip
+
+
+def _configured_voters(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Finding]:
+    """Settings of controllers whose voters are not those of the metadata log."""
+    directories, elected = log.voters
+    logged = frozenset(directories) if directories else elected
+    for settings in settings_in(evidence):
+        log_dir = settings.log_dirs[0]
+        is_controller = "controller" in settings.values.get("process.roles", "")
+        if not is_controller or log_dir.moment != log.log_dir.moment or not settings.voters or not logged:
+            continue
+        if settings.voters != logged and not any(map(quorum_voters, settings.log_dirs)):
+            type_ = say.VOTERS_OF_LOG_DIFFER if directories else say.VOTERS_DIFFER
+            yield type_.at(
+                place_in(evidence, settings.path, log_dir), value=numbers(settings.voters), other=numbers(logged),
+                source=shown(evidence, settings.path, settings.root),
+                other_source=shown(evidence, log.folder, log.log_dir.root),
             )  # fmt: skip
 
 

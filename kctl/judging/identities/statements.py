@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.log.control_records import ControlType, read_key, read_value
+from formats.log.control_records import ControlType, Fields, read_key, read_value
 from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.meta_properties import parse_properties
 from formats.log_dir.state_files import parse_quorum_state
@@ -36,6 +37,7 @@ from kctl.scan.source import opened_source
 
 VOTER = re.compile(r"\s*(\d{1,10})@[^,\s]+\s*")
 LARGEST = 1 << 20
+VOTERS = (ControlType.KRAFT_VOTERS, ControlType.LEADER_CHANGE)
 
 
 class Settings(Struct, frozen=True):
@@ -104,8 +106,7 @@ class MetadataLog(Struct, frozen=True):
     folder: Path
     log_dir: LogDir
     image: ClusterImage
-    voters: dict[int, str] | None
-    """None where no record names them: the voters are those of `server.properties`."""
+    voters: LoggedVoters
     level_ms: int = -1
     """When `metadata.version` was set, in milliseconds; of a snapshot, its newest record."""
 
@@ -134,24 +135,34 @@ def metadata_logs(evidence: FoundEvidence) -> Iterator[MetadataLog]:
     yield from furthest.values()
 
 
-def voters_in(folder: Path) -> dict[int, str] | None:
-    """The directory id of each voter by the newest record of the voters in a metadata log or its newest snapshot."""
-    newest, newest_offset = None, -1
+class LoggedVoters(NamedTuple):
+    """The voters by control records: with their directories (KIP-853), and as the last elected leader counted them."""
+
+    directories: dict[int, str] | None = None
+    elected: frozenset[int] | None = None
+
+
+def voters_in(folder: Path) -> LoggedVoters:
+    """The voters by the newest records about them in a metadata log or its newest snapshot; None without such records."""
+    newest: dict[int, tuple[int, Fields]] = {}
     of_snapshot = ((end, entry) for end, path in snapshots(folder)[-1:] for entry in _entries_of(path))
     of_log = ((entry.base_offset + 1, entry) for entry in entries(folder, []))
     for offset, entry in chain(of_snapshot, of_log):
-        if offset < newest_offset or entry.batch is None or not entry.batch.is_control:
+        if entry.batch is None or not entry.batch.is_control:
             continue
         try:
             for record in iterate_records(entry, limit=LIMIT):
-                if read_key(record.key).type == ControlType.KRAFT_VOTERS:
-                    newest, newest_offset = read_value(ControlType.KRAFT_VOTERS, record.value), offset
+                type_ = read_key(record.key).type
+                if type_ in VOTERS and offset >= newest.get(type_, (-1,))[0]:
+                    newest[type_] = offset, read_value(type_, record.value)
         except FormatError:
             continue
-    voters = None if newest is None else newest["voters"]
-    if not isinstance(voters, list):
-        return None
-    return {int(str(voter["voterId"])): str(voter["voterDirectoryId"]) for voter in voters}
+    voters, elected = ([] if type_ not in newest else newest[type_][1]["voters"] for type_ in VOTERS)
+    assert isinstance(voters, list) and isinstance(elected, list)  # the layouts of both records say so
+    return LoggedVoters(
+        {int(str(voter["voterId"])): str(voter["voterDirectoryId"]) for voter in voters} or None,
+        frozenset(int(str(voter["voterId"])) for voter in elected) or None,
+    )
 
 
 def _entries_of(path: Path) -> Iterator[LogEntry]:

@@ -247,6 +247,21 @@ def each_is_ahead(folder: Path) -> None:
             (data / f"orders-{number}/leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 20\n")
 
 
+def voters_that_were_removed(folder: Path) -> None:
+    replaced_controller_disk(folder)
+    for node in (1, 2, 3):
+        meta = folder / f"broker-{node}/data/meta.properties"
+        meta.write_text(
+            "\n".join(line for line in meta.read_text().splitlines() if "directory" not in line) + "\n"
+        )
+    settings(
+        folder / "broker-1",
+        process_roles="controller",
+        node_id=1,
+        controller_quorum_voters="1@a:1,2@b:1,3@c:1,4@d:1",
+    )
+
+
 @pytest.mark.parametrize(
     ("build", "code", "values"),
     [
@@ -257,19 +272,20 @@ def each_is_ahead(folder: Path) -> None:
         (zookeeper_over_kraft, "zookeeper-over-kraft-dir", ("zookeeper.connect", "version 1")),
         (no_topic_id, "kraft-no-partition-metadata", ("orders-1 has no", "the id zcdgx9lCR06NL_1lwO72wA")),
         (replaced_controller_disk, "voter-directory-gone", ("HxljNKkhShCdRa08UFG0XA", "8YkMIUhNSFoaAZC35bzrUw", "broker-3")),
-        (strayed, "kraft-strayed-zookeeper-dir", ("renamed 1 partition folders", "fees-0", "Nothing is lost")),
+        (strayed, "kraft-strayed-zookeeper-dir", ("(1: fees-0)", "Nothing is lost")),
         (records_in_stray, "stray-holds-earlier-records", ("ends at 50", "50 records", "ends at 0")),
         (started_as_older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "started as Kafka 3.9")),
-        (other_topic_in_metadata, "topic-id-of-metadata-log-differs", (DIRECTORY, "zcdgx9lCR06NL_1lwO72wA in 1")),
+        (other_topic_in_metadata, "topic-id-of-metadata-log-differs", (DIRECTORY, "zcdgx9lCR06NL_1lwO72wA in broker-", "with it: 1")),
         (unregistered_disk, "directory-id-not-registered", (DIRECTORY, "xYMulALjuqnM_CXgOqEwqg")),
         (logs_of_another_broker, "broker-id-of-logs-differs", ("logs/server.log are of broker 1", "data beside it has broker id 3")),
         (denied, "owners-not-in-the-copy", ("broker-3/logs/server.log",)),
         (copied_settings, "broker-id-configured-twice", ("host-a:9092", "host-b:9092", "host-b/server.properties")),
         (each_is_ahead, "broker-id-twice", ("orders-1 has the later leader epoch in the one, orders-0 in the other",)),
+        (voters_that_were_removed, "voter-set-of-log-differs", ("1, 2, 3, 4 in broker-1/server", "are 1, 2, 3 (broker-")),
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
-        (znode_of_an_old_client, "topic-id-of-znode-differs", ("FF0hqVGRSYKquNtJ_YGuDQ", "zcdgx9lCR06NL_1lwO72wA in 1")),
+        (znode_of_an_old_client, "topic-id-of-znode-differs", ("FF0hqVGRSYKquNtJ_YGuDQ", "zcdgx9lCR06NL_1lwO72wA in broker-", "with it: 1")),
         (generated_ids, "replicas-under-other-broker-ids", ("1001, 1002, 1003", "1004, 1005, 1006", "ids agree")),
         (two_hosts, "broker-id-twice", ("host-a/data", "host-b/data", "epoch 3, the other's with 4", "orders-0")),
         (older_software, "metadata-version-of-newer-software", ("27 (4.1-IV1)", "Kafka 4.1 or later", "in no file")),
