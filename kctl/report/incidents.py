@@ -83,11 +83,8 @@ class Incident(Struct, frozen=True):
     def _after(self) -> str:
         if self.before is None:
             return ""
-        how = (
-            f" ({str(self.before['how']).replace('_', ' ')})"
-            if self.before.get("how") not in (None, "no_shutdown")
-            else ""
-        )
+        why = self.before.get("cause") or self.before.get("how")
+        how = f" ({str(why).replace('_', ' ')})" if why not in (None, "no_shutdown") else ""
         from_ms, until_ms = (
             parse_iso(self.before[key] or self.before["time"]) for key in ("time", "until_time")
         )

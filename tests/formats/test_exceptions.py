@@ -45,6 +45,11 @@ java.nio.file.NoSuchFileException: /d/quotes-0/00000000000000000000.log
         ("org.apache.kafka.common.KafkaException: something new", None),
         ("java.lang.IllegalArgumentException: No MetadataVersion with feature level 27", "metadata_version_unknown"),
         ("NoSuchFileException: /a/b", "file_vanished"),
+        ("java.lang.IllegalArgumentException: requirement failed: log.dirs must have one", "configuration_wrong"),
+        ("java.lang.IllegalArgumentException: requirement failed: Corrupt index found, index file (/d) x", "index_damaged"),
+        ("java.nio.BufferUnderflowException", "file_cut"),
+        ("java.io.EOFException", "connection_broken"),
+        ("java.lang.NullPointerException", "program_error"),
         (f"Error (kafka.server.ReplicaFetcherThread){NO_SPACE}", "disk_full"),  # a line end was lost
         ("org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /d. A Kafka instance in another process or thread is using this directory.", "log_dir_locked"),
         ("org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists for /x", "znode_exists"),
