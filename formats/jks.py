@@ -83,7 +83,8 @@ def read_jks(data: bytes, password: str | None) -> KeyStore:
 def decrypt_key(entry: bytes, password: str) -> bytes:
     """The key of an entry as PKCS #8 in DER. FormatError if the entry is cut off, WrongPassword."""
     # EncryptedPrivateKeyInfo: a sequence of the algorithm's identifier and the octets.
-    encrypted = list(_elements(next(_elements(entry))[1]))[-1][1]
+    outer = [content for _, content in _elements(entry)][:1]
+    encrypted = [b"", *(content for content in outer for _, content in _elements(content))][-1]
     if len(encrypted) < 2 * DIGEST:
         raise Truncated("the key is cut off", len(encrypted))
     salt, body, check = encrypted[:DIGEST], encrypted[DIGEST:-DIGEST], encrypted[-DIGEST:]

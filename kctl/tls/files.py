@@ -122,7 +122,7 @@ def _present(context: ssl.SSLContext, settings: TlsSettings, certificate: str) -
     password = settings.tls_key_password or settings.tls_certificate_password
 
     def key_password() -> str:
-        return password or _ask_for_password(_name(place))
+        return password or password_of(_name(place))
 
     try:
         with _file_of(own.certificates + key) as path:
@@ -180,7 +180,7 @@ def _first_key(store: KeyStore, place: str, password: str | None, key_password: 
     if not store.keys:
         return Pem(_pem(b"CERTIFICATE", store.trusted), b"")
     key, chain = store.keys[0]
-    word = key_password or password or _ask_for_password(_name(place))
+    word = key_password or password or password_of(_name(place))
     return Pem(_pem(b"CERTIFICATE", chain), _pem(b"PRIVATE KEY", [decrypt_key(key, word)]))
 
 
@@ -207,7 +207,7 @@ def _read_pkcs12(data: bytes, place: str, setting: str, password: str | None) ->
         if password is not None:
             _refuse_password(setting, place, " or the file is damaged")
         try:
-            store = read(_ask_for_password(_name(place)))
+            store = read(password_of(_name(place)))
         except ValueError:
             _refuse_password(setting, place, " or the file is damaged")
     held = [*([store.cert] if store.cert else []), *store.additional_certs]
@@ -281,21 +281,27 @@ def _refuse_password(setting: str, place: str, otherwise: str = "") -> NoReturn:
     raise BadTls(f"{setting} {_name(place)}: the password is wrong{otherwise}", f"check {names}")
 
 
-@cache
-def _ask_for_password(place: str) -> str:
-    """The password of a file, asked for once on the terminal. Raises BadValue where there is none."""
-    import getpass
-
+def has_terminal() -> bool:
+    """Whether there is a terminal to ask on."""
     try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
+        return False
+    return True
+
+
+@cache
+def password_of(place: str) -> str:
+    """The password of a file, asked for once on the terminal. Raises BadValue where there is none."""
+    from getpass import getpass
+
+    if not has_terminal():
         raise BadValue(
             f"{place} is encrypted, and no password is set",
             "set KCTL_TLS_KEY_PASSWORD, or tls_key_password_command in the context",
-        ) from None
-    os.close(terminal)
+        )
     try:
-        return getpass.getpass(f"Password of {place}: ")
+        return getpass(f"Password of {place}: ")
     except EOFError:
         raise BadValue(f"{place} is encrypted, and no password was given", "type it when asked") from None
 
