@@ -226,3 +226,30 @@ def test_epochs_in_which_a_controller_took_one_replica_after_the_other_out_of_th
         (1, -1, (3,), "none"),
         (2, -1, (3,), "none"),
     ]
+
+
+def test_epochs_in_which_all_brokers_of_a_kraft_cluster_shut_down_follow_from_their_order(
+    tmp_path: Path,
+) -> None:
+    """The active controller stops as well, so that nobody tells of the states (nemesis 4.1, seed 311)."""
+    asked = "[QuorumController id=9] enterControlledShutdown[{}]: changing 7 partition(s) (org.apache.kafka.controller.ReplicationControlManager)"
+    created = (
+        "[QuorumController id=9] Replayed PartitionRecord for new partition t-0 with topic ID B57WEb3hTLWViMpfhRvCYA and "
+        "PartitionRegistration(replicas=[1, 3, 2], directories=[], isr=[3, 1, 2], removingReplicas=[], addingReplicas=[], "
+        "elr=[], lastKnownElr=[], leader=3, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0). "
+        "(org.apache.kafka.controller.ReplicationControlManager)"
+    )
+    follows = (
+        "[Broker id=2] Follower t-0 starts at leader epoch 3 from offset 10 with partition epoch 3 and high watermark 10. "
+        "Current leader is -1. Previous leader Some(-1) and previous leader epoch was 3. (state.change.logger)"
+    )
+    lines = [f"000 {created}", *(f"02{n} {asked.format(broker)}" for n, broker in enumerate((3, 1, 2)))]
+    found = leaderships(tmp_path, controller_9=lines, state_change_2=[f"030 {follows}"])
+    assert [(one.leader_epoch, one.leader, one.isr, one.how) for one in found] == [
+        (0, 3, (3, 1, 2), "creation"),
+        (1, 1, (1, 2), "controlled_shutdown"),
+        (2, 2, (2,), "controlled_shutdown"),
+        (3, -1, None, "none"),
+    ]
+    found = leaderships(tmp_path, controller_9=lines[:3])
+    assert [one.leader for one in found] == [3, None, None, -1]

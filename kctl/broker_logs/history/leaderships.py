@@ -24,11 +24,15 @@ RANKS = {
     "C28": 1, "C29": 1, "L01": 2, "L03": 2, "S12": 2, "S13": 2, "C01": 3, "C02": 3, "C04": 4, "C05": 4, "C06": 4,
     "L04": 4, "L06": 5, "L08": 5, "L12": 5, "L13": 5, "B01": 5, "B02": 5, "L02": 5, "B36": 6, "E24": 6,
 }  # fmt: skip
+# Of an epoch that no line tells of.
+UNTOLD = 9
 # Lines that are printed once for an epoch, when it begins; in the order of epochs where one process follows another.
 FIRST_SAID = frozenset(("C15", "L01", "L03", "S12", "S13"))
 # A broker's lines may come a little before the controller's where clocks differ.
 CLOCK_SLACK = 2_000
 SURE, LIKELY = "sure", "likely"
+# The cause of an epoch that no line tells of.
+MISSING = "not in these logs"
 # Sent again when a broker starts or the controller changes, unless it carries the sender's own controller epoch.
 SENT = frozenset(("C01", "C02", "C04", "C05", "C06"))
 
@@ -125,7 +129,7 @@ class Leadership(Struct):
     """The replica that this decision took out of the ISR."""
     is_moving: bool = False
     """Whether replicas were being added or removed."""
-    rank: int = 9
+    rank: int = UNTOLD
     first_version: int | None = None
     """The version of the state that began it, as far as the logs say."""
     version: int | None = None
@@ -288,15 +292,6 @@ class Leadership(Struct):
                 isr = change.isr
 
 
-class WentOffline(NamedTuple):
-    """A replica that a controller took for offline, so that it left the ISR if it was in it."""
-
-    replica: int
-    time_ms: int
-    controller_epoch: int | None
-    proof: dict[str, object]
-
-
 class PartitionHistory:
     """The leaderships of one partition, of one topic of that name after the other."""
 
@@ -314,7 +309,6 @@ class PartitionHistory:
         self.ended: list[int | None] = [None]
         self.topic_ids: list[str | None] = [None]
         self._announced: tuple[int, str, Event] | None = None
-        self.offline: list[WentOffline] = []
         # The first leader epoch that a controller named in its term, by controller epoch.
         self._first_named: dict[int, int] = {}
 
@@ -429,44 +423,16 @@ class PartitionHistory:
             missing = range(leadership.leader_epoch + 1, following.leader_epoch)
             if missing:
                 leadership.to_ms = min(max(leadership.last_seen_ms, leadership.from_ms), leadership.to_ms)
-            yield from self._removed_one_by_one(leadership, following) or (
-                Leadership(
+            for epoch in missing[:100]:
+                yield Leadership(
                     self.topic_partition,
                     epoch,
                     from_ms=leadership.to_ms,
                     to_ms=following.from_ms,
                     last_seen_ms=leadership.to_ms,
-                    cause="not in these logs",
+                    cause=MISSING,
                     cluster=self.cluster,
                 )
-                for epoch in missing[:100]
-            )
-
-    def _removed_one_by_one(self, before: Leadership, after: Leadership) -> list[Leadership]:
-        """The epochs between two states where a controller took as many replicas out of the ISR, one after the other, as
-        there are epochs; nothing where that does not explain them."""
-        isr, leader = list(before.last_isr or ()), before.leader
-        epochs: list[Leadership] = []
-        for offline in self.offline:
-            if offline.controller_epoch != after.controller_epoch or offline.replica not in isr:
-                continue
-            if not before.from_ms <= offline.time_ms <= after.from_ms:
-                continue
-            leader = NO_LEADER if leader == offline.replica else leader
-            # The last one stays in it, without leading.
-            isr = [replica for replica in isr if replica != offline.replica] or isr
-            if epochs:
-                epochs[-1].to_ms = offline.time_ms
-            epochs.append(
-                Leadership(
-                    self.topic_partition, before.leader_epoch + len(epochs) + 1, leader=leader, isr=tuple(isr),
-                    controller_epoch=offline.controller_epoch, from_ms=offline.time_ms, last_seen_ms=offline.time_ms,
-                    proofs=[offline.proof], cluster=self.cluster, is_exact=True, removed=offline.replica,
-                    replicas=before.replicas,
-                )
-            )  # fmt: skip
-        is_whole = len(epochs) == after.leader_epoch - before.leader_epoch
-        return epochs[:-1] if is_whole and (leader, tuple(isr)) == (after.leader, after.isr) else []
 
 
 def _announced(leadership: Leadership, from_state: str, event: Event) -> None:

@@ -22,12 +22,12 @@ from kctl.broker_logs.history.controller_terms import (
     ControllerTerm,
     Terms,
 )
+from kctl.broker_logs.history.gaps import fill_gaps
 from kctl.broker_logs.history.isr_changes import CHANGES, REFUSED, IsrLines
 from kctl.broker_logs.history.leaderships import (
     RANKS,
     Leadership,
     PartitionHistory,
-    WentOffline,
     shown_by,
     where_of,
 )
@@ -389,11 +389,6 @@ class _Builder:
             self._history(partition).announce(leader, str(states[0]), event, time_ms)
         elif event.event == "C16" and states[1] == "NonExistentPartition":
             self._history(partition).end(time_ms)
-        elif event.event == "C19":
-            replica = event.number("replica")
-            if states[1] == "OfflineReplica" and replica is not None:
-                term = event.number("controller_epoch")
-                self._history(partition).offline.append(WentOffline(replica, time_ms, term, event.proof()))
         elif event.event == "C13" and states[0] == "NonExistentPartition":
             self._history(partition).begin_again()
             self.seen.clear()
@@ -444,10 +439,12 @@ class _Builder:
         )
 
     def _decide(self, cluster: _Cluster, leaderships: list[Leadership]) -> None:
+        for leadership in leaderships:
+            leadership.drop_announced(self.isr_lines.telling)
+        fill_gaps(leaderships, cluster.transitions.words)
         before: Leadership | None = None
         known: tuple[int, ...] | None = None
         for leadership in leaderships:
-            leadership.drop_announced(self.isr_lines.telling)
             cluster.transitions.decide(before, leadership, known)
             known = leadership.last_isr or known if leadership.leader is not None else None
             before = leadership

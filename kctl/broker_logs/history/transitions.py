@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.history.leaderships import LIKELY, NO_LEADER, SURE, Leadership
+from kctl.broker_logs.history.leaderships import LIKELY, NO_LEADER, SURE, UNTOLD, Leadership
 from kctl.broker_logs.history.words import ANNOUNCING, Word, Words
 from kctl.internal_topics.decisions import LAST_KNOWN
 from kctl.model import TopicPartition
@@ -100,7 +100,8 @@ class Transitions:
         words = self._words(before, after)
         if after.leader == NO_LEADER:
             return "none", self._why_none(before, after)
-        if after.recovery_state is None and any(word.kind == "recovering" for word in words):
+        is_told = after.rank != UNTOLD
+        if is_told and after.recovery_state is None and any(word.kind == "recovering" for word in words):
             after.recovery_state = "RECOVERING"
         unclean = self._why_unclean(before, after, words, known_isr)
         if unclean:

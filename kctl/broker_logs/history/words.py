@@ -49,6 +49,8 @@ class Words:
     def __init__(self) -> None:
         self.of_partition: dict[TopicPartition, list[Word]] = {}
         self._of_broker: dict[int, list[Word]] = {}
+        # Replicas that controllers took for offline, each with the epoch of the controller.
+        self.offline: dict[TopicPartition, list[Word]] = {}
         self._starts: dict[int, list[int]] = {}
         # Since when the cluster has KRaft controllers.
         self.kraft_since: int | None = None
@@ -80,6 +82,11 @@ class Words:
             kind = "unclean" if election_type == "UNCLEAN" else "preferred"
             for named in partitions_in(str(event.fields.get("partitions", ""))):
                 self._add(named, kind, time_ms, None, event)
+        elif name == "C19" and partition is not None:
+            if event.fields.get("to_state") == "OfflineReplica":
+                replica, term = event.number("replica"), event.number("controller_epoch")
+                word = Word("offline", time_ms, replica, event.proof(), term)
+                self.offline.setdefault(partition, []).append(word)
         elif name == "Q05" and partition is not None:
             self._note_election(event, partition, time_ms)
         else:
