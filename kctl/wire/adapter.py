@@ -12,13 +12,12 @@ lists every name used that the library does not document.
 
 import logging
 import random
-import re
 import time
 import uuid
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import kafka.errors as kafka_errors
 from kafka.net.connection import KafkaConnection
@@ -31,16 +30,18 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
-from formats.whole_numbers import whole_number
 from kctl.cluster.versions import needs
-from kctl.errors import BadValue, KctlError, file_error
-from kctl.files import open_file, read_text
-from kctl.settings import Context, is_open_to_others, with_secrets
+from kctl.errors import KctlError
+from kctl.wire.access import SERVER_ROOM as SERVER_ROOM
+from kctl.wire.access import Access as Access
+from kctl.wire.access import access_from as access_from
+from kctl.wire.access import server_list as server_list
 from kctl.wire.causes import (
     FINAL,
     JUST_FAILED,
     NO_ANSWER,
     NO_ROUTE,
+    NOT_LET_IN,
     REFUSED,
     UNKNOWN_HOST,
     UNREACHABLE,
@@ -52,6 +53,7 @@ from kctl.wire.causes import (
     diagnoses,
     refuse_unusable,
 )
+from kctl.wire.logins import check_login, exposed_secrets, provider_of, refusal_of, tokens_of
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
@@ -224,92 +226,8 @@ FORWARDED_HINT = (
     "check that both run: a broker waits for a controller that hangs for up to 30 s (controller.socket.timeout.ms), "
     "even when another has been elected; then ask again"
 )
-IN_FLIGHT = 500  # requests to a broker at once; above it the library refuses or hangs
-LARGEST_ANSWER = 512 << 20  # bytes
-SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
 LONGEST_PAUSE = 60.0  # seconds of throttling that a broker may ask for
 POLL_INTERVAL = 0.02  # seconds
-
-
-LONGEST_WAIT = 2_000_000  # seconds: requests say milliseconds in 32 bits
-
-
-class Access(NamedTuple):
-    """The addresses of brokers and the settings of connections. `timeout` is seconds for each answer."""
-
-    servers: str
-    timeout: float = 10.0
-    tls: bool = False
-    tls_ca: str | None = None
-    tls_certificate: str | None = None
-    tls_key: str | None = None
-    tls_key_password: str | None = None
-    sasl_mechanism: str | None = None
-    sasl_username: str | None = None
-    sasl_password: str | None = None
-    sasl_token_file: str | None = None
-    client_id: str | None = None
-    tls_ca_password: str | None = None
-    tls_certificate_password: str | None = None
-    tls_check_hostname: bool = True
-    sasl_kerberos_service: str | None = None
-    sasl_oauth_token_url: str | None = None
-    sasl_oauth_client_id: str | None = None
-    sasl_oauth_client_secret: str | None = None
-    sasl_oauth_scope: str | None = None
-    sasl_oauth_extensions: str | None = None
-    sasl_aws_profile: str | None = None
-    sasl_aws_role: str | None = None
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether connections use TLS."""
-        return bool(self.tls or self.tls_ca or self.tls_certificate)
-
-    def settings(self) -> dict[str, Any]:
-        """The library's settings, without what is read from files: `ssl_context` and the provider of tokens."""
-        protocol = ("SASL_" if self.sasl_mechanism else "") + ("SSL" if self.is_encrypted else "PLAINTEXT")
-        return {
-            "bootstrap_servers": server_list(self.servers),
-            "client_id": self.client_id or "kctl",
-            "security_protocol": protocol,
-            "sasl_mechanism": self.sasl_mechanism,
-            "sasl_plain_username": _sasl_name(self),
-            "sasl_plain_password": self.sasl_password,
-            "sasl_oauth_token_provider": _token_of(self.sasl_token_file) if self.sasl_token_file else None,
-            "sasl_kerberos_service_name": self.sasl_kerberos_service or "kafka",
-            "max_in_flight_requests_per_connection": IN_FLIGHT,
-            "receive_message_max_bytes": LARGEST_ANSWER,
-            "request_timeout_ms": int((self.timeout + SERVER_ROOM) * 1000),
-            "socket_connection_setup_timeout_ms": int(self.timeout * 1000),
-            "reconnect_backoff_max_ms": 1000,
-        }
-
-
-def _sasl_name(access: Access) -> str | None:
-    """The user's name as the mechanism sends it: SCRAM writes its separators otherwise (RFC 5802 section 5.1)."""
-    if access.sasl_username and (access.sasl_mechanism or "").startswith("SCRAM-"):
-        return access.sasl_username.replace("=", "=3D").replace(",", "=2C")
-    return access.sasl_username
-
-
-def _token_of(path: str) -> Any:
-    """A token provider that reads the file each time, since others may replace it."""
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    class TokenInFile(AbstractTokenProvider):  # type: ignore[misc]
-        def token(self) -> str:
-            return read_text(path, follow=True).strip()
-
-    return TokenInFile()
-
-
-def access_from(context: Context, servers: str, timeout: float) -> Access:
-    """Servers with the TLS and SASL settings of a context."""
-    filled = with_secrets(context)
-    shared = {name: getattr(filled, name) for name in Access._fields if name not in ("servers", "timeout")}
-    shared["sasl_mechanism"] = filled.sasl_mechanism and filled.sasl_mechanism.upper()
-    return Access(servers=servers, timeout=min(timeout, LONGEST_WAIT), **shared)
 
 
 class NoAnswer(KctlError):
@@ -340,18 +258,6 @@ class Leaderless(KctlError):
     hint = "start the brokers that hold its replicas; `kctl topic describe` shows which these are"
 
 
-def server_list(text: str) -> list[str]:
-    """`HOST:PORT,HOST:PORT` as a list. Raises BadValue."""
-    servers = [part.strip() for part in text.split(",") if part.strip()]
-    for part in servers:
-        host, colon, port = part.rpartition(":")
-        if colon and (not host or not 0 < (whole_number(port) or 0) < 65536):
-            raise BadValue(f"{part!r} is not HOST:PORT", "write --bootstrap-server kafka1:9092,kafka2:9092")
-    if not servers:
-        raise BadValue("no bootstrap server is named", "write --bootstrap-server kafka1:9092,kafka2:9092")
-    return [part if re.search(r":\d+$", part) else f"{part}:9092" for part in servers]
-
-
 class Wire:
     """Connections to a cluster's brokers. Close it, or use it as a context manager.
 
@@ -368,16 +274,20 @@ class Wire:
         # Whether a KRaft controller has answered; else the epochs of features that showed that there is none.
         self.has_seen_controller = False
         self.without_controller: dict[int, int] | None = None
-        _check_login(access)
-        for text in exposed_secrets(access):
+        self._servers = server_list(access.servers)
+        hosts = [server.rpartition(":")[0].strip("[]") for server in self._servers]
+        check_login(access, hosts)
+        for text in exposed_secrets(access, hosts):
             self.warn(text)
         settings = access.settings()
+        self._tokens = tokens_of(access, hosts)
+        if self._tokens is not None:
+            settings["sasl_oauth_token_provider"] = provider_of(access, self._tokens)
         if access.is_encrypted:
             from kctl.tls.files import client_context
 
             settings["ssl_context"] = client_context(access)
         self._tls = settings.get("ssl_context")
-        self._servers = server_list(access.servers)
         refuse_unusable(self._servers, *self._within(CONNECT, accepts))
         self._net: Any = NetworkSelector(client_id=settings["client_id"])
         with listening() as log:
@@ -392,7 +302,29 @@ class Wire:
             except Exception as error:
                 messages = list(log.messages)  # closing adds messages
                 self.close()
-                raise _no_cluster(access, error, messages) from None
+                raise self._no_cluster(error, messages) from None
+
+    def _no_cluster(self, error: BaseException, messages: Sequence[str]) -> KctlError:
+        access = self.access
+        text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
+        cause = cause_among([text, *messages], with_sasl=bool(access.sasl_mechanism))
+        if cause == NOT_LET_IN:
+            telling = [
+                message for message in [text, *messages] if "SaslAuthenticationFailedError: " in message
+            ]
+            cause = refusal_of(access.sasl_mechanism, telling[-1] if telling else "", self._tokens)
+        if (
+            cause_in(text) == NO_ANSWER and cause in UNREACHABLE
+        ):  # another one of them, or a port, took the connection
+            return KctlError(
+                f"no broker of {access.servers} can be used: a connection is accepted, but no answer came within "
+                f"{access.timeout:g} s",
+                "check that a broker listens there and is not stuck; KCTL_ANSWER_TIMEOUT sets the time",
+            )
+        return KctlError(
+            f"no broker of {access.servers} can be used: {cause}",
+            "check addresses, ports and the security settings of the context",
+        )
 
     def _bootstrap(self, log: ConnectionLog) -> None:
         """Read the table of brokers. Raises KctlError where the listeners are not what they are taken for."""
@@ -442,14 +374,14 @@ class Wire:
         """The broker to read from for the whole run: the first that accepts a connection."""
         nodes = self.nodes
         if not nodes:
-            raise _no_cluster(self.access, BrokerError("the cluster reports no broker"), [])
+            raise self._no_cluster(BrokerError("the cluster reports no broker"), [])
         soon = min(CONNECT, self.access.timeout)
         node, failure = self._ready(nodes, soon)
         if node is None:
             self._refuse_advertised(nodes)
             node, failure = self._ready(nodes, max(0.01, self.access.timeout - soon))
         if node is None:
-            raise _no_cluster(self.access, failure, [])
+            raise self._no_cluster(failure, [])
         return node  # type: ignore[no-any-return]
 
     def _refuse_advertised(self, nodes: Sequence[Any]) -> None:
@@ -581,6 +513,8 @@ class Wire:
         # The library does not reconnect at once, and then no longer reports the cause.
         if (cause := cause_of(error)) == JUST_FAILED:
             cause = self._causes.get(node, JUST_FAILED)
+        if cause == NOT_LET_IN:
+            cause = refusal_of(self.access.sasl_mechanism, f"{type(error).__name__}: {error}", self._tokens)
         self._causes[node] = cause
         if (
             cause == NO_ANSWER
@@ -615,74 +549,6 @@ class Wire:
         self.close()
 
 
-LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1", re.IGNORECASE)
-# The settings that each mechanism needs.
-MECHANISMS = {
-    "PLAIN": ("sasl_username", "sasl_password"),
-    "SCRAM-SHA-256": ("sasl_username", "sasl_password"),
-    "SCRAM-SHA-512": ("sasl_username", "sasl_password"),
-    "OAUTHBEARER": ("sasl_token_file",),
-    "GSSAPI": (),
-}
-
-
-def _check_login(access: Access) -> None:
-    """Raise BadValue for a login that cannot work: the library would retry it until the timeout."""
-    mechanism = access.sasl_mechanism
-    if mechanism is None:
-        return
-    if mechanism not in MECHANISMS:
-        raise BadValue(
-            f"SASL mechanism {mechanism} is not supported with brokers", f"there are {', '.join(MECHANISMS)}"
-        )
-    for name in MECHANISMS[mechanism]:
-        if not getattr(access, name):
-            raise BadValue(
-                f"SASL mechanism {mechanism} needs {name}", f"set KCTL_{name.upper()} or the context's"
-            )
-    if mechanism == "GSSAPI":
-        hosts = [server.rpartition(":")[0] for server in server_list(access.servers)]
-        _check_ticket(access.sasl_kerberos_service or "kafka", hosts)
-    if mechanism == "OAUTHBEARER" and access.sasl_token_file:
-        try:
-            open_file(access.sasl_token_file, follow=True).close()
-        except OSError as error:
-            raise file_error(access.sasl_token_file, error) from error
-
-
-def exposed_secrets(access: Access) -> Iterator[str]:
-    """A sentence for each secret that others can read: on the wire, or in a file."""
-    hosts = [server.rpartition(":")[0].strip("[]") for server in server_list(access.servers)]
-    if access.sasl_mechanism == "PLAIN" and access.settings()["security_protocol"] == "SASL_PLAINTEXT":
-        distant = [host for host in hosts if not LOOPBACK.fullmatch(host)]
-        if distant:
-            yield f"the password is sent to {', '.join(distant)} in clear text: PLAIN without TLS; set tls or tls_ca"
-    token_file = access.sasl_token_file if access.sasl_mechanism == "OAUTHBEARER" else None
-    if token_file and is_open_to_others(token_file):
-        yield f"others can read {token_file}, and it contains a token; run chmod 600"
-    if access.is_encrypted and not access.tls_check_hostname:
-        yield "the host names of brokers are not checked: any certificate of the same authority is taken"
-
-
-def _check_ticket(service_name: str, hosts: Sequence[str]) -> None:
-    """Raise if Kerberos gives no ticket for any of the hosts, or gssapi is not installed."""
-    try:
-        import gssapi
-        from gssapi.exceptions import GSSError
-    except (ImportError, OSError) as error:
-        raise BadValue("SASL mechanism GSSAPI needs the package gssapi", "pip install gssapi") from error
-    for host in hosts:
-        service = gssapi.Name(f"{service_name}@{host}", gssapi.NameType.hostbased_service)
-        try:
-            gssapi.SecurityContext(name=service, usage="initiate").step()
-            return
-        except GSSError as error:
-            refused = KctlError(
-                f"no Kerberos ticket for {service_name}/{host}: {error}", "get one with kinit"
-            )
-    raise refused
-
-
 class Controllers(Wire):
     """Connections to KRaft controllers, which do not answer Metadata: `nodes` are those in the access's servers.
 
@@ -704,23 +570,6 @@ def _again(request: Any) -> Any:
     """The request without the version negotiated with another broker."""
     request._version = None  # the property takes only numbers
     return request
-
-
-def _no_cluster(access: Access, error: BaseException, messages: Sequence[str]) -> KctlError:
-    text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
-    cause = cause_among([text, *messages], with_sasl=bool(access.sasl_mechanism))
-    if (
-        cause_in(text) == NO_ANSWER and cause in UNREACHABLE
-    ):  # another one of them, or a port, took the connection
-        return KctlError(
-            f"no broker of {access.servers} can be used: a connection is accepted, but no answer came within "
-            f"{access.timeout:g} s",
-            "check that a broker listens there and is not stuck; KCTL_ANSWER_TIMEOUT sets the time",
-        )
-    return KctlError(
-        f"no broker of {access.servers} can be used: {cause}",
-        "check addresses, ports and the security settings of the context",
-    )
 
 
 def error_name(code: int) -> str:

@@ -37,10 +37,10 @@ from kctl.wire.adapter import (
     _again,
     access_from,
     error_name,
-    exposed_secrets,
     server_list,
 )
 from kctl.wire.cluster import AdminCluster
+from kctl.wire.logins import exposed_secrets
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
 from kctl.wire.shortcuts.schemas import read_schema
@@ -122,7 +122,9 @@ def test_scram_names_and_mechanisms_in_any_case() -> None:
 )  # fmt: skip
 def test_plain_without_tls_is_warned_of(servers: str, tls: bool, is_warned: bool) -> None:
     access = Access(servers, tls=tls, sasl_mechanism="PLAIN", sasl_username="u", sasl_password="p")
-    sentences = list(exposed_secrets(access))
+    sentences = list(
+        exposed_secrets(access, [host.rpartition(":")[0].strip("[]") for host in servers.split(",")])
+    )
     assert [sentence.startswith("the password is sent to kafka1 in clear") for sentence in sentences] == [
         True
     ] * is_warned

@@ -169,6 +169,7 @@ def test_a_token_in_a_file(secured: Secured, tmp_path: Path) -> None:
     assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
     file.write_text(unsecured_token("ann", -5))
     expired = secured("OAUTH", "cluster", "describe", **env)
+    assert "can be used: the token is not accepted: it expired 20" in expired.err
     assert expired.status == 3 and len(expired.errors) == 1, expired.err
 
 

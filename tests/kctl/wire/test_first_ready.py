@@ -15,6 +15,7 @@ import pytest
 from kctl.errors import BadValue, KctlError
 from kctl.wire import adapter as module
 from kctl.wire.adapter import Access, Wire, first_ready
+from kctl.wire.logins import provider_of, tokens_of
 
 
 class FakeFuture:
@@ -145,7 +146,13 @@ def test_a_token_is_read_anew_from_its_file(tmp_path: Path) -> None:
     access = Access(servers="h", sasl_mechanism="OAUTHBEARER", sasl_token_file=str(file))
     with pytest.raises(KctlError, match="token: no such file"):
         Wire(access)
-    provider = access.settings()["sasl_oauth_token_provider"]
+    file.write_text("\n")
+    with pytest.raises(KctlError, match="token is empty"):
+        Wire(access)
+    file.write_text("a.b.")
+    tokens = tokens_of(access, ["h"])
+    assert tokens is not None
+    provider = provider_of(access, tokens)
     for token in ("a.b.", "c.d."):
         file.write_text(f"{token}\n")
         assert provider.token() == token
