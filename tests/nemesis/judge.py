@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kctl.times import parse_time as milliseconds
 from tests.conftest import Ran, rows
-from tests.nemesis.story import Fault, Sent, Story
+from tests.nemesis.story import Fault, Sent, State, Story
 from tests.nemesis.truth import Stored, log_of, stored
 
 Row = dict[str, Any]
@@ -22,6 +22,7 @@ UNBOUNDED = 1 << 62
 NO_STARTS: Mapping[str, int] = {}
 SLACK = 700.0  # ms between an act and what a log says of it
 SLOWEST_START = 30_000.0  # ms until a broker has logged that it starts, or ended
+LONGEST_SHUTDOWN = 40_000.0  # ms between a signal or a pause and the last leadership that it moves
 GONE = ("kill", "stopped", "exited")
 # What a cluster under faults may well be in, whatever its bytes.
 OF_STATE = {"isr-below-minimum", "stale-controller-request"}
@@ -324,9 +325,93 @@ def judge_leaders(story: Story, found: list[Row]) -> list[Statement]:
                         f"{where}: says {row['how']}, it was {truth}: {before}",
                     )
                 )
+            before = [state for state in states if state.epoch < epoch][-1:]
+            said += judge_beginning(story, row, first, before[0] if before else None, where)
+            stated = [sorted(state.isr) for state in epochs[epoch]]
+            wrong = [change for change in row["isr_changes"] if sorted(change["isr"]) not in stated]
+            said.append(Statement(not wrong, f"{where}: says ISRs {wrong}, they were {stated}"))
         missing = [epoch for epoch in epochs if (partition, epoch) not in told]
         said.append(Statement(not missing, f"timeline {partition}: epochs {missing} are missing"))
     return said
+
+
+def judge_beginning(
+    story: Story, row: Row, first: State, before: State | None, where: str
+) -> list[Statement]:
+    """How a leadership began and when, against the state before it and what was done to brokers."""
+    was = f"{before.leader} {before.isr}" if before else "nothing"
+    allowed = hows(first, before)
+    said = [
+        Statement(
+            row["how"] in allowed,
+            f"{where}: says {row['how']} ({row['cause']}), it may be {sorted(allowed)}: {was}, then {first.leader} {first.isr}",
+        )
+    ]
+    if before and row["how"] in ("failure", "controlled_shutdown") and before.leader >= 0:
+        kinds = ("term",) if row["how"] == "controlled_shutdown" else ("term", "pause", "resume", *GONE)
+        acts = [f.time for f in story.of(*kinds, broker=before.leader)]
+        said.append(
+            Statement(
+                any(-LONGEST_SHUTDOWN < time - first.time < SLACK for time in acts),
+                f"{where}: says {row['how']} of broker {before.leader}, and nobody did that to it",
+            )
+        )
+    off = milliseconds(row["from_time"], "from_time") - first.time
+    said.append(
+        Statement(
+            row["began_before"] or row["leader"] is None or -1500 < off < 3000,
+            f"{where}: says {row['from_time']}, {off / 1000:.1f} s off",
+        )
+    )
+    return said
+
+
+def hows(state: State, before: State | None) -> set[str]:
+    """How a leadership may be said to have begun, by its state and the one before it."""
+    unknown = {"unknown"}
+    if before is None:
+        return {"creation", *unknown}
+    if state.leader < 0:
+        return {"none", *unknown}
+    if state.is_unclean:
+        return {"unclean", *unknown}
+    if state.leader == before.leader:
+        return {"isr_change", "reassignment", *unknown}
+    if before.leader < 0:
+        return {"failure", *unknown}
+    if before.leader in state.isr:
+        return {"preferred", "reassignment", *unknown}
+    return {"failure", "controlled_shutdown", "reassignment", *unknown}
+
+
+def judge_lines(found: list[Row], folder: Path) -> list[Statement]:
+    """The lines that rows point at have the text that they tell."""
+    files: dict[str, list[str]] = {}
+    said = []
+    for row in found:
+        proofs = [p for p in row.get("evidence") or () if p.get("line") is not None]
+        for proof in proofs:
+            if proof["file"] not in files:
+                files[proof["file"]] = (folder / proof["file"]).read_text(errors="replace").split("\n")
+            line = files[proof["file"]][proof["line"] - 1]
+            where = f"{row['kind']} {proof['file']}:{proof['line']}"
+            said.append(
+                Statement(
+                    proof["text"][:200] in line, f"{where} says {line[:200]}, not {proof['text'][:200]}"
+                )
+            )
+    return said
+
+
+def judge_strength(found: list[Row]) -> Statement:
+    """Hardly any row rests on nearness in time alone."""
+    leaders = [row for row in found if row["kind"] == "leader"]
+    likely = [row for row in leaders if row["strength"] == "likely"]
+    shown = [f"{partition_of(row)} epoch {row['leader_epoch']}" for row in likely]
+    return Statement(
+        len(likely) <= 0.02 * len(leaders),
+        f"timeline: {len(likely)} of {len(leaders)} rows are likely: {shown}",
+    )
 
 
 def judge_lives(story: Story, found: list[Row]) -> list[Statement]:
@@ -567,6 +652,8 @@ def judge(story: Story, folder: Path, audited: Path) -> list[Statement]:
     timeline = run("state-log", "timeline", evidence)
     said += judge_leaders(story, timeline)
     said += judge_lives(story, timeline)
+    said.append(judge_strength(timeline))
+    said += judge_lines(timeline, evidence)
     verified = run("segment", "verify", evidence)
     said += judge_damage(story, verified, "verify")
     said += judge_torn(story, verified)

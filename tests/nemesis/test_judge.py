@@ -16,8 +16,10 @@ from tests.nemesis.judge import (
     judge_damage,
     judge_divergence,
     judge_leaders,
+    judge_lines,
     judge_lives,
     judge_loss,
+    judge_strength,
     judge_tier,
     judge_torn,
 )
@@ -165,8 +167,11 @@ def test_divergence_is_what_the_bytes_say(tmp_path: Path) -> None:
     assert "says [3, 4)" in judged([{**row, "from_offset": 3}])
 
 
-def leader(epoch: int, leader: int, isr: list[int], how: str) -> dict[str, Any]:
-    return {"kind": "leader", **PARTITION, "leader_epoch": epoch, "leader": leader, "isr": isr, "how": how}
+def leader(epoch: int, leader: int, isr: list[int], how: str, **keys: Any) -> dict[str, Any]:
+    row = {"kind": "leader", **PARTITION, "leader_epoch": epoch, "leader": leader, "isr": isr, "how": how}
+    began = iso((0, 60_500, 61_000, 70_000)[epoch])
+    rest = {"cause": None, "from_time": began, "began_before": False, "isr_changes": [], "strength": "sure"}
+    return {**row, **rest, **keys}
 
 
 RIGHT = [leader(0, 2, [1, 2], "creation"), leader(1, -1, [2], "none"), leader(2, 1, [1], "unclean")]
@@ -182,11 +187,42 @@ RIGHT = [leader(0, 2, [1, 2], "creation"), leader(1, -1, [2], "none"), leader(2,
         ([leader(0, 2, [2], "creation"), *RIGHT[1:]], "says ISR [2]"),
         ([*RIGHT[:2], leader(2, 1, [1], "failure")], "says failure, it was unclean"),
         ([leader(0, 2, [1, 2], "unclean"), *RIGHT[1:]], "says unclean, it was clean"),
+        ([leader(0, 2, [1, 2], "failure"), *RIGHT[1:]], "it may be ['creation', 'unknown']"),
+        ([leader(0, 2, [1, 2], "creation", from_time=iso(9_000)), *RIGHT[1:]], "9.0 s off"),
+        ([leader(0, 2, [1, 2], "creation", isr_changes=[{"isr": [1]}]), *RIGHT[1:]], "says ISRs"),
     ],
 )
 def test_leaders(said: list[dict[str, Any]], caught: str) -> None:
     found = wrong(judge_leaders(made(), said))
     assert caught in found if caught else not found
+
+
+def test_a_cause_needs_what_was_done() -> None:
+    """Broker 2 was killed at 60 s and was never told to stop before that."""
+    story = made()
+    story.history["ledger-0"][1] = State(60_500, 1, 1, [1])
+    for how, caught in (
+        ("failure", ""),
+        ("controlled_shutdown", "nobody did that to it"),
+        ("preferred", "it may be"),
+    ):
+        found = wrong(judge_leaders(story, [RIGHT[0], leader(1, 1, [1], how), RIGHT[2]]))
+        assert caught in found if caught else not found
+
+
+def test_few_rows_are_only_likely() -> None:
+    rows = [leader(0, 2, [1, 2], "creation")] * 99 + [leader(0, 2, [1, 2], "creation", strength="likely")]
+    assert judge_strength(rows).is_right
+    assert not judge_strength(rows[90:]).is_right
+
+
+def test_a_line_that_is_named_says_what_is_told(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("one\n[x] INFO two (y)\n")
+    proof = {"file": "server.log", "line": 2, "text": "two"}
+    rows = [{"kind": "leader", "evidence": [proof, {"file": "log", "line": None, "text": "offset 2"}]}]
+    assert not wrong(judge_lines(rows, tmp_path))
+    proof["line"] = 1
+    assert "server.log:1 says one, not two" in wrong(judge_lines(rows, tmp_path))
 
 
 def state(state: str, time: int, until: int | None = None) -> dict[str, Any]:
