@@ -253,6 +253,8 @@ doctor  Show settings and their origin, and check codecs, CRC, Java and Spark.
 config-file  Write, check and show the configuration file of contexts.
     init  Write a file of contexts to fill in, with every key explained.
         about.config_file:init
+    import  Write a context from a file of Kafka's client properties.
+        about.config_file:import_context
     check  Check every context: keys, values, files.
         about.config_file:check house.CONTEXT
     show  Show the contexts, without their secrets.

@@ -399,7 +399,7 @@ def topic_config(
     from kctl.cluster.names import unknown_topics
 
     if action == "get":
-        at = At(snapshot, allow_stale=False, timeout=answer_timeout(), kafka_version=how.kafka_version)
+        at = At(snapshot, allow_stale=False, timeout=answer_timeout(frame), kafka_version=how.kafka_version)
         with at.open(frame) as cluster:
             state = cluster.read_state(
                 [name], partition_states=False, configs=["topics"], kafka_version=at.version

@@ -130,7 +130,7 @@ def settings_of(properties: Mapping[str, str], note: Callable[[str], None]) -> d
     if milliseconds := properties.get("request.timeout.ms"):
         if not milliseconds.isdecimal() or not 0 < int(milliseconds[:11]) <= LARGEST_NUMBER:
             raise BadValue("request.timeout.ms is not a number of milliseconds", "write 30000 for 30 s")
-        settings["answer_timeout"] = f"{int(milliseconds)}ms"
+        settings["answer_timeout"] = f"{int(milliseconds) / 1000}s"
     unknown = sorted(properties.keys() - READ.keys() - UNDERSTOOD)
     secure = [key for key in unknown if key.startswith(SECURITY)]
     unused = ("ssl.",) * (not has_tls) + ("sasl.",) * (not has_sasl)

@@ -50,7 +50,8 @@ def settings_in_force(values: Mapping[str, object], origins: Mapping[str, str]) 
         value = getattr(context, key)
         if value == Context._field_defaults[key]:
             continue
-        shown = "(set)" if key in SECRET_KEYS else redact_text(str(value))
+        is_secret = key in SECRET_KEYS or str(value).lstrip().startswith("-----BEGIN")
+        shown = "(set)" if is_secret else redact_text(str(value))
         if value == getattr(plain, key):
             origin = "context"
         else:

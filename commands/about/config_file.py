@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
+from click import argument
+
 from commands.cli.frame import Frame, command
+from commands.cli.options import option
 from commands.cli.render import Outcome, Page, Row, cell, folding
 from kctl.errors import Refused
 
@@ -22,6 +26,7 @@ bootstrap_server = "kafka1:9092,kafka2:9092"   # Kafka 2.4 and later
 # cluster_id = ""                              # `kctl cluster describe` shows it; a write to another one is refused
 read_only = true                               # every change is refused
 
+# command_config = "/etc/kctl/client.properties"   # Kafka's own client properties, in place of what follows
 # tls = true                                   # with the system's authorities; or by files in PEM:
 # tls_ca = "/etc/kctl/ca.pem"
 # tls_certificate = "/etc/kctl/admin.pem"      # where brokers ask clients for one
@@ -37,7 +42,7 @@ read_only = true                               # every change is refused
 # acl = "secure"                               # of znodes that kctl creates: secure, or open
 """
 NO_CONTEXT = "no context: `kctl config-file init` writes a file to fill in"
-FILES = ("tls_ca", "tls_certificate", "tls_key", "sasl_token_file")
+FILES = ("tls_ca", "tls_certificate", "tls_key", "sasl_token_file", "command_config")
 
 
 @command("init", status="0 written · 4 the file exists")
@@ -59,6 +64,51 @@ def init(frame: Frame) -> Outcome:
     with os.fdopen(number, "w", encoding="utf-8") as file:
         file.write(TEMPLATE)
     return Outcome(encoded=lambda _: [f"{path}\n".encode()])
+
+
+@command(
+    "import", status="0 written · 2 the file is not understood · 3 it cannot be read · 4 the context exists"
+)
+@argument("file", metavar="FILE")
+@option("--name NAME", "Name of the context; by default that of the file.")
+def import_context(frame: Frame, file: str, name: str | None) -> Outcome:
+    """Write a context from a file of Kafka's client properties.
+
+    The context is added to the file of contexts, which only you can read if it is new. Passwords are copied. To use
+    the file itself, name it: `command_config = "FILE"` in a context, or `--command-config FILE`.
+
+    $ kctl config-file import client.properties --name prod
+    """
+    from kctl.client_properties import read_client_properties
+    from kctl.settings import SECRET_KEYS, is_open_to_others, read_file, settings_path
+
+    path, name = settings_path(), name or Path(file).stem
+    settings = read_client_properties(file, frame.note)
+    if name in read_file(path)[1]:
+        raise Refused(f"{path} has a context {name!r} already", "choose another one: --name NAME")
+    lines = [f"[contexts.{toml(name)}]"]
+    for key, value in settings.items():
+        if key in FILES and not is_inline(value):
+            value = os.path.abspath(value)
+        if value is not None:
+            lines.append(f"{key} = {toml(value)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(number, "a", encoding="utf-8") as opened:
+        opened.write(("\n" if os.fstat(number).st_size else "") + "\n".join(lines) + "\n")
+    if SECRET_KEYS & settings.keys() and is_open_to_others(path):
+        frame.note(f"others can read {path}, and it contains a password; run chmod 600")
+    return Outcome(encoded=lambda _: [f"{path}\n".encode()])
+
+
+def toml(value: object) -> str:
+    """A value, or a name in quotes, as TOML has it."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def is_inline(value: object) -> bool:
+    """Whether a setting is PEM itself and not the name of a file."""
+    return str(value).lstrip().startswith("-----BEGIN")
 
 
 @command("check", status="0 in order · 3 not TOML · 5 a context has a problem")
@@ -118,7 +168,7 @@ def contexts() -> Iterator[Row]:
     for name, values in contexts.items():
         shown = {
             key: "(set)"
-            if key in SECRET_KEYS or key not in KEYS
+            if key in SECRET_KEYS or key not in KEYS or is_inline(value)
             else redact_text(value)
             if isinstance(value, str)
             else value
@@ -141,11 +191,11 @@ def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
                 yield f"{key} is {value!r}, neither true nor false"
         elif not isinstance(value, kind_of(key)):
             yield f"{key} is a {type(value).__name__}, not a {kind_of(key).__name__}"
-        elif key in FILES and not os.access(str(value), os.R_OK):
+        elif key in FILES and not is_inline(value) and not os.access(str(value), os.R_OK):
             yield f"{key}: {value} cannot be read"
         elif key.endswith("_command") and not shutil.which(str(value).split(" ")[0]):
             yield f"{key}: {value} is not a command of this machine"
-    if not {"zookeeper", "bootstrap_server"} & values.keys():
+    if not {"zookeeper", "bootstrap_server", "command_config"} & values.keys():
         yield "neither zookeeper nor bootstrap_server says where the cluster is"
     if SECRET_KEYS & values.keys() and is_open_to_others(path):
         yield f"others can read {path}, and it contains a password; run chmod 600"

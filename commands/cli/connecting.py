@@ -10,7 +10,6 @@ with open_for_change(frame) as cluster: ...        # a changing command
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -28,10 +27,21 @@ AnyCluster = TypeVar("AnyCluster", bound="Cluster")
 ANSWER_TIMEOUT = 10.0  # seconds, where neither an option nor KCTL_ANSWER_TIMEOUT says how long
 
 
-def answer_timeout() -> float:
-    """How long a cluster may take for a connection and for each answer, in seconds."""
-    value = os.environ.get("KCTL_ANSWER_TIMEOUT")
-    return Duration().convert(value, None, None) if value else ANSWER_TIMEOUT
+def answer_timeout(frame: Frame, timeout: float | None = None) -> float:
+    """How long a cluster may take for a connection and for each answer, in seconds.
+
+    `timeout` is that of an option; where the option was left out, the context's stands above its default.
+    """
+    from click import get_current_context
+    from click.core import ParameterSource
+
+    command = get_current_context(silent=True)
+    source = command.get_parameter_source("timeout") if command else None
+    if timeout is not None and source not in (None, ParameterSource.DEFAULT):
+        return timeout
+    if value := frame.context.answer_timeout:  # or KCTL_ANSWER_TIMEOUT
+        return Duration().convert(value, None, None)
+    return ANSWER_TIMEOUT if timeout is None else timeout
 
 
 class At(NamedTuple):
@@ -98,7 +108,7 @@ def connect(
 ) -> Cluster:
     """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
     context = frame.context
-    timeout = answer_timeout() if timeout is None else timeout
+    timeout = answer_timeout(frame, timeout)
     names_brokers = frame.given.get("bootstrap_server") or (
         frame.given.get("command_config") and context.bootstrap_server
     )
@@ -125,14 +135,14 @@ def _by_protocol(frame: Frame, timeout: float, needs_controller: bool) -> Cluste
     return AdminCluster(wire(frame, timeout=timeout), needs_controller=needs_controller)
 
 
-def wire(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Wire:
+def wire(frame: Frame, *, timeout: float | None = None) -> Wire:
     """Connections to the brokers of the context in force. Raises KctlError where there are none."""
     from kctl.wire.adapter import Wire, access_from
 
     servers = frame.context.bootstrap_server
     if not servers:
         raise BadValue("no brokers are named", "give --bootstrap-server HOSTS or --context NAME")
-    return Wire(access_from(frame.context, servers, timeout), frame.note)
+    return Wire(access_from(frame.context, servers, answer_timeout(frame, timeout)), frame.note)
 
 
 def open_for_change(frame: Frame, *, timeout: float | None = None) -> Cluster:
@@ -149,7 +159,7 @@ def open_brokers_for_change(frame: Frame) -> AdminCluster:
     from kctl.wire.cluster import AdminCluster
 
     refuse_read_only(frame.context)
-    return _changeable(frame, AdminCluster(wire(frame, timeout=answer_timeout())))
+    return _changeable(frame, AdminCluster(wire(frame)))
 
 
 def _changeable(frame: Frame, cluster: AnyCluster) -> AnyCluster:

@@ -237,3 +237,40 @@ def test_the_environment_that_doctor_shows_has_no_secret() -> None:
     for form in ("text", "jsonl"):
         ran = kctl("doctor", "--output", form, env=env)
         assert not plants_in(ran.out) | plants_in(ran.err.encode())
+
+
+MODULE = "x.ScramLoginModule required"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={MODULE} username="a" password="{plant("jaas-option")}";',
+        f"security.protocol=SASL_PLAINTEXT\nsasl.jaas.config={MODULE} password={plant('jaas-torn')}",
+        f"security.protocol=SASL_PLAINTEXT\nsasl.jaas.config={MODULE} password {plant('jaas-word')};",
+        f"security.protocol=SSL\nssl.key.password={plant('key')}\nssl.keystore.location=/none\nssl.truststore.password={plant('store')}",
+        f"security.protocol=SSL\nssl.keystore.key=-----BEGIN PRIVATE KEY----- {plant('pem')} -----END PRIVATE KEY-----\n"
+        f"ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE----- {plant('chain')} -----END CERTIFICATE-----",
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.endpoint.url=http://me:{plant('url')}@127.0.0.1:1/\n"
+        f'sasl.jaas.config={MODULE} clientId="a" clientSecret="{plant("oauth-option")}";',
+        f"ssl.key.password=${{{plant('provider')}}}\nx={plant('other')}",
+        f"request.timeout.ms={plant('number')}\nsecurity.protocol={plant('protocol')}",
+    ],
+)  # fmt: skip
+def test_client_properties_are_not_echoed(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    settings = tmp_path / "config.toml"
+    env = {"KCTL_CONFIG": str(settings), "KCTL_ANSWER_TIMEOUT": "0.2s"}
+    at = ["--bootstrap-server", "127.0.0.1:1", "--command-config", file]
+    for words in (
+        ["topic", "list", *at],
+        ["doctor", *at],
+        ["config-file", "import", file],
+        ["config-file", "show"],
+        ["config-file", "check", "--output", "jsonl"],
+        ["doctor", "--context", "client", "--output", "jsonl"],
+    ):
+        ran = kctl(*words, env=env)
+        assert ran.status != 1, ran.err
+        assert not plants_in(ran.out) | plants_in(ran.err.encode()), words

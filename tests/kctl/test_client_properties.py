@@ -22,7 +22,7 @@ MSK = "software.amazon.msk.auth.iam"
     [
         ({}, {}, []),
         ({"bootstrap.servers": "a:1,b:2", "client.id": "ops", "request.timeout.ms": "1500"},
-         {"bootstrap_server": "a:1,b:2", "client_id": "ops", "answer_timeout": "1500ms"}, []),
+         {"bootstrap_server": "a:1,b:2", "client_id": "ops", "answer_timeout": "1.5s"}, []),
         ({"security.protocol": "ssl", "ssl.truststore.location": "/ca.jks", "ssl.truststore.password": "p",
           "ssl.truststore.type": "JKS", "ssl.endpoint.identification.algorithm": ""},
          {"tls": True, "tls_ca": "/ca.jks", "tls_ca_password": "p", "tls_check_hostname": False}, []),
