@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kctl.judging.judgement import Judgement
 
 SHOWN = 20
-QUIET = ("load", "recover")
+QUIET = ("load", "recover", "cut_epochs", "drop_snapshot")
 
 
 @command(

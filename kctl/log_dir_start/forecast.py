@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind, PartitionFolder, parse_partition_folder
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.log_dir_start.directory import DirectoryStart, start_directory
@@ -15,7 +15,6 @@ from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.losses import destroyed_by
 from kctl.log_dir_start.process import (
     METADATA_FOLDER,
-    Identity,
     check_identity,
     controller_failure,
     high_watermark_failure,
@@ -23,6 +22,8 @@ from kctl.log_dir_start.process import (
 )
 from kctl.log_dir_start.rules import StartRules, start_rules
 from kctl.log_dir_start.steps import PlacedStep, StartStep, StepKind
+from kctl.log_dir_start.strays import stray_step
+from kctl.replica.copies.moments import Znodes, clusters_of
 
 NEWEST = "3.9"
 
@@ -56,10 +57,11 @@ def starts(
     by_broker: dict[tuple[int | None, str | None], list[LogDir]] = {}
     for log_dir in evidence.log_dirs:
         by_broker.setdefault((log_dir.broker_id, log_dir.moment), []).append(log_dir)
+    metadata = clusters_of(evidence, lambda error: None)
     for (broker_id, moment), log_dirs in by_broker.items():
         version = kafka_version or recognised_version([log_dir.path for log_dir in log_dirs])
         start = BrokerStart(broker_id, moment, version, log_dirs)
-        _forecast(start, start_rules(version))
+        _forecast(start, start_rules(version), metadata.get(moment))
         start.steps = [
             destroyed_by(placed, start.broker_id, start.moment, evidence, others) for placed in start.steps
         ]
@@ -87,7 +89,7 @@ def _partition_folders(path: Path) -> list[str]:
         return []
 
 
-def _forecast(start: BrokerStart, rules: StartRules) -> None:
+def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None) -> None:
     paths = [log_dir.path for log_dir in start.log_dirs]
     identity = check_identity(paths, rules)
     for path, failure in identity.offline.items():
@@ -101,7 +103,9 @@ def _forecast(start: BrokerStart, rules: StartRules) -> None:
     loaded = [found for path in directories if (found := _load(start, path, rules)) is not None]
     _check_twice(start, loaded)
     for directory in loaded:
-        _take_directory(start, directory, rules, identity)
+        _take_directory(start, directory, rules)
+        if identity.is_kraft:
+            _find_strays(start, directory, rules, metadata)
     if start.offline and len(start.offline) == len(paths):
         words = f"Shutdown broker because all log dirs in {', '.join(map(str, paths))} have failed"
         _fail(start, LoadFails("halt", words, ""))
@@ -165,9 +169,7 @@ def _check_twice(start: BrokerStart, directories: Sequence[DirectoryStart]) -> N
             seen[name] = directory.path / name
 
 
-def _take_directory(
-    start: BrokerStart, directory: DirectoryStart, rules: StartRules, identity: Identity
-) -> None:
+def _take_directory(start: BrokerStart, directory: DirectoryStart, rules: StartRules) -> None:
     path = directory.path
     start.unknown += directory.unknown
     for name, loaded in directory.partitions.items():
@@ -188,6 +190,33 @@ def _take_directory(
             _take_offline(start, path, failure)
         else:
             _fail(start, failure)
+
+
+def _find_strays(
+    start: BrokerStart, directory: DirectoryStart, rules: StartRules, metadata: Znodes | None
+) -> None:
+    for name, loaded in directory.partitions.items():
+        named = parse_partition_folder(name)
+        if named is None or loaded.failure is not None:
+            continue
+        try:
+            step = stray_step(directory.path / name, named, start.broker_id, metadata, rules)
+        except LoadFails as failure:
+            _fail(start, failure)
+            continue
+        if step is None:
+            continue
+        if step.step is StepKind.DELETE and loaded.log_start is not None:
+            sizes = sum(size for file, size in loaded.files.items() if file.endswith(".log"))
+            records = (loaded.log_end or 0) - loaded.log_start
+            step = replace(
+                step,
+                from_offset=loaded.log_start,
+                to_offset=loaded.log_end,
+                records_cut=records,
+                bytes_cut=sizes,
+            )
+        start.steps.append(PlacedStep(str(directory.path), name, named, step))
 
 
 def _loaded_step(named: PartitionFolder | None, log_start: int | None, log_end: int) -> StartStep:

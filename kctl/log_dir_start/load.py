@@ -203,8 +203,8 @@ class _Loader(Struct, dict=True):
                 swaps.append(name)
         if self.rules.swap is not Swap.RENAME:
             swaps = self._swaps_up_to_2_8(swaps)
-        if self.rules.cleaned_limits_swap and cleaned:
-            least = min(map(self._offset, cleaned))
+        if self.rules.cleaned_limits_swap:
+            least = min(map(self._offset, cleaned), default=1 << 63)
             for name in [s for s in swaps if self._offset(s) >= least]:
                 self._delete(
                     name, f"a swap file of a split that was not finished (cleaned files from {least} on)"
@@ -222,7 +222,8 @@ class _Loader(Struct, dict=True):
         for name in swaps:
             base = name.removesuffix(SWAP)
             if base.endswith(INDEXES) and not self.rules.swap_index_deletes_indexes:
-                self._delete(name, "the index of a swap file, which is rebuilt")
+                if base.endswith(".index"):
+                    self._delete(name, "the index of a swap file, which is rebuilt")
             elif base.endswith(INDEXES):
                 self._delete_indexes(self._offset(name), "")
             elif base.endswith(".log"):
@@ -245,7 +246,7 @@ class _Loader(Struct, dict=True):
                 base = self._offset(name)
                 index = self.files.get(f"{base:020d}.index{SWAP}")
                 segment = LoadedSegment(
-                    base, path, name, size, self.rules.magic_2, index_path=index[0] if index else None
+                    base, path, name, size, self.rules, index_path=index[0] if index else None
                 )
                 least, most = min(least, base), max(most, segment.read_next_offset())
                 # Looking for the end makes an empty index, which is renamed as well.
@@ -269,7 +270,7 @@ class _Loader(Struct, dict=True):
         for name in swaps:
             path, size = self.files[name]
             base = self._offset(name)
-            segment = LoadedSegment(base, path, name.removesuffix(SWAP), size, self.rules.magic_2)
+            segment = LoadedSegment(base, path, name.removesuffix(SWAP), size, self.rules)
             self._recover(segment, with_epochs=False, state=SWAP)
             end = segment.read_next_offset()
             old = self._values(base, end)
@@ -316,7 +317,7 @@ class _Loader(Struct, dict=True):
         path, size = self.files.setdefault(whole_name, (self.task.folder / whole_name, 0))
         index = self.files.get(f"{base:020d}.index")
         segment = LoadedSegment(
-            base, path, whole_name, size, self.rules.magic_2, index_path=index[0] if index else None
+            base, path, whole_name, size, self.rules, index_path=index[0] if index else None
         )
         why = self._wrong_index(base)
         if why is not None:
@@ -412,7 +413,7 @@ class _Loader(Struct, dict=True):
             source=LOADER,
         )
         recovering = _Recovering(self, with_epochs and self.epochs is not None)
-        recovered = segment.recover(self.rules, recovering.feed)
+        recovered = segment.recover(recovering.feed)
         if recovering.has_aborted:
             self.files.setdefault(f"{segment.base_offset:020d}.txnindex{state}", (segment.path, 0))
         name = segment.name + state
@@ -470,9 +471,7 @@ class _Loader(Struct, dict=True):
                 (".log", ".index", ".timeindex") if self.rules.has_time_index else (".log", ".index")
             ):
                 self.files.setdefault(f"{base:020d}{suffix}", (self.task.folder / name, 0))
-            self.segments.append(
-                LoadedSegment(base, self.task.folder / name, name, 0, self.rules.magic_2, index=[])
-            )
+            self.segments.append(LoadedSegment(base, self.task.folder / name, name, 0, self.rules, index=[]))
             end = base
         assert end is not None
         return end
@@ -599,6 +598,10 @@ class _Loader(Struct, dict=True):
         try:
             parse_partition_metadata(read_whole(path).decode("utf-8"))
         except (MalformedLine, UnicodeDecodeError) as error:
+            if isinstance(error, MalformedLine) and error.what.endswith("is not a UUID"):
+                raise LoadFails(
+                    "java.lang.IllegalArgumentException", error.what, PARTITION_METADATA
+                ) from error
             raise self._storage_error(words, PARTITION_METADATA) from error
 
 

@@ -62,6 +62,11 @@ class StartRules(NamedTuple):
     notices_missing_index: bool  # 1.1 to 2.2 make the file before they look for it
     deleted_log_ends_at_0: bool  # the end of a log in a -delete folder is not read
     swap_index_deletes_indexes: bool  # an .index.swap takes the live indexes with it
+    searches_base_offsets: bool  # where an offset is looked for, batches are compared by their base offsets
+    strays_lack_topic_id: (
+        bool  # a KRaft folder without topic id is a stray one; before, the node does not start
+    )
+    renames_strays: bool  # a KRaft node renames stray folders; before, it deletes them
     knows_future: bool
     knows_delete: bool
     knows_stray: bool
@@ -98,6 +103,9 @@ WRAPS_IO = (1, 0)
 MISSING_INDEX_UNNOTICED = ((1, 1), (2, 3))
 DELETED_LOG_ENDS_AT_0 = (1, 0)
 SWAP_INDEX_DELETES = (1, 1)
+BASE_OFFSETS_SEARCHED = (4, 1)
+STRAYS_LACK_TOPIC_ID = (3, 7, 1)
+RENAMED_STRAYS = (3, 6, 1)
 FUTURE = (1, 1)
 DELETE = (0, 10, 2)
 STRAY = (3, 6)
@@ -138,6 +146,9 @@ def start_rules(kafka_version: str) -> StartRules:
         notices_missing_index=not MISSING_INDEX_UNNOTICED[0] <= version < MISSING_INDEX_UNNOTICED[1],
         deleted_log_ends_at_0=version >= DELETED_LOG_ENDS_AT_0,
         swap_index_deletes_indexes=version >= SWAP_INDEX_DELETES,
+        searches_base_offsets=version >= BASE_OFFSETS_SEARCHED,
+        strays_lack_topic_id=version >= STRAYS_LACK_TOPIC_ID,
+        renames_strays=version >= RENAMED_STRAYS,
         knows_future=version >= FUTURE,
         knows_delete=version >= DELETE,
         knows_stray=version >= STRAY,

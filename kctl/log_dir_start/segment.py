@@ -30,6 +30,13 @@ class InvalidOffset(Exception):
         self.row = row
 
 
+class Overflow(Exception):
+    """Kafka's LogSegmentOffsetOverflowException: a batch whose offset the segment's index cannot hold."""
+
+    def __init__(self, position: int, offset: int) -> None:
+        super().__init__(f"the batch at position {position} has offset {offset}")
+
+
 class Recovered(Struct, frozen=True):
     """What recovering a segment came to."""
 
@@ -46,7 +53,7 @@ class LoadedSegment(Struct):
     path: Path  # where its bytes are
     name: str  # of its log file once the log is loaded
     size: int
-    magic_2: bool = True  # whether the broker knows batches of magic 2
+    rules: StartRules
     index: list[OffsetIndexEntry] | None = None  # as recovered; None: the file that is there, if any
     index_path: Path | None = None
 
@@ -102,17 +109,18 @@ class LoadedSegment(Struct):
                 self.start_of(sought),
                 min(self.size, source.size),
                 check_crc=False,
-                magic_2=self.magic_2,
+                magic_2=self.rules.magic_2,
             )
             for headers in batches:
-                is_found = is_found or bool((headers.last_offset >= sought).any())
-                if is_found:  # else the broker finds nothing to read
-                    ends = int(headers.last_offset[-1]) + 1
+                at_row = headers.base_offset if self.rules.searches_base_offsets else headers.last_offset
+                is_found = is_found or bool((at_row >= sought).any())
+                ends = int(headers.last_offset[-1]) + 1
         if batches.corrupt:
             raise LoadFails(
                 "org.apache.kafka.common.errors.CorruptRecordException", batches.corrupt, self.name
             )
-        return ends
+        # The broker may find nothing to read from there on.
+        return ends if is_found or ends > sought else self.base_offset
 
     def read_headers(self, start_offset: int) -> None:
         """Read the batches from an offset on as a broker that rebuilds the state of producers; `LoadFails` as above."""
@@ -121,7 +129,7 @@ class LoadedSegment(Struct):
         with opened_source(self.path) as source:
             end = min(self.size, source.size)
             batches = LoadedBatches(
-                source, self.start_of(start_offset), end, check_crc=False, magic_2=self.magic_2
+                source, self.start_of(start_offset), end, check_crc=False, magic_2=self.rules.magic_2
             )
             for _ in batches:
                 pass
@@ -130,23 +138,38 @@ class LoadedSegment(Struct):
                 "org.apache.kafka.common.errors.CorruptRecordException", batches.corrupt, self.name
             )
 
-    def recover(self, rules: StartRules, on_batches: Callable[[Headers, Source], None]) -> Recovered:
+    def _split(self, overflow: Overflow) -> Exception:
+        """What comes of splitting the segment: Kafka refuses where its last batch fits the index."""
+        last = self.read_next_offset() - 1
+        if last < self.base_offset or last - self.base_offset <= INT32_MAX:
+            words = (
+                "Split operation is only permitted for segments with overflow, and the problem path is"
+                f" {self.path} ({overflow})"
+            )
+            return LoadFails("java.lang.IllegalArgumentException", words, self.name)
+        return UnknownOutcome(
+            f"Kafka splits segment {self.base_offset}, whose index cannot hold its offsets: {overflow}"
+        )
+
+    def recover(self, on_batches: Callable[[Headers, Source], None]) -> Recovered:
         """Read every batch and keep those up to the first that is corrupt or cut short.
 
         `InvalidOffset` as Kafka throws it; nothing is changed then but the index.
         """
         index: list[OffsetIndexEntry] = []
-        recovery = _Recovery(self.base_offset, rules, index)
+        recovery = _Recovery(self.base_offset, self.rules, index)
         self.index = index
         if not self.size:
             return Recovered(0, self.base_offset, 0, None)
         with opened_source(self.path) as source:
             batches = LoadedBatches(
-                source, 0, min(self.size, source.size), check_crc=True, magic_2=self.magic_2
+                source, 0, min(self.size, source.size), check_crc=True, magic_2=self.rules.magic_2
             )
             for headers in batches:
                 try:
                     recovery.feed(headers)
+                except Overflow as overflow:
+                    raise self._split(overflow) from overflow
                 except InvalidOffset as error:
                     on_batches(headers[: error.row], source)
                     raise
@@ -190,10 +213,7 @@ class _Recovery(Struct, dict=True):
                 self._append(headers, due)
             done = due + 1
         if outside < len(headers):
-            raise UnknownOutcome(
-                f"the batch at position {int(position[outside])} has offset {int(last_offset[outside])}, which"
-                f" segment {self.base_offset} cannot index: Kafka splits the segment"
-            )
+            raise Overflow(int(position[outside]), int(last_offset[outside]))
         if len(headers):
             self.next_offset = int(last_offset[-1]) + 1
 
