@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
     from kctl.judging.judgement import Judgement
 
-SHOWN = 20
+IS_GOOD = ("nothing is cut", "in other copies")
 QUIET = ("load", "recover", "cut_epochs", "drop_snapshot")
 
 
@@ -72,8 +72,9 @@ def _forecast(
     if not evidence.log_dirs:
         frame.fail("no log directory found", "name the folder that holds meta.properties or the checkpoints")
     for broker_start in starts(evidence, others, kafka_version):
-        yield from start_rows(broker_start, evidence)
-        yield judge_start(broker_start)
+        judgement = judge_start(broker_start)
+        yield from start_rows(broker_start, evidence, judgement.reason)
+        yield judgement
 
 
 def start_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> Iterator[str]:
@@ -88,16 +89,16 @@ def start_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> 
 
 
 def _start_text(row: Row, page: Page) -> Iterator[str]:
-    who = "The broker" if row["broker_id"] is None else f"Broker {row['broker_id']}"
-    answer = {True: "starts", False: "does not start", None: "may start"}[row["starts"]]  # type: ignore[index]
-    style = "good" if row["starts"] else "error"
+    style = "good" if row["starts"] and str(row["reason"]).endswith(IS_GOOD) else "error"
+    reason = str(row["reason"])
+    yield page.style(f"{reason[0].upper()}{reason[1:]}.", style)
+    if row["exception"] is not None:
+        yield f"    Kafka ends with {row['exception']}: {row['fails_with']}"
     amount, unit = in_unit(float(str(row["bytes_read"])))
     yield (
-        f"{page.style(f'{who} {answer}', style)} under the rules of Kafka {row['kafka_version']}:"
-        f" loads {row['partitions']} partition folders, reads {amount:,.0f} {unit} of logs"
+        f"    Rules of Kafka {row['kafka_version']}; {row['partitions']} partition folders, {amount:,.0f} {unit} of logs are"
+        " read"
     )
-    if row["fails_with"] is not None:
-        yield f"    {row['exception']}: {row['fails_with']}"
 
 
 def _step_text(row: Row, page: Page) -> str:

@@ -28,7 +28,11 @@ def judge_start(start: BrokerStart) -> Judgement:
     if start.starts is False:
         words = start.failure.words if start.failure else ""
         return Judgement(
-            Question.START, Verdict.DAMAGED, subject, f"{start.who} does not start: {words}", missing
+            Question.START,
+            Verdict.DAMAGED,
+            subject,
+            f"{start.who} does not start: {words.rstrip('.')}",
+            missing,
         )
     if start.offline:
         count = len(start.offline)
@@ -37,9 +41,7 @@ def judge_start(start: BrokerStart) -> Judgement:
         return Judgement(Question.START, Verdict.DAMAGED, subject, reason, missing)
     if open_:
         names = ", ".join(map(str, sorted(open_)[:3]))
-        reason = (
-            f"{start.who} would cut records of {names}, and no other copy is in the evidence to compare with"
-        )
+        reason = f"{start.who} would cut records of {names}, and no other copy of them is in the evidence"
         return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
     if start.unknown or start.unread:
         reason = (*start.unread, *start.unknown)[0]

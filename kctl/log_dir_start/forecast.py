@@ -63,7 +63,8 @@ def starts(
         start = BrokerStart(broker_id, moment, version, log_dirs)
         _forecast(start, start_rules(version), metadata.get(moment))
         start.steps = [
-            destroyed_by(placed, start.broker_id, start.moment, evidence, others) for placed in start.steps
+            destroyed_by(placed, start.broker_id, start.moment, evidence, others, metadata.get(moment))
+            for placed in start.steps
         ]
         yield start
 

@@ -10,6 +10,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.log_dir_start.steps import Destroyed, Interval, PlacedStep
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import NOBODY, Copy, live_copies
+from kctl.replica.copies.moments import Znodes
 from kctl.replica.copies.replica_log import batches_between
 
 HIGHEST = (1 << 63) - 1
@@ -21,6 +22,7 @@ def destroyed_by(
     moment: str | None,
     evidence: FoundEvidence,
     others: Sequence[FoundEvidence],
+    metadata: Znodes | None,
 ) -> PlacedStep:
     """The step with what it would destroy; as it is where it destroys no readable record."""
     step, named = placed.step, placed.named
@@ -32,7 +34,8 @@ def destroyed_by(
     copies = [copy for copy in copies if copy.partition == partition]
     own = [c for c in copies if str(c.folder.parent) == placed.log_dir and c.moment == moment]
     rest = [c for c in copies if c not in own and (c.broker_id != broker_id or c.broker_id == NOBODY)]
-    if not rest:
+    is_alone = metadata is not None and metadata.replicas.get(partition) == (broker_id,)
+    if not rest and not is_alone:
         return replace(placed, destroyed=Destroyed(step.records_cut, None))
     held = _intervals(rest, step.from_offset, end)
     mine = _intervals(own, step.from_offset, end)

@@ -14,13 +14,14 @@ from kctl.rows.log_dir import START, START_STEP
 Row = dict[str, object]
 
 
-def start_rows(start: BrokerStart, evidence: FoundEvidence) -> Iterator[Row]:
-    """The rows of one broker's start."""
+def start_rows(start: BrokerStart, evidence: FoundEvidence, reason: str) -> Iterator[Row]:
+    """The rows of one broker's start; `reason` is that of its judgement."""
     names = {str(log_dir.path): _shown(evidence, log_dir.path, start) for log_dir in start.log_dirs}
     yield START(
         broker_id=start.broker_id,
         kafka_version=start.kafka_version,
         starts=start.starts,
+        reason=reason,
         fails_with=start.failure.words if start.failure else None,
         exception=start.failure.exception if start.failure else None,
         log_dirs_offline=[names[path] for path in start.offline],

@@ -12,6 +12,7 @@ START = RowType("""
     broker_id?
     kafka_version
     starts            boolean?  null: the evidence does not tell
+    reason            string    the answer in one sentence
     fails_with        string?   the sentence that Kafka logs
     exception         string?   its class
     log_dirs_offline  array     log directories that go offline
