@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CLUSTER ?= 4.3
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 # Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile everything
 # again, and pytest every test file.
@@ -33,17 +33,21 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# While editing: no Java, nothing outside of this machine, under a minute on two cores. A test is in it unless it is
-# marked: what takes longer than a second is `slow`.
+# Three levels. While editing: no Java, nothing outside of this machine, under a minute on two cores. What takes longer
+# than a second is marked `slow`.
 test-quick: $(VENV)/.dev
 	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix)' $(PYTEST_ARGS)
 
-# Everything but the matrix; `make check` is among the tests. Three processes on two cores, since clusters are mostly
-# waited for.
+# Before a merge: every subject against the real thing once, in ten minutes; `make check` is among the tests. Three
+# processes on two cores, since clusters are mostly waited for.
 test: $(VENV)/.dev
 	$(COMPILE)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not matrix' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not matrix and not repeated' $(PYTEST_ARGS)
+
+# In continuous integration: what repeats these subjects too, as tests/levels.py says.
+test-all: test
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'repeated and not matrix' $(PYTEST_ARGS)
 
 test-matrix: $(VENV)/.dev
 	$(COMPILE)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import settings
+
+from tests.levels import repeated
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
@@ -55,6 +58,15 @@ def missing(name: str) -> str | None:
     return None
 
 
+# What tests that are skipped for want of it need.
+INSTALLS = {
+    "no java": "a Java 17 runtime (Debian: openjdk-17-jre-headless)",
+    "java is older": "a Java 17 runtime (Debian: openjdk-17-jre-headless)",
+    "no mvn": "Maven (Debian: maven), which fetches Kafka's jars",
+    "extra `spark`": "the extra: pip install 'kctl[spark]'",
+}
+# Markers that `make test-quick` leaves out.
+LEFT_OUT = ("brokers", "spark", "java", "slow", "matrix")
 # Tests that share what is dear to start stay together in one process; the others are spread over all.
 TOGETHER = ("brokers", "spark")
 CLUSTERS = ("shared", "live", "made")  # the fixtures whose parameter chooses a cluster
@@ -69,8 +81,10 @@ def shared_by(item: pytest.Item, name: str) -> str:
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if reason := repeated(item.nodeid):
+            item.add_marker(pytest.mark.repeated(reason))
         for name in TOGETHER:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.xdist_group(shared_by(item, name)))
@@ -94,13 +108,46 @@ def pytest_runtest_teardown(item: Any, nextitem: pytest.Item | None) -> None:
             fixture.finish(item._request)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+LEFT = pytest.StashKey[Counter[str]]()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count the tests that this level leaves to the next, by reason."""
+    for item in items:
+        reason = next((mark.args[0] for mark in item.iter_markers("repeated")), None)
+        if reason is None:
+            reason = next((name for name in LEFT_OUT if item.get_closest_marker(name)), None)
+        left = item.config.stash.setdefault(LEFT, Counter())
+        if reason is not None:
+            left[reason] += 1
+        worker = getattr(
+            item.config, "workeroutput", None
+        )  # of xdist: the process that prints collects nothing
+        if worker is not None:
+            worker["left"] = dict(left)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    node.config.stash[LEFT] = Counter(getattr(node, "workeroutput", {}).get("left", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    left = config.stash.get(LEFT, Counter())
+    more = Counter({reason: count for reason, count in left.items() if reason != "matrix"})
+    if more and not config.option.keyword and not config.option.file_or_dir:
+        level = "make test" if set(more) & set(LEFT_OUT) else "make test-all"
+        listed = ", ".join(f"{reason} {count:,}" for reason, count in more.most_common())
+        terminalreporter.write_line(f"{more.total():,} tests more in `{level}`: {listed}")
     skipped: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         skipped[reason] = skipped.get(reason, 0) + 1
     for reason, count in sorted(skipped.items()):
         terminalreporter.write_line(f"skipped {count} tests: {reason}")
+    for what, to_install in INSTALLS.items():
+        if any(what in reason for reason in skipped):
+            terminalreporter.write_line(f"to run these too, install {to_install}")
 
 
 # --- recordings ---------------------------------------------------------------------------------------

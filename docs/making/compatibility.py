@@ -16,7 +16,7 @@ HEAD = """\
 # Compatibility
 
 Generated from the parameters of the tests and the names of the recordings: it lists only what is tested.
-Versions with \\* are tested by `make test-matrix`, the others by every `make test`. A version between two listed ones uses the formats
+Versions with \\* are tested by `make test-matrix`, the others by `make test-all`. A version between two listed ones uses the formats
 and requests of the older or the newer one; its changes are known from Kafka's sources.
 
 ## Features

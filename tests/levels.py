@@ -1,0 +1,49 @@
+"""Which tests `make test` leaves to `make test-all`, and why.
+
+`make test` holds every subject against the real thing once. A line below names tests that repeat it: with other versions,
+at every step, on every recording. A test that no line names is in `make test`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from zlib import crc32
+
+
+class Repeated(NamedTuple):
+    """Tests that `make test-all` alone runs."""
+
+    reason: str
+    tests: str
+    """An expression that is found in their names, with the file's."""
+    one_of: int = 0
+    """One of so many of them, chosen by its name, is in `make test` all the same; 0 for none."""
+
+
+TABLE = (
+    Repeated("versions of brokers", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|2\.8)[\]-]"),
+    Repeated("versions of brokers", r"^tests/brokers/wire/.*\[zookeeper-2\.8"),
+    Repeated("versions of brokers", r"test_message_definitions\.py::.*\[(?:3\.9|4\.1)"),
+    Repeated("killed at every step", r"^tests/brokers/.*_killed_.*(?:planned|journalled|before-write|sent:|written|finished|applied|closed)"),
+    Repeated("killed at every step", r"^tests/brokers/(?:wire/test_killed\.py|wire/test_disks\.py|.*_killed_at_every_step)"),
+    Repeated("killed at every step", r"wire/test_faults\.py::test_(?:killed_|one_of_two|a_reassignment_killed)", 5),
+    Repeated("killed at every step", r"^tests/stores/test_killed_audits\.py"),
+    Repeated("other tools' output", r"^tests/brokers/wire/test_compared\.py"),
+    Repeated("runbooks on clusters", r"^tests/brokers/(?:test_runbooks|wire/test_tutorial|test_migration)\.py"),
+    Repeated("clusters of Spark", r"^tests/spark/test_(?:cluster|audit_of_a_store|elsewhere)\.py"),
+    Repeated("clusters of Spark", r"^tests/spark/test_audit_on_spark\.py::.*\[", 4),
+    Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 8),
+    Repeated("recordings", r"test_audit_slices\.py::test_(?:recordings|damaged_recordings|damage_on_and_beside_a_border)", 8),
+    Repeated("recordings", r"test_digests_of_every_recording"),
+    Repeated("hostile files", r"test_hostile_evidence\.py::test_(?:folders|files)\[", 4),
+)  # fmt: skip
+COMPILED = [(row, re.compile(row.tests)) for row in TABLE]
+
+
+def repeated(name: str) -> str | None:
+    """Why a test is left to `make test-all`; None for one of `make test`."""
+    for row, tests in COMPILED:
+        if tests.search(name):
+            return None if row.one_of and crc32(name.encode()) % row.one_of == 0 else row.reason
+    return None
