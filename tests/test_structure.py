@@ -127,14 +127,16 @@ def test_no_test_is_left_out_by_where_it_stands() -> None:
         assert len(functions) == len(set(functions)), f"{path}: two tests have one name"
 
 
-def test_only_the_matrix_is_left_out_of_make_test() -> None:
-    """A marker that `make test-quick` leaves out is not one that `make test` leaves out too."""
+def test_every_test_is_in_a_level() -> None:
+    """What a level leaves out is in a later one."""
     makefile = (ROOT / "Makefile").read_text()
-    left_out = dict(
-        re.findall(r"^(test[\w-]*):.*\n\t\$\(COMPILE\)\n\t.* -m pytest.*?-m '(.*?)'", makefile, re.M)
+    selected = dict(
+        re.findall(r"^(test[\w-]*):.*\n(?:\t\$\(COMPILE\)\n)?\t.* -m pytest.*?-m '(.*?)'", makefile, re.M)
     )
-    assert left_out == {
-        "test": "not matrix",
+    assert selected == {
         "test-quick": "not (slow or java or brokers or spark or matrix)",
+        "test": "not matrix and not repeated",
+        "test-all": "repeated and not matrix",
     }
+    assert "\ntest-all: test\n" in makefile
     assert "\ntest-matrix: $(VENV)/.dev\n\t$(COMPILE)\n\t$(BIN)/python -m pytest $(PYTEST_ARGS)\n" in makefile
