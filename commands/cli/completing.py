@@ -104,7 +104,7 @@ def _of_cluster(ctx: click.Context, kind: str, ask: Callable[[Context], list[str
     settings: dict[str, Any] = {}
     at: click.Context | None = ctx
     while at is not None:
-        for name in ("context", "zookeeper", "bootstrap_server"):
+        for name in ("context", "zookeeper", "bootstrap_server", "command_config"):
             if at.params.get(name):
                 settings.setdefault(name, at.params[name])
         at = at.parent

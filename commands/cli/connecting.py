@@ -109,10 +109,7 @@ def connect(
     """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
     context = frame.context
     timeout = answer_timeout(frame, timeout)
-    names_brokers = frame.given.get("bootstrap_server") or (
-        frame.given.get("command_config") and context.bootstrap_server
-    )
-    if names_brokers and not frame.given.get("zookeeper"):
+    if frame.names_brokers and not frame.given.get("zookeeper"):
         return _by_protocol(frame, timeout, needs_controller)
     if context.zookeeper:
         from kctl.zookeeper.cluster import ZookeeperCluster

@@ -101,7 +101,7 @@ class EvidenceOptions(NamedTuple):
 
         paths = self.paths
         arriving: dict[Path, Arriving] = {}
-        if frame.given.get("bootstrap_server"):
+        if frame.names_brokers:
             from commands.cli.live_paths import with_arriving, with_live
 
             if reads_once:

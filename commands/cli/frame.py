@@ -150,6 +150,14 @@ class Frame:
             self._context = read_context(self.given, warn=self.note)
         return self._context
 
+    @property
+    def names_brokers(self) -> bool:
+        """Whether brokers were named for this run: by their addresses, or by client properties that have them."""
+        return bool(
+            self.given.get("bootstrap_server")
+            or (self.given.get("command_config") and self.context.bootstrap_server)
+        )
+
     def reach(self, backend: str, location: str) -> None:
         """Work on this cluster, as if it had been named."""
         self.given["zookeeper" if backend == "zookeeper" else "bootstrap_server"] = location

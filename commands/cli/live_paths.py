@@ -83,7 +83,7 @@ def is_live(frame: Frame, paths: tuple[str, ...], *names: str) -> bool:
 
 def _names(frame: Frame, paths: tuple[str, ...]) -> list[str]:
     """The arguments that are not paths, if brokers are named."""
-    if not frame.given.get("bootstrap_server"):
+    if not frame.names_brokers:
         return []
     return [path for path in dict.fromkeys(paths) if path != "-" and not Path(path).exists()]
 
