@@ -12,7 +12,7 @@ from typing import cast
 from click import argument
 
 from commands.cli.frame import Frame, command
-from commands.cli.options import option
+from commands.cli.options import GIVEN_PATH, option
 from commands.cli.render import Outcome, Page, Row, cell, folding
 from kctl.errors import Refused
 
@@ -69,9 +69,9 @@ def init(frame: Frame) -> Outcome:
 @command(
     "import", status="0 written · 2 the file is not understood · 3 it cannot be read · 4 the context exists"
 )
-@argument("file", metavar="FILE")
+@argument("file", metavar="FILE", type=GIVEN_PATH)
 @option("--name NAME", "Name of the context; by default that of the file.")
-def import_context(frame: Frame, file: str, name: str | None) -> Outcome:
+def import_context(frame: Frame, file: Path, name: str | None) -> Outcome:
     """Write a context from a file of Kafka's client properties.
 
     The context is added to the file of contexts, which only you can read if it is new. Passwords are copied. To use
@@ -82,8 +82,8 @@ def import_context(frame: Frame, file: str, name: str | None) -> Outcome:
     from kctl.client_properties import read_client_properties
     from kctl.settings import SECRET_KEYS, is_open_to_others, read_file, settings_path
 
-    path, name = settings_path(), name or Path(file).stem
-    settings = read_client_properties(file, frame.note)
+    path, name = settings_path(), name or file.stem
+    settings = read_client_properties(str(file), frame.note)
     if name in read_file(path)[1]:
         raise Refused(f"{path} has a context {name!r} already", "choose another one: --name NAME")
     lines = [f"[contexts.{toml(name)}]"]
