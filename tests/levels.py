@@ -36,6 +36,10 @@ TABLE = (
     Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 8),
     Repeated("recordings", r"test_audit_slices\.py::test_(?:recordings|damaged_recordings|damage_on_and_beside_a_border)", 8),
     Repeated("recordings", r"test_digests_of_every_recording"),
+    Repeated("recordings", r"test_parallel\.py::test_(?:recordings|damaged_recordings)", 4),
+    Repeated("bounds of memory", r"test_bounded_memory\.py::", 4),
+    Repeated("bounds of memory", r"test_audit_output\.py::test_what_many_findings_take"),
+    Repeated("killed at every step", r"test_audit_output\.py::test_(?:an_audit_of_a_folder_that_lost|a_part_that_is_not|what_does_not_fit)", 4),
     Repeated("hostile files", r"test_hostile_evidence\.py::test_(?:folders|files)\[", 4),
 )  # fmt: skip
 COMPILED = [(row, re.compile(row.tests)) for row in TABLE]
