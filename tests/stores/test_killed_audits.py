@@ -231,10 +231,10 @@ def whole(stores: dict[str, Served], tmp_path_factory: pytest.TempPathFactory) -
 
 
 def folders_asked(seen: list[str]) -> set[str]:
-    """The partition folders whose time index was asked for: only who examines a folder does."""
+    """The partition folders whose offset index was asked for: only who examines a folder does."""
     found = (
         re.search(
-            r"(?:^GET |^HEAD |getBlockLocations).*(broker-\d(?:/|%2F)data(?:/|%2F)[\w.-]+)(?:/|%2F)0+\.timeindex",
+            r"(?:^GET |^HEAD |getBlockLocations).*(broker-\d(?:/|%2F)data(?:/|%2F)[\w.-]+)(?:/|%2F)0+\.index",
             line,
             re.DOTALL,
         )
