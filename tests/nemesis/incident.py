@@ -113,6 +113,7 @@ class Load(threading.Thread):
         self.release = release
         self.sent: list[Sent] = []
         self.over = threading.Event()
+        self.is_held = threading.Event()  # nothing is sent meanwhile
 
     def producer(self) -> KafkaProducer:
         """One that does not send again what failed, but in a transaction."""
@@ -150,6 +151,8 @@ class Load(threading.Thread):
     def produce(self, producer: KafkaProducer) -> None:
         """Until it is over; what a transaction throws ends this producer."""
         while not self.over.wait(self.rng.uniform(0.05, 0.25)):
+            if self.is_held.is_set():
+                continue
             if self.topic.is_transactional:
                 producer.begin_transaction()
                 for _ in range(self.rng.randint(1, 4)):
@@ -203,6 +206,12 @@ class Watch(threading.Thread):
                     if re.fullmatch(r"[a-z]+-\d+", path.parent.name):
                         with contextlib.suppress(OSError):
                             self.file(path, id)
+
+    def forget(self, topic: str) -> None:
+        """What was read of a topic that is gone."""
+        with self.lock:
+            for name in [name for name in self.held if name.rpartition("-")[0] == topic]:
+                del self.held[name]
 
     def file(self, path: Path, broker: int) -> None:
         """What is new in a segment, all of it where it is not what it was."""
@@ -375,6 +384,37 @@ class Incident:
         move = {"topic": topic, "partition": partition, "replicas": replicas}
         self.ask("/admin/reassign_partitions", {"version": 1, "partitions": [move]})
 
+    def make_anew(self, watch: Watch) -> None:
+        """Delete a topic and create another one of its name; what it had is no part of the story any more."""
+        topic = self.rng.choice([t for t in self.topics if not t.is_transactional and not t.is_tiered])
+        (load,) = (load for load in self.load if load.topic is topic)
+        load.is_held.set()
+        self.heal()
+        self.settle()
+        self.note("delete", topic=topic.name)
+        replicas = [self.rng.sample(IDS, 3) for _ in range(PARTITIONS)]
+        if self.cluster.zookeeper:
+            with self.cluster.client() as client:
+                client.create(f"/admin/delete_topics/{topic.name}")
+                for _ in eventually(f"topic {topic.name} is deleted", 60):
+                    if not client.exists(f"/brokers/topics/{topic.name}"):
+                        break
+            time.sleep(3)
+        else:
+            with self.admin() as admin:
+                admin.delete_topics([topic.name])
+                time.sleep(5)
+        load.sent.clear()
+        watch.forget(topic.name)
+        self.note("create", topic=topic.name)
+        if self.cluster.zookeeper:
+            self.cluster.create_topic(topic.name, replicas, **topic.configs)
+        else:
+            with self.admin() as admin:
+                assignments = dict(enumerate(replicas))
+                admin.create_topics({topic.name: {"assignments": assignments, "configs": topic.configs}})
+        load.is_held.clear()
+
     def elect(self) -> None:
         """Preferred leaders for all partitions."""
         self.note("election")
@@ -479,8 +519,9 @@ class Incident:
 
     # --- all of it ---
 
-    def run(self, seconds: float) -> None:
-        """Load and faults for so long; then everything runs again, and the end is copied."""
+    def run(self, seconds: float, *, makes_anew: bool) -> None:
+        """Load and faults for so long; then everything runs again, and the end is copied. `makes_anew`: a topic is deleted
+        and created again in the middle of it."""
         self.create_topics()
         watch = Watch(self.cluster)
         watch.start()
@@ -493,6 +534,10 @@ class Incident:
         time.sleep(6)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
+            if makes_anew and time.monotonic() > end - seconds / 2:
+                makes_anew = False
+                self.make_anew(watch)
+                end = time.monotonic() + seconds / 2
             self.notice_exits()
             self.fault()
             watch.look()
@@ -556,7 +601,9 @@ def metadata_history(c: Cluster) -> Any:
     return kraft_history(said.splitlines())
 
 
-def make(folder: Path, seed: int, version: str, seconds: float, *, has_tier: bool = False) -> Story:
+def make(
+    folder: Path, seed: int, version: str, seconds: float, *, has_tier: bool = False, makes_anew: bool = False
+) -> Story:
     """An incident in a folder; `version` is one of the rig's, with `-kraft` behind it where there is no ZooKeeper.
 
     With a tier, brokers copy the segments of one topic into a folder of the evidence.
@@ -584,7 +631,9 @@ def make(folder: Path, seed: int, version: str, seconds: float, *, has_tier: boo
     )
     with opened as c:
         incident = Incident(c, rng, folder, story, chosen)
-        incident.run(seconds)
-        story.history = metadata_history(c) if is_kraft else zookeeper_history(c.zookeeper.folder / "data")  # type: ignore[union-attr]
+        incident.run(seconds, makes_anew=makes_anew)
+        history = metadata_history(c) if is_kraft else zookeeper_history(c.zookeeper.folder / "data")  # type: ignore[union-attr]
+        story.history = {name: lives[-1] for name, lives in history.items()}
+        story.before = {name: lives[:-1] for name, lives in history.items() if len(lives) > 1}
     story.write(folder / "story.json")
     return story

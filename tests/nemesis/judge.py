@@ -291,16 +291,25 @@ def judge_divergence(story: Story, found: list[Row], moment: str, copies: Copies
 
 def judge_leaders(story: Story, found: list[Row]) -> list[Statement]:
     """Rows of leaders against the states that ZooKeeper or the metadata log had."""
-    told = {(partition_of(r), r["leader_epoch"]): r for r in found if r["kind"] == "leader"}
     said = []
-    for partition, states in sorted(story.history.items()):
+    lives = [
+        (partition, number, states)
+        for partition, present in sorted(story.history.items())
+        for number, states in enumerate([*story.before.get(partition, ()), present], 1)
+    ]
+    for partition, incarnation, states in lives:
         if partition.startswith("__"):
             continue
+        told = {
+            (partition, r["leader_epoch"]): r
+            for r in found
+            if r["kind"] == "leader" and partition_of(r) == partition and r["incarnation"] == incarnation
+        }
         epochs: dict[int, list[Any]] = {}
         for state in states:
             epochs.setdefault(state.epoch, []).append(state)
         for epoch, row in [(epoch, row) for (name, epoch), row in told.items() if name == partition]:
-            where = f"timeline {partition} epoch {epoch}"
+            where = f"timeline {partition} epoch {epoch}{f' of topic {incarnation}' * (incarnation > 1)}"
             if epoch not in epochs:
                 said.append(Statement(False, f"{where} never was: leader {row['leader']} {row['how']}"))
                 continue

@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--kafka", default="3.9", help="a version of the rig, such as 2.8 or 4.1-kraft")
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--tier", action="store_true", help="one topic has remote segments; 3.9 and later")
+    parser.add_argument("--anew", action="store_true", help="a topic is deleted and created again")
     parser.add_argument("--keep", type=Path, help="the folder to make it in")
     parser.add_argument("--judge", type=Path, help="judge this folder, and make nothing")
     options = parser.parse_args()
@@ -36,7 +37,14 @@ def main() -> int:
             story = Story.read(folder / "story.json")
         else:
             folder.mkdir(parents=True)
-            story = make(folder, options.seed, options.kafka, options.minutes * 60, has_tier=options.tier)
+            story = make(
+                folder,
+                options.seed,
+                options.kafka,
+                options.minutes * 60,
+                has_tier=options.tier,
+                makes_anew=options.anew,
+            )
         statements = judge(story, folder, Path(scratch) / "audit")
     wrong = [statement for statement in statements if not statement.is_right]
     written = sorted({sent.partition.rpartition("-")[0] for sent in story.sent if sent.offset is not None})

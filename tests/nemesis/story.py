@@ -64,6 +64,7 @@ class Story:
     faults: list[Fault] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     history: dict[str, list[State]] = field(default_factory=dict)
+    before: dict[str, list[list[State]]] = field(default_factory=dict)  # of topics that had the name before
     held: dict[str, Held] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list)
     served: dict[str, dict[int, str]] = field(
@@ -84,6 +85,8 @@ class Story:
         story.moments = [Moment(**moment) for moment in story.moments]  # type: ignore[arg-type]
         for name, states in story.history.items():
             story.history[name] = [State(**state) for state in states]  # type: ignore[arg-type]
+        for name, lives in story.before.items():
+            story.before[name] = [[State(**state) for state in states] for states in lives]  # type: ignore[arg-type]
         story.held = {
             name: {int(at): {value: set(ids) for value, ids in values.items()} for at, values in held.items()}
             for name, held in story.held.items()

@@ -170,7 +170,14 @@ def test_divergence_is_what_the_bytes_say(tmp_path: Path) -> None:
 def leader(epoch: int, leader: int, isr: list[int], how: str, **keys: Any) -> dict[str, Any]:
     row = {"kind": "leader", **PARTITION, "leader_epoch": epoch, "leader": leader, "isr": isr, "how": how}
     began = iso((0, 60_500, 61_000, 70_000)[epoch])
-    rest = {"cause": None, "from_time": began, "began_before": False, "isr_changes": [], "strength": "sure"}
+    rest = {
+        "incarnation": 1,
+        "cause": None,
+        "from_time": began,
+        "began_before": False,
+        "isr_changes": [],
+        "strength": "sure",
+    }
     return {**row, **rest, **keys}
 
 
@@ -270,8 +277,12 @@ def test_the_states_of_zookeepers_log(tmp_path: Path) -> None:
     log = b"ZKLG" + bytes(12) + entry(1, written(2, 0, "[2,1]")) + entry(5, written(-1, 1, "[2]"))
     (tmp_path / "version-2" / "log.1").write_bytes(log + entry(14, multi) + bytes(100))
     assert zookeeper_history(tmp_path) == {
-        "ledger-0": [State(5000, 0, 2, [2, 1]), State(5000, 1, -1, [2]), State(5000, 2, 1, [1], True)]
+        "ledger-0": [[State(5000, 0, 2, [2, 1]), State(5000, 1, -1, [2]), State(5000, 2, 1, [1], True)]]
     }
+    path = b"/kafka/brokers/topics/ledger/partitions/0/state"
+    deleted = entry(2, struct.pack(">i", len(path)) + path) + entry(1, written(3, 0, "[3]"))
+    (tmp_path / "version-2" / "log.9").write_bytes(b"ZKLG" + bytes(12) + deleted + bytes(100))
+    assert [life[0].leader for life in zookeeper_history(tmp_path)["ledger-0"]] == [2, 3]
 
 
 def test_the_states_of_a_metadata_log() -> None:
@@ -290,7 +301,7 @@ def test_the_states_of_a_metadata_log() -> None:
             )
         ),
     ]
-    states = [(s.epoch, s.leader, s.isr, s.is_unclean) for s in kraft_history(lines)["ledger-0"]]
+    states = [(s.epoch, s.leader, s.isr, s.is_unclean) for s in kraft_history(lines)["ledger-0"][0]]
     assert states == [(0, 2, [2, 1], False), (1, -1, [], False), (2, 2, [2], False), (3, 1, [1], True)]
 
 

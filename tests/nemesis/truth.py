@@ -131,15 +131,24 @@ def _writes(time: int, kind: int, body: bytes) -> Iterator[Write]:
         yield Write(time, path, data)
 
 
-def zookeeper_history(folder: Path) -> dict[str, list[State]]:
-    """The states of each partition, `TOPIC-N`."""
-    history: dict[str, list[State]] = {}
+def zookeeper_history(folder: Path) -> dict[str, list[list[State]]]:
+    """The states of each partition, `TOPIC-N`: a list for each topic of the name, the present one last."""
+    history: dict[str, list[list[State]]] = {}
+    gone: set[str] = set()
     for write in zookeeper_writes(folder):
         found = STATE.fullmatch(write.path)
-        if not found or not write.data:
+        if not found:
+            continue
+        partition = f"{found[1]}-{found[2]}"
+        if not write.data:
+            gone.add(partition)
             continue
         state = json.loads(write.data)
-        states = history.setdefault(f"{found[1]}-{found[2]}", [])
+        lives = history.setdefault(partition, [[]])
+        if partition in gone:
+            gone.discard(partition)
+            lives.append([])
+        states = lives[-1]
         leader, isr = state["leader"], state["isr"]
         unclean = bool(states) and leader >= 0 and leader not in states[-1].isr
         states.append(State(write.time, state["leader_epoch"], leader, isr, unclean))
@@ -152,9 +161,9 @@ BATCH = re.compile(r"^baseOffset: .* CreateTime: (\d+) ")
 RECORD = re.compile(r"^\| offset: .* payload: ?(\{.*\})$")
 
 
-def kraft_history(dump: Iterable[str]) -> dict[str, list[State]]:
+def kraft_history(dump: Iterable[str]) -> dict[str, list[list[State]]]:
     """The same from lines that Kafka's DumpLogSegments prints with --cluster-metadata-decoder."""
-    history: dict[str, list[State]] = {}
+    history: dict[str, list[list[State]]] = {}
     names: dict[str, str] = {}
     eligible: dict[str, list[int]] = {}
     time = 0
@@ -169,18 +178,21 @@ def kraft_history(dump: Iterable[str]) -> dict[str, list[State]]:
             names[data["topicId"]] = data["name"]
         elif kind == "PARTITION_RECORD":
             partition = f"{names[data['topicId']]}-{data['partitionId']}"
-            history[partition] = [State(time, data["leaderEpoch"], data["leader"], data["isr"])]
+            first = State(time, data["leaderEpoch"], data["leader"], data["isr"])
+            history.setdefault(partition, []).append([first])
+            eligible.pop(partition, None)
         elif kind == "PARTITION_CHANGE_RECORD":
             partition = f"{names[data['topicId']]}-{data['partitionId']}"
-            last = history[partition][-1]
+            states = history[partition][-1]
+            last = states[-1]
             may_lead = {*last.isr, *eligible.get(partition, ())}
             if data.get("eligibleLeaderReplicas") is not None:
                 eligible[partition] = data["eligibleLeaderReplicas"]
             isr = last.isr if data.get("isr") is None else data["isr"]
             leader = data.get("leader", -2)
             if leader in (-2, None):
-                history[partition].append(State(time, last.epoch, last.leader, isr))
+                states.append(State(time, last.epoch, last.leader, isr))
             else:
                 unclean = leader >= 0 and leader not in may_lead
-                history[partition].append(State(time, last.epoch + 1, leader, isr, unclean))
+                states.append(State(time, last.epoch + 1, leader, isr, unclean))
     return history
