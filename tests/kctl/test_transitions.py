@@ -253,3 +253,32 @@ def test_epochs_in_which_all_brokers_of_a_kraft_cluster_shut_down_follow_from_th
     ]
     found = leaderships(tmp_path, controller_9=lines[:3])
     assert [one.leader for one in found] == [3, None, None, -1]
+
+
+def test_a_topic_that_is_made_anew_has_one_life_whoever_tells_of_it(tmp_path: Path) -> None:
+    """Its epochs begin again once: by the controller's word, not again by that of each leader (nemesis 2.8, seed 601)."""
+    leads = (
+        "[Broker id=2] Leader t-0 starts at leader epoch {} from offset 0 with high watermark 0 ISR [2] addingReplicas [] "
+        "removingReplicas []. Previous leader epoch was -1. (state.change.logger)"
+    )
+    made = (
+        "[Controller id=9 epoch=1] Changed partition t-0 state from NonExistentPartition to NewPartition with assigned "
+        "replicas 2,3 (state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path,
+        state_change_9=[
+            f"000 {elected(0, 2, '2,3', 'NewPartition')}",
+            f"010 {elected(5, 2, '2', 'OfflinePartition')}",
+            f"100 {made}",
+            f"100 {elected(0, 2, '2,3', 'NewPartition')}",
+            f"110 {offline(1, 2, '2', 3)}",
+        ],
+        state_change_2=[f"010 {leads.format(5)}", f"101 {leads.format(0)}", f"111 {leads.format(1)}"],
+    )
+    assert [(one.incarnation, one.leader_epoch) for one in found if one.leader is not None] == [
+        (1, 0),
+        (1, 5),
+        (2, 0),
+        (2, 1),
+    ]

@@ -333,6 +333,9 @@ class PartitionHistory:
             self.lives.append({})
             self.ended.append(None)
             self.topic_ids.append(None)
+            # What was said of the topic before says nothing of this one.
+            self._said.clear()
+            self._first_named.clear()
 
     def end(self, time_ms: int) -> None:
         """The topic was deleted."""

@@ -60,7 +60,7 @@ class Words:
         self.last_known: set[tuple[TopicPartition, int | None]] = set()
         # Brokers whose server.log is among the logs, and since when each change of an ISR that they made is seen.
         self.servers: dict[int, int] = {}
-        # Brokers whose controller.log is among the logs, so that what they are asked for as controllers is seen.
+        # Brokers whose lines as controllers are among the logs, so that what they are asked for is seen.
         self.controllers: set[int | None] = set()
 
     def note(self, event: Event, time_ms: int) -> None:
@@ -69,9 +69,9 @@ class Words:
             self.kraft_since = time_ms
         if event.broker_id is not None and event.source.kind in ("server", "stdout"):
             self.servers.setdefault(event.broker_id, time_ms)
-        if event.source.kind == "controller":
-            self.controllers.add(event.broker_id)
         name, partition = event.event or "", event.topic_partition
+        if name[:1] == "E":
+            self.controllers.add(event.broker_id)
         kind = BY_PARTITION.get(name)
         if kind is not None and partition is not None:
             leader = event.broker_id if name == "L09" else event.number("leader") if name == "E14" else None
