@@ -21,7 +21,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from tests.levels import repeated
+from tests.levels import left_to, repeated, what_levels_add
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
@@ -65,8 +65,6 @@ INSTALLS = {
     "no mvn": "Maven (Debian: maven), which fetches Kafka's jars",
     "extra `spark`": "the extra: pip install 'kctl[spark]'",
 }
-# Markers that `make test-quick` leaves out.
-LEFT_OUT = ("brokers", "spark", "java", "slow", "matrix")
 # Tests that share what is dear to start stay together in one process; the others are spread over all.
 TOGETHER = ("brokers", "spark")
 CLUSTERS = ("shared", "live", "made")  # the fixtures whose parameter chooses a cluster
@@ -108,37 +106,31 @@ def pytest_runtest_teardown(item: Any, nextitem: pytest.Item | None) -> None:
             fixture.finish(item._request)
 
 
-LEFT = pytest.StashKey[Counter[str]]()
+LEFT = pytest.StashKey[Counter[tuple[str, str]]]()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Count the tests that this level leaves to the next, by reason."""
+    """Count the tests that this level leaves to others, by level and reason."""
     for item in items:
-        reason = next((mark.args[0] for mark in item.iter_markers("repeated")), None)
-        if reason is None:
-            reason = next((name for name in LEFT_OUT if item.get_closest_marker(name)), None)
         left = item.config.stash.setdefault(LEFT, Counter())
-        if reason is not None:
-            left[reason] += 1
+        left[left_to({mark.name for mark in item.iter_markers()}, repeated(item.nodeid))] += 1
         worker = getattr(
             item.config, "workeroutput", None
         )  # of xdist: the process that prints collects nothing
         if worker is not None:
-            worker["left"] = dict(left)
+            worker["left"] = list(left.items())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    node.config.stash[LEFT] = Counter(getattr(node, "workeroutput", {}).get("left", {}))
+    node.config.stash[LEFT] = Counter(dict(getattr(node, "workeroutput", {}).get("left", ())))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     left = config.stash.get(LEFT, Counter())
-    more = Counter({reason: count for reason, count in left.items() if reason != "matrix"})
-    if more and not config.option.keyword and not config.option.file_or_dir:
-        level = "make test" if set(more) & set(LEFT_OUT) else "make test-all"
-        listed = ", ".join(f"{reason} {count:,}" for reason, count in more.most_common())
-        terminalreporter.write_line(f"{more.total():,} tests more in `{level}`: {listed}")
+    if not config.option.keyword and not config.option.file_or_dir:
+        for line in what_levels_add(left):
+            terminalreporter.write_line(line)
     skipped: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

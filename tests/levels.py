@@ -7,6 +7,8 @@ at every step, on every recording. A test that no line names is in `make test`.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 from zlib import crc32
 
@@ -51,3 +53,31 @@ def repeated(name: str) -> str | None:
         if tests.search(name):
             return None if row.one_of and crc32(name.encode()) % row.one_of == 0 else row.reason
     return None
+
+
+# Markers that `make test-quick` leaves out, and `make test` does not.
+LEFT_BY_QUICK = ("brokers", "spark", "java", "slow")
+LEVELS = ("make test", "make test-all", "make test-matrix")
+
+
+def left_to(markers: Collection[str], repeats: str | None) -> tuple[str, str]:
+    """The level that a test which was left out is in, and why it is not in an earlier one; "" where it is in all."""
+    if "matrix" in markers:
+        return "make test-matrix", "every version"
+    if repeats:
+        return "make test-all", repeats
+    return "make test", next((name for name in LEFT_BY_QUICK if name in markers), "")
+
+
+def what_levels_add(left: Counter[tuple[str, str]]) -> list[str]:
+    """A line for each level that holds tests which this run left out.
+
+    Where a run leaves out what is in all levels, `make test-all` has had `make test` run before.
+    """
+    lines = []
+    for level in LEVELS:
+        reasons = Counter({reason: count for (of, reason), count in left.items() if of == level})
+        if reasons and "" not in reasons:
+            listed = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
+            lines.append(f"{reasons.total():,} tests more in `{level}`: {listed}")
+    return lines

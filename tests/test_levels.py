@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,30 @@ def test_every_line_names_tests_that_there_are() -> None:
         ]
         shapes = ("", "[", "[2.8]", "[zookeeper-2.8]", "[3.9-groups]", "[journalled]")
         assert any(tests.search(name + shape) for name in names for shape in shapes), row
+
+
+@pytest.mark.parametrize(
+    ("markers", "repeats", "level"),
+    [
+        ({"brokers", "matrix"}, "versions of brokers", ("make test-matrix", "every version")),
+        ({"brokers", "slow"}, "versions of brokers", ("make test-all", "versions of brokers")),
+        ({"slow", "spark"}, None, ("make test", "spark")),
+        ({"parametrize"}, None, ("make test", "")),
+    ],
+)
+def test_what_is_left_out_is_in_one_level(
+    markers: set[str], repeats: str | None, level: tuple[str, str]
+) -> None:
+    assert levels.left_to(markers, repeats) == level
+
+
+def test_the_end_of_a_run_names_the_levels_that_add_to_it() -> None:
+    all_versions, repeats = ("make test-matrix", "every version"), ("make test-all", "recordings")
+    quick = Counter({("make test", "slow"): 1200, ("make test", "java"): 3, repeats: 5, all_versions: 7})
+    of_test_all = Counter({("make test", ""): 5000, ("make test", "slow"): 1200, all_versions: 7})
+    assert levels.what_levels_add(quick) == [
+        "1,203 tests more in `make test`: slow 1,200, java 3",
+        "5 tests more in `make test-all`: recordings 5",
+        "7 tests more in `make test-matrix`: every version 7",
+    ]
+    assert levels.what_levels_add(of_test_all) == ["7 tests more in `make test-matrix`: every version 7"]
