@@ -21,14 +21,12 @@ from kctl.checks.evidence import (
     task_of,
     topic_id_findings,
 )
-from kctl.checks.owners import owner_findings
 from kctl.checks.parallel import Check, NamedTask, Task, reports
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding, Place, Severity
-from kctl.judging.identities.of_folders import folder_findings
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
 from kctl.scan.pool import Jobs
@@ -94,8 +92,12 @@ def verify(
         on_report(report)
         yield from items_of(report)
     yield from evidence.findings
-    yield from folder_findings(evidence)
-    yield from owner_findings(evidence)
+    if evidence.log_dirs:  # a file alone states no identity
+        from kctl.checks.owners import owner_findings
+        from kctl.judging.identities.of_folders import folder_findings
+
+        yield from folder_findings(evidence)
+        yield from owner_findings(evidence)
     yield from topic_id_findings(topic_ids)
 
 
