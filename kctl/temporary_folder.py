@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 # What the folders hold. Names in the temporary folder begin with `kctl-` and one of these.
 KINDS = ("live", "metadata", "spark", "sql", "stdin", "store", "verify")
-IS_OURS = re.compile(f"kctl-({'|'.join(KINDS)})-")
 LONGEST_SECONDS = 1.0
 """What is still there after this time of removing is left to the next process."""
 
@@ -36,8 +35,11 @@ class TemporaryFolder(NamedTuple):
 
 
 def new_folder(kind: str) -> TemporaryFolder:
-    """A folder of this process; removes those of processes that are gone. Raises OSError where none can be made."""
-    _remove_left_ones()
+    """A folder of this process; removes those of processes that are gone, of KINDS and of this kind.
+
+    Raises OSError where none can be made.
+    """
+    _remove_left_ones(kind)
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"kctl-{kind}-")).resolve()
         try:
@@ -61,11 +63,12 @@ def temporary_folder(kind: str) -> Iterator[Path]:
         folder.remove()
 
 
-def _remove_left_ones() -> None:
+def _remove_left_ones(kind: str) -> None:
+    is_ours = re.compile(f"kctl-({'|'.join((*KINDS, re.escape(kind)))})-")
     end = time.monotonic() + LONGEST_SECONDS
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            if IS_OURS.match(entry.name) and time.monotonic() < end:
+            if is_ours.match(entry.name) and time.monotonic() < end:
                 with suppress(OSError):
                     _remove_if_left(entry.path)
 

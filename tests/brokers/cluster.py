@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import uuid
@@ -24,6 +22,7 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from kctl.temporary_folder import temporary_folder
 from tests.brokers.jars import classpath
 from tests.brokers.processes import (
     PATIENCE,
@@ -529,13 +528,11 @@ def _format(c: Cluster, node: BrokerProcess, *how: str) -> None:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="kctl-brokers-"))
-    (folder / "log4j.properties").write_text(LOG4J)
-    (folder / "log4j2.properties").write_text(LOG4J2)
-    try:
+    """A cluster's folder; those of runs that were killed go as it is made."""
+    with temporary_folder("test-cluster") as folder:
+        (folder / "log4j.properties").write_text(LOG4J)
+        (folder / "log4j2.properties").write_text(LOG4J2)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _add_broker(c: Cluster, id: int, port: int, settings: Mapping[str, object], disks: int = 1) -> None:

@@ -32,7 +32,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 RUNNING: set[JavaProcess] = set()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """What a child does before it becomes its program: the kernel kills it when the tests end."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -83,7 +84,7 @@ class JavaProcess:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
                 cwd=log.parent,
             )
         RUNNING.add(self)

@@ -18,7 +18,7 @@ import msgspec
 
 from commands.main import main
 from tests.brokers.cluster import Cluster, eventually
-from tests.brokers.processes import PATIENCE, _die_with_parent
+from tests.brokers.processes import PATIENCE, die_with_parent
 from tests.conftest import Ran, check_rows, rows
 
 LAST_RUNS: deque[str] = deque(maxlen=6)  # how kctl ended lately, for the report of a test that fails
@@ -122,7 +122,7 @@ class Forked:
     def _run(self, environment: dict[str, str]) -> None:
         status = 99
         try:
-            _die_with_parent()
+            die_with_parent()
             os.environ.update(environment)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(self.output.fileno(), 1)

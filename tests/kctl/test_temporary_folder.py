@@ -96,7 +96,7 @@ def test_a_folder_that_another_process_removed_before_it_was_locked_is_made_agai
     assert len(removed) == 1 and folder != removed[0] and folder.exists()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "test-cluster"])
 def test_a_folder_of_each_kind_goes_with_its_context(tmp_path: Path, kind: str) -> None:
     left = tmp_path / f"kctl-{kind}-left"
     left.mkdir(0o700)

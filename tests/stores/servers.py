@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.brokers.processes import die_with_parent
+
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parents[1] / ".cache")) / "stores"
 PATIENCE = 180  # seconds for anything to start on a busy machine
@@ -120,8 +122,10 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[object], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process in a group of its own, killed at the end."""
-    process = subprocess.Popen(list(map(str, command)), text=True, start_new_session=True, **options)
+    """A process in a group of its own, killed at the end, and by the kernel when the tests are killed."""
+    process = subprocess.Popen(
+        list(map(str, command)), text=True, start_new_session=True, preexec_fn=die_with_parent, **options
+    )
     try:
         yield process
     finally:
