@@ -39,6 +39,8 @@ def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka
     $ kctl replica compare broker-1/data broker-2/data broker-3/data --topic orders
     $ kctl replica compare evidence/ --if-leader 2 --kafka-version 2.8
     """
+    from functools import partial
+
     from commands.replica.compare_text import compare_text
     from kctl.judging.judgement import Question, judgement_rows
     from kctl.replica.comparison.search import ComparedEvidence, CompareOptions
@@ -57,7 +59,9 @@ def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka
     compared = ComparedEvidence(evidence, compare_options, frame.report)
     options.report_absent(frame, evidence, assigned_in(compared.znodes))
     rows = judgement_rows(_compared(frame, compared), [Question.DIVERGENCE])
-    return Outcome(rows, text=folding(with_answer(compare_text)))
+    following: list[str] = []
+    text = partial(compare_text, evidence=options.command_words(), following=following)
+    return Outcome(rows, text=folding(with_answer(text, following)))
 
 
 def _compared(frame: Frame, compared: ComparedEvidence) -> Iterator[Row | Judgement]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 
 from commands.cli.render import Page, Row, epochs, finding_line, ids
 from kctl.changes.intents import counted
@@ -10,11 +11,18 @@ from kctl.changes.intents import counted
 VERDICT_STYLES = {"equal": "good", "behind": "info", "unknown": "warning"}
 
 
-def compare_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """A block a partition: the verdict, its replicas, and where they differ."""
+def compare_text(
+    rows: Iterable[Row], page: Page, evidence: Sequence[str] = (), following: list[str] | None = None
+) -> Iterator[str]:
+    """A block a partition: the verdict, its replicas, and where they differ.
+
+    What to run next on the `evidence` is added to `following`.
+    """
     block: list[Row] = []
     totals: dict[str, int] = {}
+    is_damaged = False
     for row in rows:
+        is_damaged |= row["kind"] == "finding" and row["code"] == "replica-damaged-copy"
         if row["kind"] == "finding" and row["topic"] is None:
             yield finding_line(row, page)
             continue
@@ -28,6 +36,8 @@ def compare_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             block = []
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(totals.items()))
     yield f"{counted(sum(totals.values()), 'partition')} compared: {counts or 'no partition has copies of two brokers'}"
+    if following is not None and is_damaged:  # what would the start of its broker cut
+        following.append(f"kctl log-dir start {shlex.join(evidence)}")
 
 
 def verdict_line(row: Row, page: Page) -> str:

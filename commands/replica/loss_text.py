@@ -31,8 +31,10 @@ def loss_text(
     `evidence` is added to `following`.
     """
     losses: list[Row] = []
+    is_damaged = False
     for row in rows:
         if row["kind"] == "finding":
+            is_damaged |= row["code"] == "replica-damaged-copy"
             yield finding_line(row, page)
             continue
         losses.append(row)
@@ -44,6 +46,8 @@ def loss_text(
         yield lost_sentence(losses)
     if following is not None and any(row["recoverable_from"] and not row["exported"] for row in losses):
         following.append(f"kctl replica loss {shlex.join(evidence)} --export lost")
+    if following is not None and is_damaged:  # what would the start of its broker cut
+        following.append(f"kctl log-dir start {shlex.join(evidence)}")
 
 
 def _block(row: Row, page: Page) -> Iterator[str]:

@@ -29,6 +29,7 @@ from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
 from kctl.findings.segments import OFFSETS_GO_BACK
 from kctl.log.folder import FolderFile, LogSegment
+from kctl.log_dir_start.rules import first_from
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
@@ -344,14 +345,13 @@ def check_gaps(report: Report, scanned: Scanned, task: ReplicaTask, place_of: Pl
 
 def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
     """Report what a broker does about damage at its next start (`K:log/LogLoader.scala @ 3.9.0`, recoverLog)."""
-    below = [n for n, (segment, _) in enumerate(scanned) if segment.base_offset <= task.recovery_point]
-    first_recovered = below[-1] if below else 0
+    first_recovered = first_from((segment.base_offset for segment, _ in scanned), task.recovery_point)
     is_cut = False
     for number, (segment, scanned_log) in enumerate(scanned):
         if scanned_log.bad_position is None or is_cut:
             continue
         place = replace(place_of(f"{segment.base_offset:020d}.log"), position=scanned_log.bad_position)
-        if task.is_clean or number < first_recovered:
+        if task.is_clean or segment.base_offset < first_recovered:
             why = (
                 "the directory was shut down cleanly"
                 if task.is_clean

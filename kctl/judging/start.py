@@ -5,7 +5,7 @@ from __future__ import annotations
 from kctl.judging.fetching import other_replicas
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
-from kctl.log_dir_start.steps import PlacedStep
+from kctl.log_dir_start.steps import PlacedStep, StepKind
 from kctl.model import TopicPartition
 
 
@@ -39,6 +39,10 @@ def judge_start(start: BrokerStart) -> Judgement:
         noun = "log directory goes" if count == 1 else "log directories go"
         reason = f"{start.who} starts, and {count} {noun} offline"
         return Judgement(Question.START, Verdict.DAMAGED, subject, reason, missing)
+    renamed = sum(step.step.step is StepKind.RENAME for step in start.steps)
+    if renamed and renamed == start.live_partitions:
+        reason = f"{start.who} starts empty: it renames all its {renamed} partition folders to -stray"
+        return Judgement(Question.START, Verdict.DAMAGED, subject, reason, missing)
     if open_:
         names = ", ".join(map(str, sorted(open_)[:3]))
         reason = f"{start.who} would cut records of {names}, and no other copy of them is in the evidence"
@@ -48,7 +52,8 @@ def judge_start(start: BrokerStart) -> Judgement:
         return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
     cut = sum(step.step.records_cut or 0 for step in start.steps)
     what = f"the {cut:,} records that it cuts are in other copies" if cut else "nothing is cut"
-    return Judgement(Question.START, Verdict.SOUND, subject, f"{start.who} starts; {what}")
+    aside = f"; stray folders that it renames: {renamed}" if renamed else ""
+    return Judgement(Question.START, Verdict.SOUND, subject, f"{start.who} starts{aside}; {what}")
 
 
 def lost_in(start: BrokerStart) -> dict[TopicPartition, tuple[int, int]]:

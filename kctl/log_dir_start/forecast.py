@@ -19,6 +19,7 @@ from kctl.log_dir_start.process import (
     controller_failure,
     high_watermark_failure,
     metadata_log_start,
+    process_roles,
 )
 from kctl.log_dir_start.rules import StartRules, start_rules
 from kctl.log_dir_start.steps import PlacedStep, StartStep, StepKind
@@ -41,6 +42,7 @@ class BrokerStart(Struct):
     steps: list[PlacedStep] = field(default_factory=list)
     bytes_read: int = 0
     partitions: int = 0
+    live_partitions: int = 0
     unknown: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -92,7 +94,8 @@ def _partition_folders(path: Path) -> list[str]:
 
 def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None) -> None:
     paths = [log_dir.path for log_dir in start.log_dirs]
-    identity = check_identity(paths, rules)
+    roles = next((named for path in paths if (named := process_roles(path)) is not None), None)
+    identity = check_identity(paths, rules, is_kraft=True if roles else None)
     for path, failure in identity.offline.items():
         _take_offline(start, path, failure)
     if identity.failure is not None:
@@ -101,12 +104,15 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None) ->
     if identity.is_kraft and not _start_metadata_log(start, paths, rules):
         return
     directories = [path for path in paths if path not in identity.offline]
-    loaded = [found for path in directories if (found := _load(start, path, rules)) is not None]
+    loaded = [directory for path in directories if (directory := _load(start, path, rules)) is not None]
     _check_twice(start, loaded)
     for directory in loaded:
         _take_directory(start, directory, rules)
         if identity.is_kraft:
-            _find_strays(start, directory, rules, metadata)
+            # A controller without a metadata log begins an empty one.
+            is_new = "controller" in (roles or ()) and not any((p / METADATA_FOLDER).is_dir() for p in paths)
+            known = Znodes(start.moment, "", is_zookeeper=False) if is_new else metadata
+            _find_strays(start, directory, rules, known)
     if start.offline and len(start.offline) == len(paths):
         words = f"Shutdown broker because all log dirs in {', '.join(map(str, paths))} have failed"
         _fail(start, LoadFails("halt", words, ""))
@@ -176,6 +182,7 @@ def _take_directory(start: BrokerStart, directory: DirectoryStart, rules: StartR
     for name, loaded in directory.partitions.items():
         named = parse_partition_folder(name)
         start.partitions += 1
+        start.live_partitions += named is not None and named.kind is FolderKind.LIVE
         start.bytes_read += loaded.bytes_read
         start.steps += [PlacedStep(str(path), name, named, step) for step in loaded.steps]
         if loaded.log_end is not None and loaded.failure is None:

@@ -30,6 +30,7 @@ from kctl.log_dir_start.producers import (
     ProducerLoader,
     Rebuilding,
     SnapshotFiles,
+    between,
     load_for_recovery,
     rebuild,
     without_strays,
@@ -222,7 +223,7 @@ class _Loader(Struct, dict=True):
         for name in swaps:
             base = name.removesuffix(SWAP)
             if base.endswith(INDEXES) and not self.rules.swap_index_deletes_indexes:
-                if base.endswith(".index"):
+                if base.endswith(".index") or self.rules.has_snapshots:  # from 0.11 any index
                     self._delete(name, "the index of a swap file, which is rebuilt")
             elif base.endswith(INDEXES):
                 self._delete_indexes(self._offset(name), "")
@@ -273,7 +274,7 @@ class _Loader(Struct, dict=True):
             segment = LoadedSegment(base, path, name.removesuffix(SWAP), size, self.rules)
             self._recover(segment, with_epochs=False, state=SWAP)
             end = segment.read_next_offset()
-            old = self._values(base, end)
+            old = between(self.segments, base, end)
             if self.rules.cleaned_limits_swap:
                 old = [s for s in old if s.read_next_offset() > base]
             for replaced in old:
@@ -381,12 +382,6 @@ class _Loader(Struct, dict=True):
                     name,
                 )
 
-    def _values(self, from_offset: int, to_offset: int) -> list[LoadedSegment]:
-        """The segments from the one that holds an offset to the last that begins below the other."""
-        below = [s.base_offset for s in self.segments if s.base_offset <= from_offset]
-        first = max(below, default=from_offset)
-        return [s for s in self.segments if first <= s.base_offset < to_offset]
-
     def _recover(
         self, segment: LoadedSegment, *, with_epochs: bool, because: str = "", state: str = ""
     ) -> Recovered:
@@ -480,7 +475,7 @@ class _Loader(Struct, dict=True):
         return 0 if self.rules.deleted_log_ends_at_0 else self.segments[-1].read_next_offset()
 
     def _recover_unflushed(self) -> None:
-        unflushed = self._values(self.task.recovery_point, 1 << 63)
+        unflushed = between(self.segments, self.task.recovery_point, 1 << 63)
         for number, segment in enumerate(unflushed):
             try:
                 truncated = self._recover(segment, with_epochs=True).truncated

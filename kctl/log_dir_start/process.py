@@ -14,7 +14,7 @@ from typing import NamedTuple
 from formats.errors import FormatError, MalformedLine
 from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
-from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties
+from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties, parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from kctl.files import read_text, read_whole
 from kctl.log_dir_start.failures import LoadFails
@@ -130,6 +130,19 @@ def _differing(name: str, rules: StartRules, file: Path, one: object, other: obj
         " configured node id matches."
     )
     return LoadFails(RUNTIME, words, META_PROPERTIES)
+
+
+def process_roles(path: Path) -> frozenset[str] | None:
+    """The `process.roles` of a `server.properties` beside the log directory; None without such a file."""
+    for folder in (path, path.parent):
+        try:
+            properties = parse_properties(read_whole(folder / "server.properties").decode("latin-1"))
+        except (OSError, MalformedLine):
+            continue
+        return frozenset(
+            role.strip() for role in properties.get("process.roles", "").split(",") if role.strip()
+        )
+    return None
 
 
 def metadata_log_start(path: Path, rules: StartRules) -> PartitionStart:

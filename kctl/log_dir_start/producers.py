@@ -14,6 +14,7 @@ from formats.log_dir.producer_snapshot import read_snapshot
 from formats.values import Struct
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.log_dir_start.failures import LoadFails
+from kctl.log_dir_start.rules import first_from
 from kctl.log_dir_start.segment import LoadedSegment
 
 ReadSegment = Callable[[LoadedSegment, int], None]
@@ -119,8 +120,8 @@ def load_for_recovery(producers: ProducerLoader, task: Rebuilding, read: ReadSeg
 
 def between(segments: Iterable[LoadedSegment], from_offset: int, to_offset: int) -> list[LoadedSegment]:
     """The segments from the one that holds `from_offset` to the last that begins below `to_offset`."""
-    below = [segment.base_offset for segment in segments if segment.base_offset <= from_offset]
-    first = max(below, default=from_offset)
+    segments = list(segments)
+    first = first_from((segment.base_offset for segment in segments), from_offset)
     return [s for s in segments if first <= s.base_offset < to_offset]
 
 

@@ -7,6 +7,7 @@ in 4.0 to 4.3 is storage/src/main/java/org/apache/kafka/storage/internals/log/Lo
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from kctl.replication.rules import parse_version
@@ -157,6 +158,11 @@ def start_rules(kafka_version: str) -> StartRules:
         else "kafka.common.KafkaException",
         starts_epochs_at_checkpoint=version >= STARTS_EPOCHS_AT_CHECKPOINT,
     )
+
+
+def first_from(base_offsets: Iterable[int], offset: int) -> int:
+    """The base offset of the segment that holds an offset, with which recovery begins; the offset itself where none does."""
+    return max((base for base in base_offsets if base <= offset), default=offset)
 
 
 def _first(rules: tuple[tuple[tuple[int, ...], T], ...], version: tuple[int, ...]) -> T:

@@ -151,3 +151,14 @@ def test_records_deleted_before_a_crash_keep_0_11_from_starting() -> None:
     assert (status, start["starts"], start["fails_with"]) == (5, False, "inconsistent range")
     status, rows = rows_of(folder / "data-clean", "--kafka-version", "0.11.0.3")
     assert (status, of(rows, "start")[0]["starts"]) == (0, True)
+
+
+def test_kraft_over_the_directories_of_zookeeper_mode(tmp_path: Path) -> None:
+    """As 3.9.1 does: it begins an empty metadata log, and no folder belongs to a topic in it."""
+    data = broker(tmp_path, 3)
+    (data.parent / "server.properties").write_text("process.roles=broker,controller\nnode.id=3\n")
+    status, rows = rows_of(tmp_path)
+    assert status == 5
+    assert of(rows, "judgement")[0]["reason"] == (
+        "broker 3 starts empty: it renames all its 1 partition folders to -stray"
+    )

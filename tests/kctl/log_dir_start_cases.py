@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,6 +44,51 @@ def make_cases(at: Path, source: Path, partition: str, points: tuple[int, ...]) 
             write_offsets(folder, OFFSETS[0], partition, point)
             function(target)
             yield Case(folder.name, folder)
+
+
+def random_cases(at: Path, source: Path, partition: str, seed: int, count: int) -> Iterator[Case]:
+    """Copies of the partition with one to three random changes each."""
+    for number in range(count):
+        chosen = random.Random(f"{seed}.{number}")
+        folder = at / f"{seed}.{number}"
+        shutil.copytree(source / partition, folder / partition)
+        for path in (folder / partition).iterdir():
+            path.chmod(0o644)
+        if chosen.random() < 0.3:
+            (folder / ".kafka_cleanshutdown").touch()
+        write_offsets(folder, OFFSETS[0], partition, chosen.choice([0, 60, 140, 210, 300]))
+        if chosen.random() < 0.3:
+            write_offsets(folder, OFFSETS[1], partition, chosen.choice([10, 72, 138, 247, 248, 400]))
+        for _ in range(chosen.randint(1, 3)):
+            change(chosen, folder / partition)
+        yield Case(folder.name, folder)
+
+
+def change(chosen: random.Random, folder: Path) -> None:
+    """Change a file of the folder, most often a log."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    path = chosen.choices(files, [6 if path.suffix == ".log" else 1 for path in files])[0]
+    data, kind = (
+        bytearray(path.read_bytes()),
+        chosen.choice(["flip", "header", "cut", "zero", "twice", "gone", "name"]),
+    )
+    at = chosen.randrange(len(data)) if data else 0
+    if kind == "header" and path.suffix == ".log" and (batches := batches_of(path)):
+        at = min(chosen.choice(batches)[0] + chosen.randrange(61), len(data) - 1)
+    if kind in ("flip", "header") and data:
+        data[at] ^= 1 << chosen.randrange(8)
+    elif kind == "cut":
+        del data[at:]
+    elif kind == "zero":
+        end = min(len(data), at + 600)
+        data[at:end] = bytes(end - at)
+    elif kind == "twice":
+        data += data[:at]
+    path.write_bytes(data)
+    if kind == "gone":
+        path.unlink()
+    elif kind == "name":
+        path.rename(f"{path}{chosen.choice(['.swap', '.cleaned', '.deleted'])}")
 
 
 def write_offsets(folder: Path, name: str, partition: str, offset: int) -> None:
