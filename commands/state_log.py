@@ -384,6 +384,7 @@ def timeline_rows(
     from kctl.broker_logs.history.decided import settle
     from kctl.broker_logs.history.quorum_terms import METADATA
     from kctl.broker_logs.history.timeline import WANTED, timeline
+    from kctl.broker_logs.history.topic_ids import name_topics
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import unreadable_rows
     from kctl.judging.leadership import judge_leadership
@@ -395,6 +396,8 @@ def timeline_rows(
     failures.explain(history.brokers)
     if decided is not None:
         history.leaderships = settle(history.leaderships, decided, is_asked_for, *times)
+    if merging.sources.evidence is not None:
+        name_topics(history.leaderships, merging.sources.evidence)
     for leaderships in history.leaderships.values():
         yield from (leadership.row() for leadership in leaderships)
     if history.quorum and is_asked_for(METADATA):

@@ -229,6 +229,7 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     from kctl.broker_logs.failures import FAILURE_LINES, Failures
     from kctl.broker_logs.history.decided import settle
     from kctl.broker_logs.history.timeline import WANTED, timeline
+    from kctl.broker_logs.history.topic_ids import name_topics
     from kctl.broker_logs.merging import prepare
     from kctl.broker_logs.sources import sources_in
     from kctl.internal_topics.decisions import decided_in
@@ -243,6 +244,7 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     decided = decided_in(audit.evidence, audit.report)
     if decided is not None:
         history.leaderships = settle(history.leaderships, decided)
+    name_topics(history.leaderships, audit.evidence)
     for leadership in chain.from_iterable(history.leaderships.values()):
         yield leadership.row()
     for state in history.brokers:

@@ -9,6 +9,7 @@ from kctl.broker_logs.history.leaderships import Leadership
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import read_events
 from kctl.model import TopicPartition
+from tests.conftest import rows
 
 TP = TopicPartition("t", 0)
 
@@ -282,3 +283,17 @@ def test_a_topic_that_is_made_anew_has_one_life_whoever_tells_of_it(tmp_path: Pa
         (2, 0),
         (2, 1),
     ]
+
+
+def test_copies_name_the_id_of_a_topic_that_was_made_once(tmp_path: Path) -> None:
+    leaderships(tmp_path, state_change_9=[f"000 {CREATED}"])
+    for broker in (1, 2):
+        folder = tmp_path / f"broker-{broker}" / "data" / "t-0"
+        folder.mkdir(parents=True)
+        (folder / "00000000000000000000.log").write_bytes(b"")
+        (folder / "partition.metadata").write_text("version: 0\ntopic_id: B57WEb3hTLWViMpfhRvCYA")
+    (row,) = (row for row in rows("state-log", "timeline", tmp_path).rows if row["kind"] == "leader")
+    assert row["topic_id"] == "B57WEb3hTLWViMpfhRvCYA"
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: dUQTvzUQQFOnlSYPbrUgpw")
+    (row,) = (row for row in rows("state-log", "timeline", tmp_path).rows if row["kind"] == "leader")
+    assert row["topic_id"] is None
