@@ -11,6 +11,7 @@ from kctl.changes.apply import ChangeRun, read_for, was_written
 from kctl.changes.entry import Entry
 from kctl.changes.intents import AlterReplicaLogDirs, CreateTopic, DeleteTopic, Intent, Reassign, counted
 from kctl.changes.plan import Plan, plan_of
+from kctl.cluster.names import dead_targets
 from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean_allowed import guarded
 from kctl.errors import Refused
@@ -44,6 +45,7 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
     for intent in intents:
         state = read_for(intent, run)
         _require_left(entry, intent, state)
+        _require_live(intent, state)
         warnings += _lost_with(intent, state, run)
     state, details = read_for(intents[0], run), {"undoes": entry.id}
     plan = plan_of(intents, run.cluster, state, title=title, warnings=warnings, details=details)
@@ -56,6 +58,17 @@ def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:
         return True
     writes = entry.stages[index].writes
     return run.cluster.backend == "admin" and any(run.cluster.is_written([write]) for write in writes)
+
+
+def _require_live(intent: Intent, state: ClusterState) -> None:
+    """Refuse before the first step what would be refused at a later one: to move back to a broker that is not alive."""
+    if not isinstance(intent, Reassign):
+        return
+    for tp, replicas in intent.targets.items():
+        topic = state.topics.get(tp.topic)
+        is_moving = topic is not None and topic.is_reassigning(tp.partition)  # what runs is cancelled
+        if not is_moving and (dead := sorted(broker for broker in replicas if not state.is_alive(broker))):
+            raise dead_targets(tp, dead)
 
 
 def _is_nothing(intent: Intent) -> bool:
