@@ -73,7 +73,8 @@ public class LoadLogs {
             properties.setProperty("broker.id", "1");
         }
         Class<?> config = Class.forName("kafka.server.KafkaConfig");
-        Object broker = staticMethod(config, "fromProps", 1).invoke(null, properties);
+        Object broker = exists("kafka.server.KafkaConfig") && !exists("kafka.utils.SystemTime$")
+            ? staticMethod(config, "fromProps", 1).invoke(null, properties) : null;  // 0.8.2 and 0.9 do without
         Class<?> channels = named("org.apache.kafka.storage.internals.log.LogDirFailureChannel",
             "kafka.server.LogDirFailureChannel");
         channel = channels == null ? null : channels.getConstructor(int.class).newInstance(10);
@@ -87,8 +88,18 @@ public class LoadLogs {
         Method next = Class.forName("scala.collection.Iterator").getMethod("next");
         while ((Boolean) hasNext.invoke(iterator)) {
             Object log = next.invoke(iterator);
-            System.out.println("loaded " + ((File) value(log, "dir")).getName() + " " + value(log, "logStartOffset")
+            System.out.println("loaded " + ((File) value(log, "dir")).getName() + " " + start(log)
                 + " " + value(log, "logEndOffset") + " " + value(log, "recoveryPoint"));
+        }
+    }
+
+    /** Up to 0.10.2 a log starts with its first segment. */
+    static Object start(Object log) throws Exception {
+        try {
+            return value(log, "logStartOffset");
+        } catch (NoSuchMethodException old) {
+            Object segments = value(log, "logSegments");
+            return value(segments.getClass().getMethod("head").invoke(segments), "baseOffset");
         }
     }
 
