@@ -38,11 +38,12 @@ class LogOptions(NamedTuple):
     zones: tuple[str, ...]
     patterns: tuple[str, ...]
     layouts: tuple[str, ...]
+    explain_layout: bool
     fix_skew: bool
 
     def sources(self, frame: Frame, *, or_metadata_log: bool = False) -> Sources:
         """The logs that the arguments name; each path that cannot be opened is reported."""
-        from kctl.broker_logs.sources import find_sources, layouts_of, only_brokers
+        from kctl.broker_logs.sources import find_sources, layout_in_words, layouts_of, only_brokers
 
         folders = [text for text in self.brokers if "=" in text]
         only = [text for text in self.brokers if "=" not in text]
@@ -50,6 +51,9 @@ class LogOptions(NamedTuple):
         sources = find_sources(self.source, brokers=folders, layouts=layouts, names_all=bool(only))
         for failure in sources.failures:
             frame.report(failure)
+        if self.explain_layout:
+            for file in sources.files:
+                frame.note(layout_in_words(file))
         others = sources.of_other_systems
         is_read = bool(sources.sources or sources.failures or "-" in self.source)
         if not is_read and or_metadata_log and sources.evidence is not None:
@@ -165,6 +169,7 @@ LOG_OPTIONS = (
         "time and message, and maybe level and logger; repeatable.",
         into="layouts",
     ),
+    flag("--explain-layout", "Say of each log how its lines were found, and whose they are."),
     flag("--fix-skew", "Estimate the clock skew of brokers from causes and effects, and correct it."),
 )
 

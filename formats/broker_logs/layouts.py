@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, pairwise, takewhile
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
@@ -328,7 +328,7 @@ def _reads_most(layout: LineLayout, head: bytes) -> bool:
 OWN_HEAD = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 
 
-def is_export(layout: LineLayout) -> bool:
+def is_export(layout: LineLayout) -> TypeGuard[CarriedLayout]:
     """Whether a layout is of an export, whose lines were taken out of it."""
     return isinstance(layout, CarriedLayout) and layout.carrier is DOCUMENT
 

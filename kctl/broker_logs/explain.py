@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+import numpy as np
+
 from formats.broker_logs.exceptions import KnownThrown, cause_of, is_exception, thrown_in
 from formats.broker_logs.layouts import detect
 from formats.broker_logs.table import every_table
@@ -93,10 +95,21 @@ def _event_in(file: str, number: int) -> Event:
     if head is None:
         raise BadValue(f"{file} is empty", "name a log that holds something")
     shapes = Shapes()
+    nearest: tuple[int, Block, int] | None = None
     for block in _blocks(file):
-        if block.first_line <= number < block.first_line + block.data.count(b"\n", 0, int(block.ends[-1])):
+        if (
+            block.numbers is not None
+        ):  # an export: its lines may stand in another order, with others between them
+            lines = np.where(block.lines <= number, block.lines, 0)
+            index = int(lines.argmax())
+            if lines[index] > (nearest[0] if nearest else 0):
+                nearest = int(lines[index]), block, index
+        elif block.first_line <= number < block.first_line + block.data.count(b"\n", 0, int(block.ends[-1])):
             index = int((block.lines <= number).sum()) - 1
             return Event(block, index, shapes.parse(block)[index])
+    if nearest is not None:
+        _, block, index = nearest
+        return Event(block, index, shapes.parse(block)[index])
     raise BadValue(f"{file} has no line {number}", "name a line that the file has")
 
 
@@ -126,8 +139,6 @@ def _event_of(record: bytes) -> Event:
 
 
 def _block_of(data: bytes, source: LogSource) -> Block:
-    import numpy as np
-
     records = source.files[0].layout.find(data)
     ends = np.append(records.starts[1:], len(data))
     return Block(

@@ -15,6 +15,7 @@ from formats.broker_logs.layouts import (
     CarriedLayout,
     LineLayout,
     detect,
+    export_of,
     is_export,
     layout_of_name,
     layout_of_pattern,
@@ -438,6 +439,20 @@ def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[Line
                 "as --pattern '%d %p %c - %m%n'",
             ) from error
     return tuple(layouts)
+
+
+def layout_in_words(file: LogFile) -> str:
+    """How the lines of a log were found, in a sentence: its layout, and what it was exported as."""
+    parts = [f"the layout {file.layout.name}"]
+    if is_export(file.layout):
+        head = next(chunks_of(file.path, lambda reason: None, size=PEEKED, is_as_written=True), b"")
+        export = export_of(head)
+        parts = [export.name if export else "an export", f"in the layout {file.layout.innermost.name}"]
+    if file.container:
+        parts.append(f"of {file.container.decode('utf-8', 'backslashreplace')}")
+    broker = "an unknown broker" if file.broker_id is None else f"broker {file.broker_id}"
+    times = "times with their offset" if file.is_utc else "local times"
+    return f"{file.file}: {', '.join(parts)}, of {broker}, {times}"
 
 
 def only_brokers(sources: Sources, ids: Sequence[str]) -> Sources:

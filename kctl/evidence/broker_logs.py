@@ -31,6 +31,14 @@ BROKER_CLASS = re.compile(rb"(?<![\w.$])" + _BROKER_CLASS)
 SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
 
 
+def is_mostly_broker_log(path: Path) -> bool:
+    """Whether the start of a file is lines that a broker or controller wrote, with few others: no notes that quote some."""
+    head = _head(path)
+    begun = sum(bool(line) and not line[:1].isspace() for line in head.split(b"\n"))
+    layout, _ = detect(head)
+    return layout is not None and 3 * len(layout.find(head).starts) >= begun and is_broker_log(path)
+
+
 def is_broker_log(path: Path) -> bool:
     """Whether the start of a file holds lines that a broker or controller wrote."""
     head = _head(path)

@@ -145,7 +145,7 @@ def _broker_logs(
 
 def _exports(walked: Walked, roots: set[Root], folders: Mapping[Path, str]) -> list[BrokerLog]:
     """The exports of logs below folders in which no log has a log's name: elsewhere such files are notes and reports."""
-    from kctl.evidence.broker_logs import is_broker_log
+    from kctl.evidence.broker_logs import is_mostly_broker_log
 
     files = sorted((path, root) for path, root in walked.maybe_exports if root not in roots)
     for root in dict.fromkeys(root for _, root in files[MOST_LOOKED_AT:]):
@@ -154,7 +154,7 @@ def _exports(walked: Walked, roots: set[Root], folders: Mapping[Path, str]) -> l
     return [
         BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
         for path, root in files[:MOST_LOOKED_AT]
-        if is_broker_log(path)
+        if is_mostly_broker_log(path)
     ]
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from formats.broker_logs import layouts
 from formats.broker_logs.documents import document_of, written
+from kctl.broker_logs.explain import explain_line
 from kctl.broker_logs.merging import prepare
-from kctl.broker_logs.sources import find_sources
+from kctl.broker_logs.sources import find_sources, layout_in_words
 
 
 class Line(NamedTuple):
@@ -242,3 +243,29 @@ def test_no_export_is_too_strange(data: st.DataObject) -> None:
     chunks = (whole[i : i + size] for i in range(0, len(whole), size))
     for line in b"".join(written(document, chunks, 1 << 16)).split(b"\n")[:-1]:
         assert line.count(b"\x1f") == 4 and layouts.DOCUMENT.mark.match(line)
+
+
+@pytest.mark.parametrize(
+    ("carrier", "number", "words"),
+    [
+        ("Datadog, CSV", 5, "a table with commas, the text in 'Message'"),
+        ("gcloud logging read", 12, "a JSON document, the text in 'textPayload'"),
+        ("wrapped at 80 columns", 1, "lines wrapped at 80 columns"),
+    ],
+)
+def test_what_was_inferred_is_told(tmp_path: Path, carrier: str, number: int, words: str) -> None:
+    path = tmp_path / "export.log"
+    path.write_text(CARRIERS[carrier]())
+    (file,) = find_sources([str(path)]).files
+    assert words in layout_in_words(file) and "of broker 3" in layout_in_words(file)
+    row = explain_line(f"{path}:{number}")
+    assert row["event"] and row["line"] == number
+
+
+def test_files_are_found_by_what_they_hold_where_none_is_called_a_log(tmp_path: Path) -> None:
+    (tmp_path / "broker-3.csv").write_text(CARRIERS["Datadog, CSV"]())
+    (tmp_path / "messages").write_text(CARRIERS["stern"]())
+    (tmp_path / "notes.txt").write_text("what we did\n" + LINES[0].own + "\nand so on\nand on\n" * 5)
+    assert sorted(file.file for file in find_sources([str(tmp_path)]).files) == ["broker-3.csv", "messages"]
+    (tmp_path / "server.log").write_text(CARRIERS["journalctl -o cat"]())
+    assert [file.file for file in find_sources([str(tmp_path)]).files] == ["server.log"]
