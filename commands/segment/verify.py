@@ -243,7 +243,7 @@ def _verified(
     from kctl.judging.integrity import Integrity
     from kctl.judging.judgement import Question, judgement_rows
 
-    counts, integrity = Verification(), Integrity()
+    counts, integrity = Verification(), Integrity(level=options.level)
     for failure in evidence.failures:
         integrity.path(*failure.message.split(": ", 1))
     for root in nothing_in:

@@ -12,6 +12,8 @@ from kctl.findings import logs as log_findings
 from kctl.findings import segments as segment_findings
 from kctl.judging.fetching import log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
+from kctl.rows import LEFT_OUT
+from kctl.scan.options import Level
 
 # Findings that say that something was there and was not read.
 UNREADABLE = frozenset(
@@ -52,9 +54,17 @@ class _Problems(Struct):
     )  # files not Kafka's, why, what to do
 
 
+# What each level of examination saw of a file, and what it left out.
+EXAMINED_AT = {
+    Level.HEADER: ("the headers of the batches", ("checksums of batches", "records")),
+    Level.CRC: ("the headers and checksums of the batches", ("records",)),
+}
+
+
 class Integrity(Struct):
     """The judgement of bytes: give it every finding and every file, then ask for the judgements."""
 
+    level: Level = Level.RECORDS
     _files: dict[JudgementSubject, int] = field(default_factory=dict)  # examined, of each copy
     _problems: dict[JudgementSubject, _Problems] = field(
         default_factory=dict
@@ -110,7 +120,7 @@ class Integrity(Struct):
     def judgements(self) -> Iterator[Judgement]:
         """A judgement a copy of a partition, and one for the files that belong to no partition."""
         for subject, files in sorted(self._files.items(), key=lambda item: _order(item[0])):
-            yield _judgement(subject, files, self._problems.get(subject) or _Problems())
+            yield _judgement(subject, files, self._problems.get(subject) or _Problems(), self.level)
 
 
 def _subject(place: Place) -> JudgementSubject:
@@ -127,7 +137,7 @@ def _order(subject: JudgementSubject) -> tuple[str, int, int, str]:
     )
 
 
-def _judgement(subject: JudgementSubject, files: int, problems: _Problems) -> Judgement:
+def _judgement(subject: JudgementSubject, files: int, problems: _Problems, level: Level) -> Judgement:
     missing = tuple(
         MissingEvidence(
             f"bytes of {path or 'a file'}",
@@ -162,6 +172,24 @@ def _judgement(subject: JudgementSubject, files: int, problems: _Problems) -> Ju
             f"{path}: {why}",
             (MissingEvidence("Kafka's segments", subject.broker_id, subject.moment, why, get),),
         )
+    if level in EXAMINED_AT:
+        examined, left_out = EXAMINED_AT[level]
+        return Judgement(
+            Question.INTEGRITY,
+            Verdict.COULD_NOT_JUDGE,
+            subject,
+            f"{examined} of {_files(files)} were examined, and nothing wrong was found in them",
+            tuple(
+                MissingEvidence(
+                    what, subject.broker_id, subject.moment, LEFT_OUT, "kctl segment verify --level records"
+                )
+                for what in left_out
+            ),
+        )
     return Judgement(
-        Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {files:,} files was examined"
+        Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {_files(files)} was examined"
     )
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file" if count == 1 else f"{count:,} files"

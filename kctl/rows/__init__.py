@@ -216,9 +216,16 @@ def is_wrong(row: Mapping[str, object], acks: str = "all") -> bool:
     return row["kind"] in WRONG
 
 
+LEFT_OUT = "left out by --level"
+"""Why evidence is missing that the user chose not to examine: it leaves the exit status as it is."""
+
+
 def is_open(row: Mapping[str, object]) -> bool:
     """Whether the row means that something asked could not be judged: status 3 where nothing is wrong."""
     open_verdicts = ("unreadable", "could_not_judge")
+    missing = row["missing"] if row["kind"] in ("judgement", "coverage") else None
+    if isinstance(missing, list) and missing and all(part["why"] == LEFT_OUT for part in missing):
+        return False
     if row["kind"] == "coverage":  # of a question with something open, or without any subject
         return not row["judged"] or any(row[verdict] for verdict in open_verdicts)
     if row["kind"] == "audit":  # of evidence that has nothing on any question

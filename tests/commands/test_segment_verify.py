@@ -200,6 +200,24 @@ def test_levels_look_less_closely(tmp_path: Path) -> None:
     assert [rows("segment", "verify", folder, "--level", name).status for name in ("header", "crc")] == [0, 5]
 
 
+def test_what_a_level_left_out_is_not_called_sound(tmp_path: Path) -> None:
+    folder = copy_of(CLEAN, tmp_path) / ROLLED
+    for level, examined, left_out in (
+        ("header", "the headers of the batches", ["checksums of batches", "records"]),
+        ("crc", "the headers and checksums of the batches", ["records"]),
+    ):
+        ran = rows("segment", "verify", folder, "--level", level)
+        (judgement,) = ran.of("judgement")
+        assert ran.status == 0 and judgement["verdict"] == "could_not_judge"
+        assert (
+            judgement["reason"].startswith(examined) and [m["what"] for m in judgement["missing"]] == left_out
+        )
+    (tmp_path / "empty").mkdir()
+    assert rows("segment", "verify", folder, tmp_path / "empty", "--level", "crc").status == 3
+    (judgement,) = rows("segment", "verify", folder).of("judgement")
+    assert judgement["verdict"] == "sound" and judgement["reason"].startswith("every byte of ")
+
+
 @pytest.mark.slow
 def test_jobs_change_nothing() -> None:
     folder = recording("incidents/life-2.8")
