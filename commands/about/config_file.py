@@ -27,18 +27,32 @@ bootstrap_server = "kafka1:9092,kafka2:9092"   # Kafka 2.4 and later
 read_only = true                               # every change is refused
 
 # command_config = "/etc/kctl/client.properties"   # Kafka's own client properties, in place of what follows
+# client_id = "kctl"                           # as quotas and request logs name it
+# answer_timeout = "30s"                       # limit of the time for each answer
+
 # tls = true                                   # with the system's authorities; or by files in PEM:
 # tls_ca = "/etc/kctl/ca.pem"
 # tls_certificate = "/etc/kctl/admin.pem"      # where brokers ask clients for one
 # tls_key = "/etc/kctl/admin.key"
 # tls_key_password = ""                        # better: KCTL_TLS_KEY_PASSWORD in the environment, or
 # tls_key_password_command = ""                # what prints it
+# tls_ca_password = ""                         # of a store of authorities, PKCS #12 or JKS
+# tls_certificate_password = ""                # of a store with the client's certificate
+# tls_check_hostname = true                    # false: a certificate for another host is taken
 
 # sasl_mechanism = "SCRAM-SHA-512"             # PLAIN, SCRAM-SHA-256, OAUTHBEARER; of ZooKeeper DIGEST-MD5
 # sasl_username = "admin"
 # sasl_password = ""                           # better: KCTL_SASL_PASSWORD in the environment, or
 # sasl_password_command = "keyring get kafka admin"   # what prints it: a keyring, a password manager
-# sasl_token_file = "/run/token"               # with OAUTHBEARER; read at each connection
+# sasl_token_file = "/run/token"               # with OAUTHBEARER; read at each connection; or an endpoint:
+# sasl_oauth_token_url = "https://idp/token"
+# sasl_oauth_client_id = "kctl"
+# sasl_oauth_client_secret = ""                # better: KCTL_SASL_OAUTH_CLIENT_SECRET in the environment
+# sasl_oauth_scope = ""
+# sasl_oauth_extensions = ""                   # such as logicalCluster=lkc-1
+# sasl_aws_profile = ""                        # with AWS_MSK_IAM, in place of the default credentials
+# sasl_aws_role = ""                           # or the ARN of a role
+# sasl_kerberos_service = "kafka"              # with GSSAPI
 # acl = "secure"                               # of znodes that kctl creates: secure, or open
 """
 NO_CONTEXT = "no context: `kctl config-file init` writes a file to fill in"

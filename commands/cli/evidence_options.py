@@ -117,15 +117,29 @@ class EvidenceOptions(NamedTuple):
         return evidence
 
     def _note_strangers(self, frame: Frame, evidence: FoundEvidence) -> None:
-        """Note topics of --compacted that the evidence lacks. A script may give every broker the same list."""
-        if not self.compacted:
-            return
+        """Note topics of --compacted that the evidence lacks: a script may give every broker the same list.
 
+        Where it has none of them, or one of almost the same name, they are misspelt.
+        """
         known = {replica.topic for replica in evidence.replicas}
         for topic in self.compacted:
-            if topic not in known:
-                hint = near_names(topic, known, otherwise="")
-                frame.note(f"--compacted {topic}: the evidence has no such topic{hint and f'; {hint}'}")
+            if topic in known:
+                continue
+            hint = near_names(topic, known, otherwise="")
+            what = f"--compacted {topic}: the evidence has no such topic"
+            if known and (hint or known.isdisjoint(self.compacted)):
+                frame.report(BadValue(what, hint or f"it has {', '.join(sorted(known)[:3])}"))
+            else:
+                frame.note(what)
+
+    def require_broker(self, option: str, broker_id: int | None, evidence: FoundEvidence) -> None:
+        """Raise `BadValue` where the broker of an option has no copy in the evidence."""
+        brokers = {log_dir.broker_id for log_dir in evidence.log_dirs if log_dir.broker_id is not None}
+        if broker_id is not None and brokers and broker_id not in brokers:
+            raise BadValue(
+                f"{option} {broker_id}: the evidence has no copy of broker {broker_id}",
+                f"it has copies of brokers {', '.join(map(str, sorted(brokers)))}",
+            )
 
     def report_absent(
         self, frame: Frame, evidence: FoundEvidence, with_metadata: Iterable[TopicPartition] = ()

@@ -14,6 +14,8 @@ from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, folding, size
 from commands.remote.audit import AS_OF, LAYOUT, NOW, TIER, parse_bound, read_layout
 from commands.remote.text import finding, follower_text, offsets, plan_text
+from kctl.errors import BadValue, near_names
+from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
@@ -122,11 +124,27 @@ def _plan(
     from kctl.tier.rules.partition_facts import tiered_partitions
 
     findings: list[Finding] = []
+    known: set[TopicPartition] = set()
     for subject in tiered_partitions(evidence, findings.append, when):
         where = subject.tier.where
+        known.add(TopicPartition(where.topic, where.partition))
         if topic in (None, where.topic) and partition in (None, where.partition):
             yield from plan_rows(subject, now)
     yield from (finding.row() for finding in findings)
+    topics = {tp.topic for tp in known}
+    if topic is not None and topic not in topics:
+        otherwise = f"it has {', '.join(sorted(topics)[:3])}" if topics else "it has metadata of no partition"
+        raise BadValue(
+            f"no metadata of a tiered topic {topic} in the evidence",
+            near_names(topic, topics, otherwise=otherwise),
+        )
+    if partition is not None and not any(
+        partition == tp.partition and topic in (None, tp.topic) for tp in known
+    ):
+        raise BadValue(
+            f"no metadata of a tiered partition {partition} in the evidence",
+            f"it has {', '.join(map(str, sorted(known)[:5])) or 'none'}",
+        )
 
 
 @command(

@@ -56,6 +56,7 @@ def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka
         options.jobs,
     )
     evidence = options.find(frame)
+    options.require_broker("--if-leader", if_leader, evidence)
     compared = ComparedEvidence(evidence, compare_options, frame.report)
     options.report_absent(frame, evidence, assigned_in(compared.znodes))
     rows = judgement_rows(_compared(frame, compared), [Question.DIVERGENCE])
@@ -109,6 +110,7 @@ def loss(
     loss_options = LossOptions(
         options.topics, frozenset(options.partitions), frozenset(options.compacted), leader
     )
+    options.require_broker("--leader", leader, evidence)
     search = LossSearch(evidence, loss_options, frame.report)
     options.report_absent(frame, evidence, assigned_in(search.znodes))
     folder = None

@@ -228,8 +228,13 @@ def is_open(row: Mapping[str, object]) -> bool:
         return False
     if row["kind"] == "coverage":  # of a question with something open, or without any subject
         return not row["judged"] or any(row[verdict] for verdict in open_verdicts)
-    if row["kind"] == "audit":  # of evidence that has nothing on any question
-        return not row["judgements"]
+    if (
+        row["kind"] == "audit"
+    ):  # of evidence that has nothing on any question, or of log directories without a partition
+        judged = [part["question"] for part in row["judgements"] if part["judged"]]  # type: ignore[attr-defined]
+        return not row["judgements"] or (
+            judged == ["integrity"] and bool(row["files"]) and not row["partitions"]
+        )
     return row["kind"] == "judgement" and row["verdict"] in open_verdicts
 
 

@@ -44,7 +44,7 @@ def test_cells_of_any_table(local: bool) -> None:
 
 def test_a_timeline_says_day_and_zone(local: bool) -> None:
     row = {
-        "kind": "broker_state", "broker_id": 1, "state": "up", "how": None, "evidence": [], "time": BEFORE_MIDNIGHT,
+        "kind": "broker_state", "broker_id": 1, "state": "up", "how": None, "cause": None, "evidence": [], "time": BEFORE_MIDNIGHT,
     }  # fmt: skip
     later = {**row, "time": "2026-11-22T00:10:00.000Z"}
     lines = [line.strip() for line in chart([row, later], Page(100, color=False))]
