@@ -143,15 +143,21 @@ class LossSearch:
         return judge_loss(facts, classes, result.findings)
 
     def without_copies(self) -> Iterator[Judgement]:
-        """Judgements on partitions for which the evidence has only metadata or log lines.
+        """Judgements on partitions that the evidence names and has no copy of.
 
-        Those are the named ones, and those in a broker's own checkpoints: the evidence has its log directory without them.
+        Those are the ones asked for; else those of the newest metadata, and those in the checkpoints of log directories.
         """
-        without_copies = assigned_in(self.znodes) - self.partitions.keys()
         topics, numbers = self.options.topics, self.options.partitions
-        in_checkpoints = frozenset() if topics else self._in_checkpoints
-        for partition in sorted(without_copies):
-            is_selected = partition.topic in topics if topics else partition in in_checkpoints
+        in_force = next(
+            (self.znodes[moment] for moment in reversed(self.order) if moment in self.znodes), None
+        )
+        named = (
+            assigned_in(self.znodes)
+            if topics
+            else {*(in_force.replicas if in_force else ()), *self._in_checkpoints}
+        )
+        for partition in sorted(named - self.partitions.keys()):
+            is_selected = partition.topic in topics if topics else partition.topic != METADATA_LOG
             if is_selected and (not numbers or partition.partition in numbers):
                 yield judge_loss(self._facts(partition), ())
 
@@ -194,9 +200,7 @@ class LossSearch:
             was_there=any(partition.topic in znodes.created for znodes in moments),
             is_metadata_there=bool(self.znodes),
             unopened=self.evidence.unopened,
-            is_folder_missing=bool(by_moment)
-            and self.order[-1] not in by_moment
-            and partition in self._in_checkpoints,
+            is_folder_missing=self.order[-1] not in by_moment and partition in self._in_checkpoints,
             newest_epoch=self._newest_epoch(partition),
         )
 
