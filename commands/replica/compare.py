@@ -108,7 +108,11 @@ def loss(
     frame.acks = options.acks
     evidence = options.find(frame)
     loss_options = LossOptions(
-        options.topics, frozenset(options.partitions), frozenset(options.compacted), leader
+        options.topics,
+        frozenset(options.partitions),
+        frozenset(options.compacted),
+        leader,
+        options.acks,
     )
     options.require_broker("--leader", leader, evidence)
     search = LossSearch(evidence, loss_options, frame.report)

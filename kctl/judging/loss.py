@@ -146,6 +146,32 @@ def judge_loss(
     )
 
 
+def judge_acknowledged(judgement: Judgement, facts: LossFacts, acks: str) -> Judgement:
+    """The same judgement, with what it says of records that the leader alone had acknowledged.
+
+    With acks=0 and acks=1 no other copy needs to have had a record: where the leader changed, copies do not show that
+    nothing went with it.
+    """
+    if judgement.verdict is not Verdict.SOUND or facts.is_deleted:
+        return judgement
+    leaders = [term.leader for term in facts.leaderships if term.leader not in (None, -1)]
+    has_changed = len(set(leaders)) > 1 or (not leaders and facts.newest_epoch > 0)
+    if acks != "all" and has_changed:
+        why = "its leader changed, and no copy shows what it alone had acknowledged"
+        log = MissingEvidence(
+            f"logs of the leaders of {facts.partition} from before they changed", None, None, why
+        )
+        return judgement._replace(
+            verdict=Verdict.COULD_NOT_JUDGE,
+            reason=f"the leader changed, and a record acknowledged with acks={acks} may have been on the earlier one alone",
+            missing=(log,),
+        )
+    if any(term.how == "unclean" for term in facts.leaderships):
+        caveat = "; an election was unclean: records acknowledged with acks=1 alone may be gone (--acks 1)"
+        return judgement._replace(reason=judgement.reason + caveat)
+    return judgement
+
+
 Judge = Callable[..., Judgement]
 
 

@@ -14,7 +14,7 @@ from kctl.evidence.order import is_order_known
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.judging.judgement import Judgement
-from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
+from kctl.judging.loss import KnownLeadership, LossFacts, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.copies.copy import ByMoment, Moment, copies_of, partitions_in
 from kctl.replica.copies.leaders import leaders_of, of_present_topic
@@ -39,6 +39,7 @@ class LossOptions(Struct, frozen=True):
     partitions: frozenset[int] = frozenset()
     compacted: frozenset[str] = frozenset()
     leader: int | None = None
+    acks: str = "all"
 
 
 class LossSearch:
@@ -140,7 +141,7 @@ class LossSearch:
         lineage = result.facts.present.lineage if result.facts else None
         if lineage and lineage.log_start_offset < (lineage.local_log_start_offset or 0):
             facts = replace(facts, remote_only=(lineage.log_start_offset, lineage.local_log_start_offset))
-        return judge_loss(facts, classes, result.findings)
+        return judge_acknowledged(judge_loss(facts, classes, result.findings), facts, self.options.acks)
 
     def without_copies(self) -> Iterator[Judgement]:
         """Judgements on partitions that the evidence names and has no copy of.
