@@ -4,6 +4,7 @@ Source: KIP-848 (consumer), KIP-932 (share), KIP-1071 (streams), KIP-709 (offset
 resources/common/message/{ListGroups,DescribeGroups,*GroupDescribe,OffsetFetch,DescribeShareGroupOffsets}*.json @ 4.3.0
 """
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -132,17 +133,25 @@ def require_coordinators(wire: Wire) -> None:
         )
 
 
+UNTIL_CREATED = 5.0
+"""Seconds that brokers take at most to create __consumer_offsets, which they do when they are first asked for a group."""
+
+
 def coordinator_of(wire: Wire, group: str) -> int:
     """The broker that coordinates a group. Raises KctlError."""
-    if (wire.version_of(FindCoordinatorRequest) or 0) >= 4:
-        answer = wire.read(FindCoordinatorRequest(key_type=0, coordinator_keys=[group], min_version=4))
-        (coordinator,) = answer.coordinators
-    else:
-        coordinator = wire.read(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
+    until = time.monotonic() + UNTIL_CREATED
+    while True:
+        coordinator = _asked_for(wire, group)
+        if coordinator.error_code != COORDINATOR_NOT_AVAILABLE:
+            leaderless = {}
+            break
+        leaderless = _leaderless(wire)
+        if any(leaderless.values()) or time.monotonic() > until:
+            break
+        time.sleep(0.1)
     if coordinator.error_code:
         from kctl.internal_topics.transactions import partition_for  # groups and transactional ids alike
 
-        leaderless = _leaderless(wire) if coordinator.error_code == COORDINATOR_NOT_AVAILABLE else {}
         partition = partition_for(group, len(leaderless) or 1)
         if leaderless.get(partition):
             raise KctlError(
@@ -150,6 +159,15 @@ def coordinator_of(wire: Wire, group: str) -> int:
             )
         raise BrokerError(f"group {group} has no coordinator now: {error_name(coordinator.error_code)}")
     return int(coordinator.node_id)
+
+
+def _asked_for(wire: Wire, group: str) -> Any:
+    """The answer to the question for the coordinator of a group."""
+    if (wire.version_of(FindCoordinatorRequest) or 0) < 4:
+        return wire.read(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
+    answer = wire.read(FindCoordinatorRequest(key_type=0, coordinator_keys=[group], min_version=4))
+    (coordinator,) = answer.coordinators
+    return coordinator
 
 
 def read_group(wire: Wire, group: str) -> ConsumerGroup:

@@ -74,8 +74,23 @@ def test_why_a_group_has_no_coordinator(
     monkeypatch.setattr(
         groups, "places", lambda _: SimpleNamespace(brokers=[SimpleNamespace(node_id=1)], topics=[topic])
     )
+    monkeypatch.setattr(groups, "UNTIL_CREATED", 0.2)
     found = SimpleNamespace(coordinators=[SimpleNamespace(error_code=15, node_id=-1)])
     wire: Any = SimpleNamespace(version_of=lambda _: 4, read=lambda _: found)
     with pytest.raises(KctlError) as raised:
         groups.coordinator_of(wire, "billing")
     assert raised.value.message == says
+
+
+def test_a_coordinator_is_waited_for_while_its_topic_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "places", lambda _: SimpleNamespace(brokers=[], topics=[]))
+    answers = iter([15, 15, 0])
+    wire: Any = SimpleNamespace(
+        version_of=lambda _: 4,
+        read=lambda request: SimpleNamespace(
+            coordinators=[SimpleNamespace(error_code=next(answers), node_id=7)]
+            if hasattr(request, "coordinator_keys")
+            else []
+        ),
+    )
+    assert groups.coordinator_of(wire, "billing") == 7
