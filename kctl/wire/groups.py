@@ -27,7 +27,7 @@ CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "st
 BY_GROUP, BY_NAME = 8, 9  # versions of OffsetFetch: the first of many groups, the last with topics by name
 GROUP_ID_NOT_FOUND = 69
 OFFSETS = "__consumer_offsets"
-COORDINATOR_NOT_AVAILABLE = 15
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 EMPTY = frozenset({"Empty", "Dead"})  # states without members
 
 
@@ -226,7 +226,12 @@ def _of_protocol(
             for node, group_names in names.items()
         ]
     groups = {}
-    for node, answer in zip(names, wire.send_all(requests), strict=True):
+    until = time.monotonic() + UNTIL_CREATED
+    answers = wire.send_all(requests)
+    while type == CLASSIC and _is_loading(answers) and time.monotonic() < until:
+        time.sleep(0.1)
+        answers = wire.send_all(requests)
+    for node, answer in zip(names, answers, strict=True):
         if isinstance(answer, TooOld):
             continue
         if isinstance(answer, KctlError):
@@ -239,6 +244,16 @@ def _of_protocol(
             elif type == CLASSIC and not group.error_code and group.group_state != "Dead":
                 groups[str(group.group_id)] = _classic(group, node)
     return groups
+
+
+def _is_loading(answers: Iterable[Any]) -> bool:
+    """Whether a coordinator does not know yet that it is one, or still reads its groups."""
+    return any(
+        group.error_code in (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR)
+        for answer in answers
+        if not isinstance(answer, KctlError)
+        for group in answer.groups
+    )
 
 
 def _classic(group: Any, coordinator: int) -> ConsumerGroup:
