@@ -286,5 +286,6 @@ def test_a_compacted_topic_that_is_not_there_is_said(tmp_path: Path) -> None:
     (folder / f"{0:020}.log").touch()
     (folder / "leader-epoch-checkpoint").write_text("0\n0\n")
     ran = rows("segment", "verify", tmp_path, "--compacted", "ordres")
-    assert ran.err == "kctl: --compacted ordres: the evidence has no such topic; did you mean orders?\n"
+    assert ran.errors == ["kctl: --compacted ordres: the evidence has no such topic; did you mean orders?"]
+    assert ran.status == 2
     assert rows("segment", "verify", tmp_path, "--compacted", "orders").err == ""

@@ -7,6 +7,7 @@ same identity, whatever the file is called and however it is laid out.
 Source of the form: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2
 """
 
+import codecs
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from formats import bounded_json
 from formats.values import Struct, field
 from kctl.cluster.disks import ReplicaDirs
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, file_error
-from kctl.files import LARGEST_TABLE, read_text
+from kctl.files import LARGEST_TABLE, read_whole
 from kctl.model import Json, TopicPartition
 
 Replicas = tuple[int, ...]
@@ -144,7 +145,7 @@ def read_plan(path: Path) -> PlanFile:
     partition twice, no replicas, a broker twice.
     """
     try:
-        text = read_text(path, LARGEST_TABLE, follow=True)
+        text = _text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise file_error(path, error) from error
     if text.count("[") + text.count("{") > max(FEW, len(text) // LEAST_ENTRY):
@@ -152,7 +153,13 @@ def read_plan(path: Path) -> PlanFile:
     try:
         values = bounded_json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnreadableFile(f"{path} is not JSON: {error}", CORRECT) from error
+        raise _not_json(path, text, error) from error
+    if isinstance(values, dict) and isinstance(values.get("topics"), list) and "partitions" not in values:
+        topics = [str(topic.get("topic")) for topic in values["topics"] if isinstance(topic, dict)]
+        raise BadValue(
+            f"{path} is a list of topics to move, as `kafka-reassign-partitions --generate` takes it, not a plan",
+            f"`kctl reassign plan --topics {','.join(topics[:5]) or 'TOPIC'} --to PLAN.json` makes a plan for them",
+        )
     rows = values.get("partitions") if isinstance(values, dict) else None
     if not isinstance(rows, list):
         raise UnreadableFile(f"{path} is not a plan: it has no list `partitions`", CORRECT)
@@ -176,6 +183,41 @@ def read_plan(path: Path) -> PlanFile:
             if log_dir != ANY:
                 log_dirs[tp, broker] = log_dir
     return PlanFile(path=path, targets=targets, log_dirs=log_dirs)
+
+
+def _text(path: Path) -> str:
+    """The text of a file; UTF-16, which PowerShell writes, has a mark at its beginning, as UTF-8 may have."""
+    data = read_whole(path, LARGEST_TABLE, follow=True)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16")
+    return data.decode("utf-8-sig")
+
+
+# What Kafka's tool prints before a plan: with --generate the present one and a proposal, with --execute the present one.
+PRINTED = (
+    ("Current partition replica assignment", "the present assignment"),
+    ("Proposed partition reassignment configuration", "the proposed one"),
+)
+
+
+def _not_json(path: Path, text: str, error: Exception) -> KctlError:
+    """The error for a text that is no JSON: the printed output of Kafka's tool, or a mistake, with its place."""
+    plans = [what for heading, what in PRINTED if heading in text]
+    if plans:
+        return BadValue(
+            f"{path} is the output of `kafka-reassign-partitions`; it holds {' and '.join(plans)}",
+            "save the line of the plan that you want, which begins with {, in a file of its own",
+        )
+    if not isinstance(error, json.JSONDecodeError):
+        return UnreadableFile(f"{path} is not JSON: {error}", CORRECT)
+    line = text.split("\n")[error.lineno - 1]
+    start = max(0, error.colno - 41)
+    shown = line[start : start + 80].rstrip()
+    mark = " " * (error.colno - 1 - start) + "^"
+    return UnreadableFile(
+        f"{path} is not JSON: {error.msg.lower()}, line {error.lineno} column {error.colno}\n      {shown}\n      {mark}",
+        CORRECT,
+    )
 
 
 def _plain_entries(rows: list[Any]) -> dict[TopicPartition, Replicas] | None:

@@ -19,7 +19,7 @@ from kctl.cluster.reassignment.moves import (
 )
 from kctl.cluster.reassignment.plan_files import identity_of, plan_json, read_plan, write_plan
 from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
-from kctl.errors import BadValue, Refused, UnreadableFile
+from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
 from kctl.model import TopicPartition
 from tests.conftest import recording
 
@@ -86,7 +86,7 @@ def test_a_disk_that_is_full_before_the_way_back_leaves_no_plan(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "error", "says"),
     [
-        ("{", UnreadableFile, "is not JSON: Expecting property name"),
+        ("{", UnreadableFile, "is not JSON: expecting property name"),
         ("[]", UnreadableFile, "no list `partitions`"),
         ('{"partitions":{}}', UnreadableFile, "no list `partitions`"),
         ('{"version":2,"partitions":[]}', BadValue, "version 2"),
@@ -246,3 +246,31 @@ def test_what_holds_no_sizes(tmp_path: Path, text: str) -> None:
     (tmp_path / "s").write_text(text)
     with pytest.raises(UnreadableFile):
         read_disk_sizes(tmp_path / "s")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_a_plan_of_another_systems_editor_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "plan.json"
+    mark = "\ufeff" if encoding.endswith(("-le", "-be")) else ""
+    path.write_bytes(
+        (mark + '{"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}').encode(encoding)
+    )
+    assert read_plan(path).targets == {TopicPartition("t", 0): (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Current partition replica assignment\n{}\n\nProposed partition reassignment configuration\n{}\n",
+         "it holds the present assignment and the proposed one"),
+        ("Current partition replica assignment\n\n{}\n\nSave this", "it holds the present assignment"),
+        ('{"version":1,"topics":[{"topic":"orders"}]}', "is a list of topics to move"),
+        ('{"partitions":[\n  {"topic":"t",}\n]}', 'line 2 column 16\n        {"topic":"t",}\n                     ^'),
+    ],
+)  # fmt: skip
+def test_what_is_no_plan_is_named(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(KctlError) as raised:
+        read_plan(path)
+    assert words in raised.value.message
