@@ -146,8 +146,8 @@ STRAY_HOLDS_EARLIER = warning("""stray-holds-earlier-records
         producer can write its records to the topic again.""")
 NO_TOPIC_ID = error("""kraft-no-partition-metadata
     The folder of {partition} has no `partition.metadata`{known}.
-    Up to 3.8 a KRaft broker does not start ("The log dir … does not have a topic ID, which is not allowed when running in
-        KRaft mode."). From 3.9 on it takes the folder for stray: it renames it to `-stray` and begins an empty log.
+    Up to 3.7.0 a KRaft broker does not start ("The log dir … does not have a topic ID, which is not allowed when running in
+        KRaft mode."). From 3.7.1 on it takes the folder for stray: it renames it to `-stray` and begins an empty log.
     The folder was restored, copied or made by hand without the file, or it was lost in a power failure.
     Before the broker starts, write the file: `version: 0` and `topic_id: ID` on two lines, with the id of the topic in the
         metadata log (`kctl metadata show`) or in `partition.metadata` of its other folders. Delete no folder.""")
