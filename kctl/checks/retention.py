@@ -10,7 +10,6 @@ from kctl.checks.segments import LatestTime, PlaceOf, Scanned
 from kctl.findings import Finding
 from kctl.findings.logs import TIMESTAMP_IN_FUTURE
 from kctl.log.folder import LogSegment
-from kctl.times import iso
 
 DAY = 86_400_000
 YEAR = 365.2425 * DAY
@@ -42,7 +41,7 @@ def check_future(scanned: Scanned, place_of: PlaceOf) -> Iterator[Finding]:
                 record=_record(latest),
                 time=_shown(latest.time_ms),
                 ahead=_ahead(latest.time_ms - written_ms),
-                written=iso(written_ms),
+                written=_shown(written_ms),
             )
 
 
@@ -69,5 +68,7 @@ def _ahead(millis: int) -> str:
 
 def _shown(millis: int) -> str:
     """The time; of one that ISO 8601 does not write also the year."""
+    from kctl.times import iso  # of a finding that most folders have not
+
     text = iso(millis)
     return f"{text} (the year {1970 + int(millis / YEAR)})" if text.endswith("ms") else text

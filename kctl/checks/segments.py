@@ -29,7 +29,6 @@ from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
 from kctl.findings.segments import OFFSETS_GO_BACK
 from kctl.log.folder import FolderFile, LogSegment
-from kctl.log_dir_start.rules import first_from
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
@@ -345,6 +344,10 @@ def check_gaps(report: Report, scanned: Scanned, task: ReplicaTask, place_of: Pl
 
 def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
     """Report what a broker does about damage at its next start (`K:log/LogLoader.scala @ 3.9.0`, recoverLog)."""
+    if all(scanned_log.bad_position is None for _, scanned_log in scanned):
+        return
+    from kctl.log_dir_start.rules import first_from  # sound logs need none of these rules
+
     first_recovered = first_from((segment.base_offset for segment, _ in scanned), task.recovery_point)
     is_cut = False
     for number, (segment, scanned_log) in enumerate(scanned):

@@ -8,7 +8,6 @@ from pathlib import Path
 from formats.errors import FormatError, MalformedLine
 from formats.log_dir.checkpoints import MalformedCheckpoint
 from formats.log_dir.state_files import parse_partition_metadata, parse_quorum_state, strange_label
-from formats.tier.broker_files import read_remote_log_snapshot
 from kctl.checks.report import FileReport
 from kctl.errors import reason_of
 from kctl.files import read_padded, read_whole
@@ -76,6 +75,8 @@ def check_remote_log_snapshot(report: FileReport, path: Path) -> None:
     data = read_small(path, report)
     if not data:
         return
+    from formats.tier.broker_files import read_remote_log_snapshot  # few brokers have such a file
+
     try:
         read_remote_log_snapshot(data)
     except FormatError as error:
