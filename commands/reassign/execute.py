@@ -12,7 +12,7 @@ from commands.cli.connecting import open_for_change
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, Size, flag, option
 from commands.cli.render import Outcome
-from commands.reassign.plan import DISK_SIZES, batch_options
+from commands.reassign.plan import DISK_SIZES, batch_options, printed_plan
 from kctl.errors import BadValue
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @command("execute", status=CHANGE_STATUS)
 @changes(timeout=3600)
 @click.argument("plan", type=GIVEN_PATH)
+@printed_plan
 @option("--throttle BYTES", "Limit of bytes per second, in and out, of each broker involved.", type=Size())
 @DISK_SIZES
 @batch_options
@@ -34,6 +35,7 @@ def execute(
     frame: Frame,
     how: How,
     plan: Path,
+    printed: str | None,
     throttle: int | None,
     disk_sizes: Path | None,
     max_batch_bytes: int,
@@ -59,7 +61,7 @@ def execute(
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 
-    file = read_plan(plan)
+    file = read_plan(plan, printed)
     if max_batch_data is not None and disk_sizes is None:
         raise BadValue(
             "--max-batch-data needs --disk-sizes", "give --disk-sizes with what kafka-log-dirs prints"
@@ -120,8 +122,9 @@ def read_for(
 @command("cancel", status=CHANGE_STATUS)
 @changes(timeout=600)
 @click.argument("plan", type=GIVEN_PATH)
+@printed_plan
 @flag("--move-controller", "Replace a request that never ends and elect another controller.")
-def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome:
+def cancel(frame: Frame, how: How, plan: Path, printed: str | None, move_controller: bool) -> Outcome:
     """Cancel the moves of a plan, restore the original replicas and remove its throttle.
 
     With --bootstrap-server, brokers cancel running moves at once, and replicas being moved to another disk stay on their
@@ -137,12 +140,12 @@ def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.verification import entries_of
 
-    file = read_plan(plan)
+    file = read_plan(plan, printed)
     with open_for_change(frame) as cluster:
         change = plan_cancellation(
             cluster,
             file,
-            origins_known(frame, plan),
+            origins_known(frame, plan, file.identity),
             entries=entries_of(Journal().entries(frame.report), file.identity),
             version=how.version,
             move_controller=move_controller,
@@ -152,7 +155,7 @@ def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome
         return carry_out(frame, how, cluster, change)
 
 
-def origins_known(frame: Frame, plan: Path) -> dict[TopicPartition, tuple[int, ...]]:
+def origins_known(frame: Frame, plan: Path, identity: str) -> dict[TopicPartition, tuple[int, ...]]:
     """The original replicas of a plan's partitions, from the rollback file beside it and the journal."""
     from kctl.changes.intents import Reassign
     from kctl.changes.journal import Journal
@@ -163,7 +166,7 @@ def origins_known(frame: Frame, plan: Path) -> dict[TopicPartition, tuple[int, .
     rollback = file_names(plan, 0).rollback
     if rollback.exists():
         origins |= read_plan(rollback).targets
-    for entry in entries_of(Journal().entries(frame.report), read_plan(plan).identity):
+    for entry in entries_of(Journal().entries(frame.report), identity):
         for stage in entry.stages:
             if isinstance(stage.intent, Reassign):
                 origins |= stage.intent.origins

@@ -48,6 +48,17 @@ def batch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def printed_plan(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose a plan from what Kafka's tool printed."""
+    for name, words in (("proposed", "the proposed plan"), ("current", "the present assignment")):
+        choose = flag(
+            f"--{name}", f"PLAN is what kafka-reassign-partitions printed: take {words}.", into="printed",
+            flag_value=name, default=None,
+        )  # fmt: skip
+        function = choose(function)
+    return function
+
+
 @command("plan", status=PLAN_STATUS)
 @reads
 @TOPICS

@@ -13,12 +13,14 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, SNAPSHOT, Size, flag
 from commands.cli.render import Outcome
 from commands.reassign.execute import origins_known, read_for
+from commands.reassign.plan import printed_plan
 from commands.topic import note_problems
 from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
     from kctl.changes.intents import ClearThrottle
     from kctl.cluster.interface import Cluster
+    from kctl.cluster.reassignment.plan_files import PlanFile
     from kctl.cluster.state import ClusterState
 
 ACTIONS = ("list", "set", "clear")
@@ -29,6 +31,7 @@ ACTIONS = ("list", "set", "clear")
 @click.argument("action", type=click.Choice(ACTIONS))
 @click.argument("plan", required=False, type=GIVEN_PATH)
 @click.argument("rate", required=False, type=Size())
+@printed_plan
 @flag("--unused", "With clear: remove all throttles that no running move needs.")
 @SNAPSHOT
 def throttle(
@@ -37,6 +40,7 @@ def throttle(
     action: str,
     plan: Path | None,
     rate: int | None,
+    printed: str | None,
     unused: bool,
     snapshot: Path | None,
 ) -> Outcome:
@@ -50,6 +54,8 @@ def throttle(
     $ kctl reassign throttle set drain-2.json 100MiB --yes
     $ kctl reassign throttle clear drain-2.json --yes
     """
+    from kctl.cluster.reassignment.plan_files import read_plan
+
     if action == "list":
         return _list(frame, how, snapshot)
     if snapshot is not None:
@@ -63,12 +69,11 @@ def throttle(
             "throttle set needs PLAN and RATE; clear takes no RATE",
             "give both for set, and only the plan for clear",
         )
+    file = read_plan(plan, printed) if plan else None
     with open_for_change(frame) as cluster:
-        if plan is None:
+        if file is None:
             return _clear_unused(frame, how, cluster)
-        return (
-            _set(frame, how, cluster, plan, rate) if rate is not None else _clear(frame, how, cluster, plan)
-        )
+        return _clear(frame, how, cluster, file) if rate is None else _set(frame, how, cluster, file, rate)
 
 
 def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
@@ -100,12 +105,11 @@ def _read(cluster: Cluster, how: How) -> ClusterState:
     return read_for(cluster, (), how.version, all_topics=True)
 
 
-def _set(frame: Frame, how: How, cluster: Cluster, plan: Path, rate: int) -> Outcome:
+def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) -> Outcome:
     """Set the rate on every broker of the plan, and the lists of throttled replicas if they are missing."""
     from kctl.changes.intents import intent_to_json
     from kctl.changes.plan import plan_of
     from kctl.cluster.reassignment.moves import moves_of
-    from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.throttles import (
         brokers_of,
         check_rate,
@@ -115,33 +119,30 @@ def _set(frame: Frame, how: How, cluster: Cluster, plan: Path, rate: int) -> Out
         throttled_replicas,
     )
 
-    file = read_plan(plan)
     state = _read(cluster, how)
     check_rate(rate, state.kafka_version)
-    known = origins_known(frame, plan)
+    known = origins_known(frame, file.path, file.identity)
     origins = {tp: known.get(tp) or state.replicas(tp) or () for tp in file.targets}
     lists = throttled_replicas(moves_of(file.targets, origins))
     brokers = brokers_of(lists)
     intents = [*list_changes(lists, state), *rate_changes(brokers, rate, state)]
     clear = intent_to_json(clearing(lists, state))
-    title = f"throttle {plan.name} to {rate:,} bytes a second on {len(brokers)} brokers"
+    title = f"throttle {file.path.name} to {rate:,} bytes a second on {len(brokers)} brokers"
     details = {"plan": file.identity, "throttle": clear, "rate": rate}
     return carry_out(frame, how, cluster, plan_of(intents, cluster, state, title=title, details=details))
 
 
-def _clear(frame: Frame, how: How, cluster: Cluster, plan: Path) -> Outcome:
+def _clear(frame: Frame, how: How, cluster: Cluster, file: PlanFile) -> Outcome:
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.verification import entries_of, throttle_of
 
-    file = read_plan(plan)
     state = _read(cluster, how)
     clear = throttle_of(file.targets, entries_of(Journal().entries(frame.report), file.identity), state)
     moving = [str(tp) for tp in file.targets if state.is_reassigning(tp)]
     warnings = (
         (f"{len(moving)} of its partitions are still moving, unthrottled from then on",) if moving else ()
     )
-    return _carry_out(frame, how, cluster, state, clear, f"clear the throttle of {plan.name}", warnings)
+    return _carry_out(frame, how, cluster, state, clear, f"clear the throttle of {file.path.name}", warnings)
 
 
 def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:

@@ -14,7 +14,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, Duration, flag, option
 from commands.cli.render import Outcome
 from commands.reassign.execute import read_for
-from commands.reassign.plan import DISK_SIZES
+from commands.reassign.plan import DISK_SIZES, printed_plan
 from kctl.errors import NotFinished
 
 if TYPE_CHECKING:
@@ -42,9 +42,12 @@ VERIFY_STATUS = (
 @command("verify", status=VERIFY_STATUS)
 @reads
 @click.argument("plan", type=GIVEN_PATH)
+@printed_plan
 @SAMPLE
 @flag("--keep-throttle", "Keep the throttle of the plan even if it is finished.")
-def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool) -> Outcome:
+def verify(
+    frame: Frame, at: At, plan: Path, printed: str | None, sample: float, keep_throttle: bool
+) -> Outcome:
     """Check whether each partition of a plan is in place and in sync.
 
     With --bootstrap-server, the rows also show bytes copied and the rate. Once all partitions are done, kctl removes the
@@ -68,7 +71,7 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
         with_rates,
     )
 
-    file = read_plan(plan)
+    file = read_plan(plan, printed)
     known = list(Journal().entries(frame.report))
     entries = entries_of(known, file.identity) if known else []
     with at.open(frame, needs_controller=True) as cluster:
@@ -179,9 +182,12 @@ def settle_throttle(
 )
 @reads
 @click.argument("plan", required=False, type=GIVEN_PATH)
+@printed_plan
 @DISK_SIZES
 @SAMPLE
-def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sample: float) -> Outcome:
+def status(
+    frame: Frame, at: At, plan: Path | None, printed: str | None, disk_sizes: Path | None, sample: float
+) -> Outcome:
     """Show running moves, their progress and what they wait for.
 
     With PLAN, show all its partitions.
@@ -211,7 +217,7 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
         from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
 
         given_sizes = by_replica(read_disk_sizes(disk_sizes))
-    file = read_plan(plan) if plan else None
+    file = read_plan(plan, printed) if plan else None
     with at.open(frame, needs_controller=True) as cluster:
         names = None if file is None else {tp.topic for tp in file.targets}
         entries = list(Journal().entries(frame.report)) if at.snapshot is None else []

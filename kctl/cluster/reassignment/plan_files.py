@@ -138,16 +138,17 @@ def _write_new(path: Path, content: bytes) -> None:
 # --- reading ------------------------------------------------------------------------------------------
 
 
-def read_plan(path: Path) -> PlanFile:
+def read_plan(path: Path, printed: str | None = None) -> PlanFile:
     """The plan of a file: ours, one of its batches, or any that Kafka's tool would accept.
 
-    Raises UnreadableFile for other files, BadValue for a plan that must not be carried out: a
-    partition twice, no replicas, a broker twice.
+    `printed` chooses from what `kafka-reassign-partitions` printed: `current` or `proposed`. Raises UnreadableFile for
+    other files, BadValue for a plan that must not be carried out: a partition twice, no replicas, a broker twice.
     """
     try:
         text = _text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise file_error(path, error) from error
+    text = _chosen(path, text, printed)
     if text.count("[") + text.count("{") > max(FEW, len(text) // LEAST_ENTRY):
         raise UnreadableFile(f"{path} is not a plan: it is mostly empty lists and objects", CORRECT)
     try:
@@ -193,21 +194,39 @@ def _text(path: Path) -> str:
     return data.decode("utf-8-sig")
 
 
-# What Kafka's tool prints before a plan: with --generate the present one and a proposal, with --execute the present one.
+class PrintedPlan(NamedTuple):
+    """A plan in the output of `kafka-reassign-partitions`: the heading above its line."""
+
+    name: str
+    heading: str
+    words: str
+
+
 PRINTED = (
-    ("Current partition replica assignment", "the present assignment"),
-    ("Proposed partition reassignment configuration", "the proposed one"),
+    PrintedPlan("current", "Current partition replica assignment", "the present assignment (--current)"),
+    PrintedPlan("proposed", "Proposed partition reassignment configuration", "the proposed one (--proposed)"),
 )
 
 
-def _not_json(path: Path, text: str, error: Exception) -> KctlError:
-    """The error for a text that is no JSON: the printed output of Kafka's tool, or a mistake, with its place."""
-    plans = [what for heading, what in PRINTED if heading in text]
-    if plans:
-        return BadValue(
-            f"{path} is the output of `kafka-reassign-partitions`; it holds {' and '.join(plans)}",
-            "save the line of the plan that you want, which begins with {, in a file of its own",
+def _chosen(path: Path, text: str, printed: str | None) -> str:
+    """The text of the plan that was chosen from the output of Kafka's tool; of other files the whole text."""
+    plans = {plan: text.partition(plan.heading)[2].lstrip() for plan in PRINTED if plan.heading in text}
+    if not plans and printed is None:
+        return text
+    if not plans:
+        raise BadValue(
+            f"{path} is not the output of `kafka-reassign-partitions`: --{printed} chooses one of its plans",
+            f"leave --{printed} out",
         )
+    words = f"{path} is the output of `kafka-reassign-partitions`; it holds {' and '.join(plan.words for plan in plans)}"
+    chosen = next((below for plan, below in plans.items() if plan.name == printed), None)
+    if chosen is None:
+        raise BadValue(words, f"say which is meant: {' or '.join(f'--{plan.name}' for plan in plans)}")
+    return chosen.partition("\n")[0] if chosen.startswith("{") else chosen
+
+
+def _not_json(path: Path, text: str, error: Exception) -> KctlError:
+    """The error for a text that is no JSON: a mistake, with its place."""
     if not isinstance(error, json.JSONDecodeError):
         return UnreadableFile(f"{path} is not JSON: {error}", CORRECT)
     line = text.split("\n")[error.lineno - 1]

@@ -262,7 +262,7 @@ def test_a_plan_of_another_systems_editor_is_read(tmp_path: Path, encoding: str)
     ("text", "words"),
     [
         ("Current partition replica assignment\n{}\n\nProposed partition reassignment configuration\n{}\n",
-         "it holds the present assignment and the proposed one"),
+         "it holds the present assignment (--current) and the proposed one (--proposed)"),
         ("Current partition replica assignment\n\n{}\n\nSave this", "it holds the present assignment"),
         ('{"version":1,"topics":[{"topic":"orders"}]}', "is a list of topics to move"),
         ('{"partitions":[\n  {"topic":"t",}\n]}', 'line 2 column 16\n        {"topic":"t",}\n                     ^'),
@@ -273,4 +273,47 @@ def test_what_is_no_plan_is_named(tmp_path: Path, text: str, words: str) -> None
     path.write_text(text)
     with pytest.raises(KctlError) as raised:
         read_plan(path)
+    assert words in raised.value.message
+
+
+GENERATED = (
+    'Current partition replica assignment\n{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}\n\n'
+    "Proposed partition reassignment configuration\n"
+    '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3,2]}]}\n'
+)
+EXECUTED = (
+    'Current partition replica assignment\n\n{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}\n\n'
+    "Save this to use as the --reassignment-json-file option during rollback\n"
+    "Successfully started partition reassignment for t-0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "replicas"),
+    [(GENERATED, "current", (1, 2)), (GENERATED, "proposed", (3, 2)), (EXECUTED, "current", (1, 2)),
+     (GENERATED.replace("\n", "\r\n"), "proposed", (3, 2))],
+)  # fmt: skip
+def test_a_plan_is_chosen_from_printed_output(
+    tmp_path: Path, text: str, printed: str, replicas: tuple[int, ...]
+) -> None:
+    path = tmp_path / "printed.txt"
+    path.write_text(text, newline="")
+    assert read_plan(path, printed).targets == {TopicPartition("t", 0): replicas}
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "words"),
+    [
+        (EXECUTED, "proposed", "it holds the present assignment (--current)"),
+        ('{"partitions":[]}', "current", "is not the output of"),
+        (GENERATED.replace('{"version"', "x", 1), "current", "is not JSON"),
+    ],
+)
+def test_a_plan_that_was_not_printed_is_not_chosen(
+    tmp_path: Path, text: str, printed: str, words: str
+) -> None:
+    path = tmp_path / "printed.txt"
+    path.write_text(text)
+    with pytest.raises(KctlError) as raised:
+        read_plan(path, printed)
     assert words in raised.value.message
