@@ -49,7 +49,7 @@ checkpoint  Print checkpoint files of a log directory.
         checkpoint:show dump.OFFSET_ENTRY dump.EPOCH_ENTRY
 log-dir  Forecast what a broker does to its log directories.
     start  Forecast what a broker does to these log directories when it starts.
-        log_dir:start log_dir.START log_dir.START_STEP FINDING JUDGED
+        log_dir:start verify.START verify.START_STEP FINDING JUDGED
 epoch  Examine leader epochs of replicas, and predict truncation.
     show  Show the leader epochs of each replica from its checkpoint and its batches.
         epoch:show replica.LINEAGE replica.EPOCH_DIFFERENCE FINDING
@@ -233,6 +233,11 @@ znode  List, explain and export znodes.
         znode:show znodes.ZNODE_CONTENT
     export  Export all znodes to a file.
         znode:export znodes.EXPORT
+acl  List rules of access and what they decide.
+    list  List rules of access.
+        access.acl:list_acls access.ACL
+    check  Show whether something is allowed, and by which rule.
+        access.acl:check access.DECISION
 journal  List, verify, undo and resume changes.
     list  List changes, oldest first.
         journal:list_changes changes.CHANGE

@@ -26,6 +26,8 @@ class Repeated(NamedTuple):
 TABLE = (
     Repeated("versions of brokers", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|2\.8)[\]-]"),
     Repeated("versions of brokers", r"^tests/brokers/wire/.*\[zookeeper-2\.8"),
+    Repeated("versions of brokers", r"^tests/brokers/access/.*\[(?!kraft-4\.3)"),
+    Repeated("versions of brokers", r"access/test_authorizer\.py::.*\[(?!4\.3)"),
     Repeated("versions of brokers", r"test_message_definitions\.py::.*\[(?:3\.9|4\.1)"),
     Repeated("killed at every step", r"^tests/brokers/.*_killed_.*(?:planned|journalled|before-write|sent:|written|finished|applied|closed)"),
     Repeated("killed at every step", r"^tests/brokers/(?:wire/test_killed\.py|wire/test_disks\.py|.*_killed_at_every_step)"),

@@ -53,6 +53,20 @@ FIRST_MILLISECONDS = 1_000_000_000_000
 NAMED = 5  # partitions that a line names
 
 
+def bound_of(as_of: str | None) -> AsOf:
+    """The bound that a text names: an offset or a time. Raises BadValue."""
+    from formats.whole_numbers import whole_number
+    from kctl.internal_topics.reading import NOW, AsOf
+    from kctl.times import parse_time
+
+    if as_of is None:
+        return NOW
+    offset = whole_number(as_of)
+    if offset is not None and offset < FIRST_MILLISECONDS:
+        return AsOf(offset=offset)
+    return AsOf(timestamp=parse_time(as_of))
+
+
 class EvidenceOptions(NamedTuple):
     """Which evidence to read and what of it, as given; what a command does not ask for is empty."""
 
@@ -80,16 +94,7 @@ class EvidenceOptions(NamedTuple):
     @property
     def bound(self) -> AsOf:
         """What `--as-of` says about an internal topic."""
-        from formats.whole_numbers import whole_number
-        from kctl.internal_topics.reading import NOW, AsOf
-        from kctl.times import parse_time
-
-        if self.as_of is None:
-            return NOW
-        offset = whole_number(self.as_of)
-        if offset is not None and offset < FIRST_MILLISECONDS:
-            return AsOf(offset=offset)
-        return AsOf(timestamp=parse_time(self.as_of))
+        return bound_of(self.as_of)
 
     def find(self, frame: Frame, *, may_be_nothing: bool = False, reads_once: bool = False) -> FoundEvidence:
         """What lies below the paths; those that cannot be opened are reported and the rest goes on.

@@ -9,7 +9,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.judging.start import is_lost
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep
-from kctl.rows.log_dir import START, START_STEP
+from kctl.rows.verify import START, START_STEP
 
 Row = dict[str, object]
 

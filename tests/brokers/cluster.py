@@ -431,7 +431,7 @@ def cluster(
                 settings |= (
                     {"port": port, "host.name": "127.0.0.1", "advertised.host.name": "127.0.0.1"}
                     if version == "0.8.2"
-                    else {"listeners": listen}
+                    else {"listeners": settings.get("listeners", listen)}
                 )
                 _add_broker(c, id, port, settings)
             c.start()

@@ -1,0 +1,1 @@
+"""`kctl acl`, `kctl user`, `kctl quota` and `kctl token`."""

@@ -1,0 +1,1 @@
+"""Who may do what: rules, the authorizer's algorithm, forecasts and findings."""

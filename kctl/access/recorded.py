@@ -1,0 +1,42 @@
+"""Rules and users in the metadata log of a KRaft cluster, as of an offset or a time."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from formats.znodes.security import SCRAM_MECHANISMS
+from kctl.access.acl import Acl
+from kctl.access.view import AccessView
+from kctl.cluster.state import Problem
+from kctl.internal_topics.cluster_image import ClusterImage
+from kctl.internal_topics.metadata_rows import furthest_image
+from kctl.internal_topics.reading import NOW, AsOf
+
+
+def view_of_image(image: ClusterImage, problems: Iterable[Problem] = ()) -> AccessView:
+    """What the image says; settings of the authorizer are not in it."""
+    users: dict[str, list[str]] = {}
+    for name, mechanism in sorted(image.scram_users):
+        users.setdefault(name, []).append(SCRAM_MECHANISMS.get(mechanism, str(mechanism)))
+    rules = (
+        Acl.numbered(
+            acl["resource_type"],
+            acl["resource_name"],
+            acl["pattern_type"],
+            acl["principal"],
+            acl["host"],
+            acl["operation"],
+            acl["permission_type"],
+        )
+        for acl in image.acls.values()
+    )
+    return AccessView(
+        acls=tuple(rules), topics=sorted(image.names.values()), users=users, problems=tuple(problems)
+    )
+
+
+def read_recorded_access(folders: Iterable[Path], as_of: AsOf = NOW) -> AccessView:
+    """The same of the copy of the metadata log that reaches furthest. Raises KctlError where none can be read."""
+    image, trouble = furthest_image(folders, as_of)
+    return view_of_image(
+        image, (Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble)
+    )

@@ -1,0 +1,41 @@
+"""Rows about access: rules, decisions, forecasts, users, quotas, delegation tokens."""
+
+from kctl.rows import RowType
+
+RESOURCE_TYPE = "topic|group|cluster|transactional_id|delegation_token|user"
+
+ACL = RowType("""
+    acl: A rule: who may (or may not) do what with which resources, from where.
+    resource_type  string  topic, group, cluster, transactional_id, delegation_token, user
+    resource_name  string  `*` with a literal pattern: every resource of the type
+    pattern_type   string  literal, prefixed
+    principal      string  TYPE:NAME; `User:*` is everybody
+    host           string  an address; `*` is every one
+    operation      string  Kafka's name in lower case
+    permission     string  allow, deny
+""")
+
+DECISION = RowType(f"""
+    decision: What a broker's authorizer decides.
+    principal      string
+    host           string    `*`: any host that no rule names
+    operation      string
+    resource       string    `topic orders`
+    resource_type  {RESOURCE_TYPE}
+    resource_name  string
+    allowed        boolean?  null where what decides is not known
+    by             string    the rule; super user; allow everyone; no authorizer; nothing
+    acl            object?   the rule that decides, with the keys of an acl row
+    why            string?   settings of brokers that decide and are not known
+""")
+
+ACCESS = RowType("""
+    access: An operation that somebody gains or loses by a change.
+    principal      string  `User:*`: everybody whom no other row names
+    host           string  `*`: any host that no rule names
+    operation      string
+    resource       string  `topic orders`
+    resource_type, resource_name  string
+    before, after  allowed|denied|unknown
+    used_by        array   groups with members or offsets there, which the principal may be
+""")

@@ -1,0 +1,76 @@
+"""Rules and users in ZooKeeper: read from znodes, live or recorded.
+
+Source: core/src/main/scala/kafka/zk/ZkData.scala @ 3.9.0-rc3 (ZkAclStore)
+"""
+
+from collections.abc import Iterator
+
+from formats.errors import FormatError
+from formats.znodes.cluster import parse_config
+from formats.znodes.security import SCRAM_MECHANISMS, parse_acls, protocol_name
+from kctl.access.acl import Acl
+from kctl.access.view import AccessView
+from kctl.cluster.state import Problem
+from kctl.zookeeper.reading import read_cluster
+from kctl.zookeeper.store import ZnodeReader
+
+STORES = {"literal": "/kafka-acl", "prefixed": "/kafka-acl-extended/prefixed"}
+USERS = "/config/users"
+
+
+def read_acls(reader: ZnodeReader, problems: list[Problem]) -> Iterator[Acl]:
+    """The rules of every resource; a znode that cannot be read is a problem."""
+    for pattern, root in STORES.items():
+        types = reader.children(root) or []
+        folders = [f"{root}/{kind}" for kind in types]
+        for kind, folder, names in zip(types, folders, reader.children_many(folders), strict=True):
+            paths = [f"{folder}/{name}" for name in names or ()]
+            for name, path, node in zip(names or (), paths, reader.get_many(paths), strict=True):
+                if node is None:
+                    continue
+                try:
+                    rules = parse_acls(node.data) if node.data else ()
+                except FormatError as error:
+                    problems.append(Problem(path, error.what))
+                    continue
+                for rule in rules:
+                    yield Acl(
+                        protocol_name(kind).lower(), name, pattern, rule.principal, rule.host,
+                        protocol_name(rule.operation).lower(), rule.permission_type.lower(),
+                    )  # fmt: skip
+
+
+def read_users(reader: ZnodeReader, problems: list[Problem]) -> dict[str, dict[str, str]]:
+    """The credentials of each user by mechanism, as they are stored."""
+    from urllib.parse import unquote
+
+    names = reader.children(USERS) or []
+    paths = [f"{USERS}/{name}" for name in names]
+    users: dict[str, dict[str, str]] = {}
+    for name, path, node in zip(names, paths, reader.get_many(paths), strict=True):
+        if node is None or not node.data:
+            continue
+        try:
+            config = parse_config(node.data).config
+        except FormatError as error:
+            problems.append(Problem(path, error.what))
+            continue
+        credentials = {key: config[key] for key in SCRAM_MECHANISMS.values() if key in config}
+        if credentials:
+            users[unquote(name)] = credentials
+    return users
+
+
+def read_access(reader: ZnodeReader) -> AccessView:
+    """What the znodes say; settings of the authorizer are not among them. Raises KctlError if there is no cluster."""
+    state = read_cluster(reader, (), partition_states=False)
+    problems = list(state.problems)
+    acls = tuple(read_acls(reader, problems))
+    users = {name: sorted(credentials) for name, credentials in read_users(reader, problems).items()}
+    return AccessView(
+        acls=acls,
+        kafka_version=state.kafka_version,
+        topics=state.topic_names,
+        users=users,
+        problems=tuple(problems),
+    )
