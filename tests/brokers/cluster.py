@@ -24,10 +24,13 @@ from kazoo.exceptions import NoNodeError
 
 from kctl.temporary_folder import temporary_folder
 from tests.brokers.jars import classpath
+from tests.brokers.network import QUORUM, ZOOKEEPER, Network
 from tests.brokers.processes import (
+    LOCAL,
     PATIENCE,
     RECORDS_CLASSES,
     JavaProcess,
+    Place,
     archive_of,
     eventually,
     free_ports,
@@ -94,10 +97,17 @@ class BrokerProcess:
     folder: Path
     process: JavaProcess | None = None
     is_paused: bool = False
+    place: Place = LOCAL
+    disks: int = 1
 
     @property
     def log_dir(self) -> Path:
         return self.folder / "data"
+
+    @property
+    def log_dirs(self) -> list[Path]:
+        """All of them, the first one first."""
+        return [self.log_dir, *(self.folder / f"data-{number}" for number in range(2, self.disks + 1))]
 
     @property
     def log(self) -> Path:
@@ -131,7 +141,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers.values())
+        return ",".join(f"{b.place.host}:{b.port}" for b in self.brokers.values())
 
     # --- processes ---
 
@@ -153,7 +163,7 @@ class Cluster:
                 [broker.folder / "server.properties"],
                 flags=(*logging, *recording, *self.flags),
             )
-            broker.process = JavaProcess(command, broker.log)
+            broker.process = JavaProcess([*broker.place.before, *command], broker.log)
         if wait:
             self.wait_until_up([broker.broker_id for broker in chosen])
             if is_first and chosen[0].process:
@@ -165,12 +175,12 @@ class Cluster:
             broker = self.nodes[id]
             assert broker.process
             try:
-                wait_for_port(broker.port, broker.process)
+                wait_for_port(broker.port, broker.process, host=broker.place.host)
             except AssertionError:
                 if not broker.process.has_printed(GAVE_UP):
                     raise
                 self.start(id, wait=False)
-                wait_for_port(broker.port, broker.process)
+                wait_for_port(broker.port, broker.process, host=broker.place.host)
         if self.zookeeper is None:
             return
         with self.client() as client:
@@ -399,15 +409,23 @@ def cluster(
     zookeeper_flags: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
     login: Mapping[str, Any] | None = None,
+    disks: int = 1,
+    network: Network | None = None,
+    before: Mapping[int, tuple[str, ...]] | None = None,
 ) -> Iterator[Cluster]:
     """A running cluster with ZooKeeper; ended, and its data removed, with the block.
 
     `zookeeper` is the Kafka version whose ZooKeeper serves (default: the same; "3.9" has multiRead).
-    `login` is what kazoo's clients of the tests need to be let in.
+    `login` is what kazoo's clients of the tests need to be let in. With a `network` every process has an address of its
+    own there. `before` stands before the command line of a broker.
     """
     with _folder() as folder:
         server = ZooKeeper(
-            folder / "zookeeper", zookeeper or version, settings=zookeeper_settings, flags=zookeeper_flags
+            folder / "zookeeper",
+            zookeeper or version,
+            settings=zookeeper_settings,
+            flags=zookeeper_flags,
+            place=network.place(ZOOKEEPER) if network else LOCAL,
         )
         c = Cluster(version, folder, server, chroot, flags=flags)
         server.login = dict(login or {})
@@ -427,13 +445,14 @@ def cluster(
                     **({"broker.rack": racks[id]} if racks else {}),
                     **(properties or {}),
                 }
-                listen = f"PLAINTEXT://127.0.0.1:{port}"
+                place = _place(network, id, before)
+                listen = f"PLAINTEXT://{place.host}:{port}"
                 settings |= (
                     {"port": port, "host.name": "127.0.0.1", "advertised.host.name": "127.0.0.1"}
                     if version == "0.8.2"
                     else {"listeners": settings.get("listeners", listen)}
                 )
-                _add_broker(c, id, port, settings)
+                _add_broker(c, id, port, settings, disks, place)
             c.start()
             yield c
         finally:
@@ -451,11 +470,14 @@ def kraft_cluster(
     dynamic: bool = False,
     disks: int = 1,
     flags: tuple[str, ...] = (),
+    network: Network | None = None,
+    before: Mapping[int, tuple[str, ...]] | None = None,
 ) -> Iterator[Cluster]:
     """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block.
 
     `no_voters` are brokers alone. With `controllers` all brokers are, and nodes 101, 102, ... vote; `dynamic`: as a
-    set of voters that can be changed (KIP-853). Each broker has so many log directories.
+    set of voters that can be changed (KIP-853). Each broker has so many log directories. `network` and `before` are as
+    in `cluster`.
     """
     with _folder() as folder:
         c = Cluster(version, folder, cluster_id=_random_id(), flags=flags)
@@ -464,7 +486,8 @@ def kraft_cluster(
         voting = apart or [id for id in ids if id not in no_voters]
         ports = free_ports(2 * len(ids))
         clients, quorum = dict(zip(ids, ports, strict=False)), dict(zip(ids, reversed(ports), strict=False))
-        at = {id: f"127.0.0.1:{quorum[id]}" for id in voting}
+        hosts = {id: network.host(id, QUORUM) if network else "127.0.0.1" for id in voting}
+        at = {id: f"{hosts[id]}:{quorum[id]}" for id in voting}
         known = (
             {"controller.quorum.bootstrap.servers": ",".join(at.values())}
             if dynamic
@@ -473,7 +496,8 @@ def kraft_cluster(
         first = ",".join(f"{id}@{where}:{_random_id()}" for id, where in at.items())
         try:
             for id in ids:
-                client = f"PLAINTEXT://127.0.0.1:{clients[id]}"
+                place = _place(network, id, before)
+                client = f"PLAINTEXT://{place.host}:{clients[id]}"
                 roles = ["broker"] * (id not in apart) + ["controller"] * (id in voting)
                 listeners = [client] * (id not in apart) + [f"CONTROLLER://{at.get(id)}"] * (id in voting)
                 settings: dict[str, object] = {
@@ -491,9 +515,10 @@ def kraft_cluster(
                     **({} if id in apart else {"advertised.listeners": client}),
                     **(properties or {}),
                 }
-                _add_broker(
-                    c, id, quorum[id] if id in apart else clients[id], settings, 1 if id in apart else disks
-                )
+                if id in apart:
+                    _add_broker(c, id, quorum[id], settings, 1, place._replace(host=hosts[id]))
+                else:
+                    _add_broker(c, id, clients[id], settings, disks, place)
                 if id in apart:
                     c.controllers[id] = c.brokers.pop(id)
             how: dict[int, tuple[str, ...]] = {}
@@ -535,13 +560,20 @@ def _folder() -> Iterator[Path]:
         yield folder
 
 
-def _add_broker(c: Cluster, id: int, port: int, settings: Mapping[str, object], disks: int = 1) -> None:
+def _place(network: Network | None, id: int, before: Mapping[int, tuple[str, ...]] | None) -> Place:
+    place = network.place(id) if network else LOCAL
+    return place._replace(before=(*place.before, *(before or {}).get(id, ())))
+
+
+def _add_broker(
+    c: Cluster, id: int, port: int, settings: Mapping[str, object], disks: int, place: Place
+) -> None:
     folder = c.folder / f"broker-{id}"
     folder.mkdir()
-    data = [folder / "data", *(folder / f"data-{number}" for number in range(2, disks + 1))]
-    values = {**QUICK, "log.dirs": ",".join(map(str, data)), **settings}
+    broker = BrokerProcess(id, port, folder, place=place, disks=disks)
+    values = {**QUICK, "log.dirs": ",".join(map(str, broker.log_dirs)), **settings}
     (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-    c.brokers[id] = BrokerProcess(id, port, folder)
+    c.brokers[id] = broker
 
 
 __all__ = ["BrokerProcess", "Cluster", "cluster", "eventually", "kraft_cluster", "tail"]

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 OPENS = ("sun.nio.ch", "java.lang", "java.nio", "java.util", "java.util.concurrent", "sun.security.action")
 OPENS += ("jdk.internal.ref", "java.net")
@@ -29,7 +30,18 @@ PR_SET_PDEATHSIG = 1
 PATIENCE = 180.0  # seconds; ample, since only a failure waits so long, and machines may be slow
 PORTS = (15_000, 32_000)
 LIBC = ctypes.CDLL(None, use_errno=True)
+NOBODY = subprocess.DEVNULL
 RUNNING: set[JavaProcess] = set()
+
+
+class Place(NamedTuple):
+    """Where a process runs: its address, and what stands before its command line."""
+
+    host: str = "127.0.0.1"
+    before: tuple[str, ...] = ()
+
+
+LOCAL = Place()
 
 
 def die_with_parent() -> None:
@@ -165,9 +177,11 @@ def eventually(
     raise AssertionError(f"{what if isinstance(what, str) else what()}: not within {timeout} s")
 
 
-def wait_for_port(port: int, process: JavaProcess, timeout: float = PATIENCE) -> None:
+def wait_for_port(
+    port: int, process: JavaProcess, timeout: float = PATIENCE, host: str = "127.0.0.1"
+) -> None:
     """Until something listens on the port."""
     for _ in eventually(f"{process.log.name} listens on port {port}", timeout):
         process.require_running()
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
             return

@@ -13,7 +13,16 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from tests.brokers.jars import classpath
-from tests.brokers.processes import PATIENCE, JavaProcess, eventually, free_ports, java_command, wait_for_port
+from tests.brokers.processes import (
+    LOCAL,
+    PATIENCE,
+    JavaProcess,
+    Place,
+    eventually,
+    free_ports,
+    java_command,
+    wait_for_port,
+)
 
 # Which ZooKeeper comes with which Kafka; 3.6 and later answer multiRead.
 ZOOKEEPERS = {"3.4": "1.1", "3.5": "2.8", "3.8": "3.9"}
@@ -31,8 +40,10 @@ class ZooKeeper:
         *,
         settings: Mapping[str, object] | None = None,
         flags: tuple[str, ...] = (),
+        place: Place = LOCAL,
     ) -> None:
         self.folder = folder
+        self.place = place
         self.kafka = kafka
         self.flags = flags
         folder.mkdir(parents=True)
@@ -40,7 +51,7 @@ class ZooKeeper:
         values: dict[str, object] = {
             "dataDir": folder / "data",
             "clientPort": self.port,
-            "clientPortAddress": "127.0.0.1",
+            "clientPortAddress": place.host,
             "admin.enableServer": "false",
             "tickTime": 500,
             "minSessionTimeout": 500,
@@ -61,7 +72,7 @@ class ZooKeeper:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.place.host}:{self.port}"
 
     def start(self) -> None:
         flags = (f"-Dlog4j.configuration=file:{self.folder.parent}/log4j.properties", *self.flags)
@@ -74,8 +85,8 @@ class ZooKeeper:
             heap="256m",
             flags=flags,
         )
-        self.process = JavaProcess(command, self.folder / "zookeeper.log")
-        wait_for_port(self.port, self.process)
+        self.process = JavaProcess([*self.place.before, *command], self.folder / "zookeeper.log")
+        wait_for_port(self.port, self.process, host=self.place.host)
         # It listens before it serves, and a client that comes in between waits in vain for its whole time-out.
         for _ in eventually(f"ZooKeeper serves on port {self.port}"):
             self.process.require_running()
@@ -104,7 +115,7 @@ class ZooKeeper:
 
     def asked(self, word: str) -> bytes:
         """What the server says to a four-letter word."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection((self.place.host, self.port), timeout=5) as connection:
             connection.sendall(word.encode())
             return connection.makefile("rb").read()
 

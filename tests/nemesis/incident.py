@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,211 +23,14 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, LogTruncationError
 from kazoo.exceptions import KazooException
 
-from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
-from tests.brokers.jars import classpath, tier_jars
+from tests.brokers.cluster import BrokerProcess, Cluster, eventually
+from tests.brokers.network import CLIENTS, QUORUM, ZOOKEEPER, Network
 from tests.conftest import kctl
-from tests.nemesis.story import Fault, Held, Moment, Sent, Story
-from tests.nemesis.truth import kraft_history, stored, whole_entries, zookeeper_history
+from tests.nemesis.load import PARTITIONS, Load, Topic, Watch, now
+from tests.nemesis.story import IDS, Fault, Moment, Story
+from tests.nemesis.truth import whole_entries
 
-IDS = (1, 2, 3)
-PARTITIONS = 2
-PROPERTIES: dict[str, object] = {
-    "replica.lag.time.max.ms": 3000,
-    "replica.high.watermark.checkpoint.interval.ms": 2000,
-    "log.flush.offset.checkpoint.interval.ms": 5000,
-    "log.cleaner.backoff.ms": 2000,
-    "log.cleaner.min.cleanable.ratio": 0.1,
-    "log.segment.delete.delay.ms": 1000,
-    "offsets.topic.replication.factor": 3,
-    "transaction.state.log.replication.factor": 3,
-}
-WITH_ZOOKEEPER: dict[str, object] = {"zookeeper.session.timeout.ms": 3000, "log.cleaner.enable": "true"}
-TIERED: dict[str, object] = {
-    "remote.log.storage.system.enable": "true",
-    "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
-    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
-    "rlmm.config.remote.log.metadata.topic.num.partitions": 3,
-    "rlmm.config.remote.log.metadata.topic.replication.factor": 3,
-    "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": 300,
-    "remote.log.manager.task.interval.ms": 1000,
-    "remote.log.manager.thread.pool.size": 2,
-    "remote.log.reader.threads": 2,
-    "log.retention.check.interval.ms": 2000,
-    "log.initial.task.delay.ms": 500,
-}
 KEPT_OF_KRAFT = ("__cluster_metadata-0", "meta.properties", "bootstrap.checkpoint")
-
-
-def now() -> float:
-    """Milliseconds since the epoch."""
-    return time.time() * 1000
-
-
-@dataclass(frozen=True)
-class Topic:
-    """What a topic is like, and how its producer asks for answers."""
-
-    name: str
-    acks: str
-    is_unclean: bool
-    min_isr: int
-    is_compacted: bool = False
-    is_transactional: bool = False
-    is_tiered: bool = False
-
-    @property
-    def configs(self) -> dict[str, str]:
-        rolls_soon = self.is_compacted or self.is_tiered
-        return {
-            "unclean.leader.election.enable": str(self.is_unclean).lower(),
-            "min.insync.replicas": str(self.min_isr),
-            "segment.ms": "4000" if rolls_soon else "10000",  # Kafka 4 has no small segment.bytes
-            **({"cleanup.policy": "compact"} if self.is_compacted else {}),
-            **({"remote.storage.enable": "true", "local.retention.ms": "5000"} if self.is_tiered else {}),
-        }
-
-
-def topics(rng: Random, has_transactions: bool, has_tier: bool) -> list[Topic]:
-    """One a way to ask for answers, a compacted one, and those with transactions and a tier where these are."""
-    return [
-        Topic("ledger", "all", rng.random() < 0.5, rng.choice((1, 2))),
-        Topic("clicks", "1", True, 1),
-        Topic("beacons", "0", rng.random() < 0.5, 1),
-        Topic("profiles", "all", rng.random() < 0.5, rng.choice((1, 2)), is_compacted=True),
-        *([Topic("payments", "all", False, 2, is_transactional=True)] if has_transactions else ()),
-        *(
-            [Topic("archive", "all", rng.random() < 0.5, rng.choice((1, 2)), is_tiered=True)]
-            if has_tier
-            else ()
-        ),
-    ]
-
-
-class Load(threading.Thread):
-    """A producer of one topic. Every record has a value of its own and is sent once by this side."""
-
-    def __init__(self, topic: Topic, bootstrap: str, seed: int, release: str) -> None:
-        super().__init__(daemon=True)
-        self.topic, self.bootstrap, self.rng = topic, bootstrap, Random(f"{seed} {topic.name}")
-        self.release = release
-        self.sent: list[Sent] = []
-        self.over = threading.Event()
-        self.is_held = threading.Event()  # nothing is sent meanwhile
-
-    def producer(self) -> KafkaProducer:
-        """One that does not send again what failed, but in a transaction."""
-        options: dict[str, Any] = {
-            "bootstrap_servers": self.bootstrap.split(","),
-            "metadata_max_age_ms": 1000,
-            "max_block_ms": 4000,
-            "request_timeout_ms": 4000,
-            "delivery_timeout_ms": 5000,
-            "reconnect_backoff_max_ms": 500,
-            "bootstrap_timeout_ms": 10000,
-        }
-        if self.release == "0.9":
-            options["api_version"] = (0, 9)  # the client cannot find out itself
-        if self.topic.is_transactional:
-            options |= {"transactional_id": self.topic.name, "transaction_timeout_ms": 10000}
-        else:
-            acks = "all" if self.topic.acks == "all" else int(self.topic.acks)
-            options |= {"acks": acks, "retries": 0, "enable_idempotence": False}
-        return KafkaProducer(**options)
-
-    def run(self) -> None:
-        while not self.over.is_set():
-            producer = None
-            with contextlib.suppress(KafkaError, OSError, ValueError, RuntimeError, AssertionError):
-                producer = self.producer()
-                if self.topic.is_transactional:
-                    producer.init_transactions()
-                self.produce(producer)
-            if producer is not None:
-                with contextlib.suppress(Exception):
-                    producer.close(timeout=2)
-            self.over.wait(1)
-
-    def produce(self, producer: KafkaProducer) -> None:
-        """Until it is over; what a transaction throws ends this producer."""
-        while not self.over.wait(self.rng.uniform(0.05, 0.25)):
-            if self.is_held.is_set():
-                continue
-            if self.topic.is_transactional:
-                producer.begin_transaction()
-                for _ in range(self.rng.randint(1, 4)):
-                    self.send(producer)
-                producer.flush(timeout=6)
-                producer.abort_transaction() if self.rng.random() < 0.2 else producer.commit_transaction()
-            else:
-                for _ in range(self.rng.randint(1, 3)):
-                    with contextlib.suppress(KafkaError):
-                        self.send(producer)
-
-    def send(self, producer: KafkaProducer) -> None:
-        """One record; its answer comes later."""
-        partition = self.rng.randrange(PARTITIONS)
-        number = len(self.sent)
-        value = f"{self.topic.name}-{number}." + "x" * self.rng.randrange(60)
-        sent = Sent(now(), f"{self.topic.name}-{partition}", value, self.topic.acks)
-        self.sent.append(sent)
-
-        def acknowledged(answer: Any) -> None:
-            if answer.offset is not None and answer.offset >= 0:
-                sent.offset = answer.offset
-
-        key = f"{self.topic.name}-{number % 12 if self.topic.is_compacted else number}"
-        producer.send(
-            self.topic.name, value=value.encode(), key=key.encode(), partition=partition
-        ).add_callback(acknowledged)
-
-
-class Watch(threading.Thread):
-    """Reads what brokers' logs have, twice a second: what is dropped soon after is known as well."""
-
-    def __init__(self, c: Cluster) -> None:
-        super().__init__(daemon=True)
-        self.cluster = c
-        self.held: dict[str, Held] = {}
-        self.read: dict[Path, tuple[int, int, bytes]] = {}  # inode, how far, the last bytes before
-        self.over = threading.Event()
-        self.lock = threading.Lock()
-
-    def run(self) -> None:
-        while not self.over.wait(0.5):
-            self.look()
-
-    def look(self) -> None:
-        """Once at every log."""
-        with self.lock:
-            for id, broker in self.cluster.brokers.items():
-                for path in broker.log_dir.glob("*-[0-9]*/*.log"):
-                    # Folders that are being deleted have a random number and a suffix.
-                    if re.fullmatch(r"[a-z]+-\d+", path.parent.name):
-                        with contextlib.suppress(OSError):
-                            self.file(path, id)
-
-    def forget(self, topic: str) -> None:
-        """What was read of a topic that is gone."""
-        with self.lock:
-            for name in [name for name in self.held if name.rpartition("-")[0] == topic]:
-                del self.held[name]
-
-    def file(self, path: Path, broker: int) -> None:
-        """What is new in a segment, all of it where it is not what it was."""
-        with path.open("rb") as file:
-            inode = path.stat().st_ino
-            was, position, before = self.read.get(path, (inode, 0, b""))
-            file.seek(max(position - len(before), 0))
-            if was != inode or file.read(len(before)) != before:
-                position, before = 0, b""
-                file.seek(0)
-            data = file.read()
-        held = self.held.setdefault(path.parent.name, {})
-        for record in stored(data):
-            value = (record.value or b"").decode("utf-8", "replace")
-            held.setdefault(record.offset, {}).setdefault(value, set()).add(broker)
-        end = max((end for _, end in whole_entries(data)), default=0)
-        self.read[path] = inode, position + end, (before + data[:end])[-64:]
 
 
 @dataclass
@@ -240,7 +42,9 @@ class Incident:
     folder: Path
     story: Story
     topics: list[Topic]
+    network: Network | None = None
     load: list[Load] = field(default_factory=list)
+    cut_off: set[int] = field(default_factory=set)
 
     def note(self, kind: str, broker: int | None = None, **detail: Any) -> None:
         """Add to the story."""
@@ -291,7 +95,7 @@ class Incident:
         return ["nobody answers"]
 
     def is_up(self, id: int) -> bool:
-        process = self.cluster.brokers[id].process
+        process = self.cluster.nodes[id].process
         return bool(process and process.is_running)
 
     def running(self) -> list[int]:
@@ -300,17 +104,22 @@ class Incident:
     # --- faults ---
 
     def start(self, id: int) -> None:
+        """Start a process; a disk that went is there again."""
+        for away in self.away(id):
+            shutil.rmtree(away.with_suffix(""), ignore_errors=True)
+            away.rename(away.with_suffix(""))
+            self.note("disk-back", id, disk=away.stem)
         self.note("start", id)
         self.cluster.start(id, wait=False)
 
     def kill(self, id: int) -> None:
         self.note("kill", id)
-        self.cluster.brokers[id].is_paused = False
+        self.cluster.nodes[id].is_paused = False
         self.cluster.kill(id)
 
     def terminate(self, id: int) -> None:
         """SIGTERM; killed where it has not ended after a while, as init systems do."""
-        process = self.cluster.brokers[id].process
+        process = self.cluster.nodes[id].process
         assert process
         self.note("term", id)
         process.signal(signal.SIGTERM)
@@ -323,11 +132,11 @@ class Incident:
             self.note("stopped", id)
 
     def pause(self, id: int) -> None:
-        process = self.cluster.brokers[id].process
+        process = self.cluster.nodes[id].process
         assert process
         self.note("pause", id)
         process.signal(signal.SIGSTOP)
-        self.cluster.brokers[id].is_paused = True
+        self.cluster.nodes[id].is_paused = True
 
     def resume(self, id: int) -> None:
         self.cluster.resume(id)
@@ -336,14 +145,14 @@ class Incident:
     def lose_power(self, id: int) -> None:
         """Kill, then take away what the kernel had not written: the ends of some active segments."""
         self.kill(id)
-        directory = self.cluster.brokers[id].log_dir
-        if (directory / ".kafka_cleanshutdown").exists():
-            return  # it had only begun to start: what it closed before is on the disk
-        for topic in self.topics:
-            for folder in sorted(directory.glob(f"{topic.name}-*")):
-                active = max(folder.glob("*.log"), default=None)
-                if active is not None and self.rng.random() < 0.5:
-                    self.cut(id, active)
+        for directory in self.cluster.brokers[id].log_dirs:
+            if (directory / ".kafka_cleanshutdown").exists():
+                continue  # it had only begun to start: what it closed before is on the disk
+            for topic in self.topics:
+                for folder in sorted(directory.glob(f"{topic.name}-*")):
+                    active = max(folder.glob("*.log"), default=None)
+                    if active is not None and self.rng.random() < 0.5:
+                        self.cut(id, active)
 
     def cut(self, id: int, segment: Path) -> None:
         """Truncate a segment at a batch among its last ten, or inside of one."""
@@ -366,11 +175,101 @@ class Incident:
 
     def wipe(self, id: int) -> None:
         """A new disk in place of the old; a node of KRaft keeps its metadata."""
-        self.note("wipe", id)
+        directory = self.rng.choice(self.cluster.brokers[id].log_dirs)
+        if not directory.is_dir():
+            return
+        self.note("wipe", id, disk=directory.name)
         kept = KEPT_OF_KRAFT if self.cluster.zookeeper is None else ()
-        for path in list(self.cluster.brokers[id].log_dir.iterdir()):
+        for path in list(directory.iterdir()):
             if path.name not in kept:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def lose_disk(self, id: int) -> None:
+        """The last log directory of a running broker is there no more, until the broker starts again."""
+        directory = self.cluster.brokers[id].log_dirs[-1]
+        if directory.is_dir():
+            self.note("disk-lost", id, disk=directory.name)
+            directory.rename(directory.with_name(f"{directory.name}.away"))
+
+    def away(self, id: int) -> list[Path]:
+        """The disks that went."""
+        return sorted(self.cluster.nodes[id].folder.glob("*.away"))
+
+    def move(self, id: int) -> None:
+        """A replica of a broker goes to another of its log directories."""
+        directories = self.cluster.brokers[id].log_dirs
+        topic, number = self.rng.choice(self.topics).name, self.rng.randrange(PARTITIONS)
+        target = self.rng.choice(directories)
+        self.note("move", id, partition=f"{topic}-{number}", disk=target.name)
+        with self.admin() as admin:
+            admin.alter_replica_log_dirs({(topic, number, id): str(target)})
+
+    def cut_network(self, id: int) -> None:
+        """No packets between a broker and the others, one of them, or those that it asks for decisions."""
+        assert self.network
+        others = [other for other in IDS if other != id]
+        keepers = [ZOOKEEPER] if self.cluster.zookeeper else [*self.cluster.controllers] or others
+        what = self.rng.choice(("peers", "peer", "keepers", "all"))
+        peers = {"peers": others, "peer": self.rng.sample(others, 1), "keepers": [], "all": others}[what]
+        self.note("cut", id, what=what, peers=peers)
+        if peers:
+            self.network.cut(id, peers, [CLIENTS])
+        if what in ("keepers", "all"):
+            self.network.cut(id, keepers, [CLIENTS, QUORUM] if self.cluster.controllers else [QUORUM])
+            if self.cluster.zookeeper:
+                self.network.cut(id, keepers, [CLIENTS])
+        self.cut_off.add(id)
+
+    def mend(self, id: int) -> None:
+        """The network of a broker as it was."""
+        assert self.network
+        self.network.mend(id)
+        self.cut_off.discard(id)
+        self.note("mend", id)
+
+    def delete_records(self) -> None:
+        """Up to a random offset of a partition, as an administrator asks for it."""
+        topic = self.rng.choice([t for t in self.topics if not t.is_compacted and not t.is_tiered])
+        partition = TopicPartition(topic.name, self.rng.randrange(PARTITIONS))
+        (load,) = (load for load in self.load if load.topic is topic)
+        offsets = [
+            s.offset for s in load.sent if s.offset and s.partition == f"{topic.name}-{partition.partition}"
+        ]
+        if offsets:
+            before = self.rng.choice(offsets)
+            self.note("delete-records", partition=f"{topic.name}-{partition.partition}", offset=before)
+            with self.admin() as admin:
+                admin.delete_records({partition: before}, timeout_ms=6000)
+
+    def add_partition(self) -> None:
+        """One more, which nobody writes to."""
+        if self.story.of("add-partition"):
+            return
+        topic = self.topics[0].name
+        self.note("add-partition", topic=topic)
+        with self.admin() as admin:
+            admin.create_partitions({topic: PARTITIONS + 1})
+
+    def leave_open(self, *, is_hung: bool) -> None:
+        """A producer goes in the middle of a transaction, of which the coordinator knows nothing where it is hung."""
+        (load,) = (load for load in self.load if load.topic.is_transactional)
+        name = f"{'hung' if is_hung else 'open'}-{len(self.story.of('open'))}"
+        producer = KafkaProducer(
+            **{**load.options(), "transactional_id": name, "transaction_timeout_ms": 600_000}
+        )
+        try:
+            producer.init_transactions()
+            manager = producer._transaction_manager
+            producer.begin_transaction()
+            partition = TopicPartition(load.topic.name, self.rng.randrange(PARTITIONS))
+            self.note("open", name=name, is_hung=is_hung, producer=manager.producer_id_and_epoch.producer_id)
+            if is_hung:  # brokers since 3.6 do not take it
+                manager._partitions_in_transaction.add(partition)
+            for _ in range(self.rng.randint(1, 3)):
+                load.send(producer, partition.partition)
+            producer.flush(timeout=6)
+        finally:
+            producer.close(timeout=0)
 
     def reassign(self) -> None:
         """Other replicas, or the same in another order, for one partition."""
@@ -437,27 +336,49 @@ class Incident:
         """One step of the nemesis."""
         brokers = self.cluster.brokers
         acts: list[tuple[float, Callable[[], object]]] = [(0.7, self.reassign), (0.7, self.elect)]
+        kinds = self.story.kinds
+        acts += [(0.8, self.delete_records)] * ("records" in kinds)
+        acts += [(0.5, self.add_partition)] * ("partitions" in kinds)
+        acts += [
+            (0.5, partial(self.leave_open, is_hung=is_hung)) for is_hung in (True, False) if "open" in kinds
+        ]
         for id in IDS:
             if not self.is_up(id):
-                acts += [(3, lambda id=id: self.start(id)), (0.3, lambda id=id: self.wipe(id))]  # type: ignore[misc]
+                acts += [(3, partial(self.start, id)), (0.3, partial(self.wipe, id))]
             elif brokers[id].is_paused:
-                acts += [(2, lambda id=id: self.resume(id)), (0.3, lambda id=id: self.kill(id))]  # type: ignore[misc]
+                acts += [(2, partial(self.resume, id)), (0.3, partial(self.kill, id))]
             else:
-                for weight, act in (
-                    (1, self.kill),
-                    (0.8, self.terminate),
-                    (0.7, self.pause),
-                    (0.8, self.lose_power),
-                ):
-                    acts.append((weight, lambda act=act, id=id: act(id)))  # type: ignore[misc]
+                acts += [
+                    (1, partial(self.kill, id)),
+                    (0.8, partial(self.terminate, id)),
+                    (0.7, partial(self.pause, id)),
+                    (0.8, partial(self.lose_power, id)),
+                ]
+                if "disks" in kinds:
+                    acts += [(0.5, partial(self.lose_disk, id)), (0.7, partial(self.move, id))]
+            if id in self.cut_off:
+                acts.append((2.5, partial(self.mend, id)))
+            elif "net" in kinds:
+                acts.append((0.9, partial(self.cut_network, id)))
+        for id, controller in self.cluster.controllers.items():
+            if not self.is_up(id):
+                acts.append((3, partial(self.start, id)))
+            elif controller.is_paused:
+                acts.append((3, partial(self.resume, id)))
+            else:
+                acts += [
+                    (0.4, partial(self.kill, id)),
+                    (0.3, partial(self.terminate, id)),
+                    (0.3, partial(self.pause, id)),
+                ]
         act = self.rng.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
         # A broker that is away cannot do what it is asked for; the next fault comes all the same.
-        with contextlib.suppress(KafkaError, KazooException, AssertionError):
+        with contextlib.suppress(KafkaError, KazooException, AssertionError, RuntimeError, OSError):
             act()
 
     def notice_exits(self) -> None:
         """Brokers that ended by themselves."""
-        for id in IDS:
+        for id in self.cluster.nodes:
             over = self.story.of("start", "kill", "stopped", "exited", broker=id)
             if not self.is_up(id) and over[-1].kind == "start":
                 self.note("exited", id)
@@ -468,10 +389,11 @@ class Incident:
         """Copies of all log directories, and of the znodes where ZooKeeper has them."""
         folder = self.folder / "evidence" / "moments" / name
         moment = Moment(name, now(), [id for id in self.running() if not self.cluster.brokers[id].is_paused])
-        for id, broker in self.cluster.brokers.items():
-            target = folder / f"broker-{id}"
+        for node in self.cluster.nodes.values():
+            target = folder / folder_of(node, self.cluster)
             target.mkdir(parents=True)
-            copy = ["cp", "-r", "--sparse=always", str(broker.log_dir), str(target / "data")]
+            there = [str(path) for path in node.log_dirs if path.is_dir()]
+            copy = ["cp", "-r", "--sparse=always", *there, str(target)]
             subprocess.run(copy, capture_output=True, check=False)  # what goes meanwhile is not in the copy
         if self.cluster.zookeeper:
             where = ("--zookeeper", self.cluster.connect)
@@ -511,17 +433,18 @@ class Incident:
             consumer.close(autocommit=False)
 
     def keep_logs(self) -> None:
-        for id, broker in self.cluster.brokers.items():
-            logs = self.folder / "evidence" / f"broker-{id}" / "logs"
+        for node in self.cluster.nodes.values():
+            logs = self.folder / "evidence" / folder_of(node, self.cluster) / "logs"
             logs.mkdir(parents=True)
-            shutil.copy(broker.log, logs / "server.log")
-            shutil.copy(broker.folder / "server.properties", logs.parent)
+            shutil.copy(node.log, logs / "server.log")
+            shutil.copy(node.folder / "server.properties", logs.parent)
 
     # --- all of it ---
 
-    def run(self, seconds: float, *, makes_anew: bool) -> None:
-        """Load and faults for so long; then everything runs again, and the end is copied. `makes_anew`: a topic is deleted
-        and created again in the middle of it."""
+    def run(self, seconds: float) -> None:
+        """Load and faults for so long; then everything runs again, and the end is copied. A topic that is made anew is
+        deleted and created again in the middle of it."""
+        makes_anew = "anew" in self.story.kinds
         self.create_topics()
         watch = Watch(self.cluster)
         watch.start()
@@ -555,14 +478,15 @@ class Incident:
             self.consume(name)
         is_stopped = self.story.seed % 2 == 0
         if is_stopped:
-            for id in IDS:
+            for id in self.cluster.nodes:  # brokers first
                 self.terminate(id)
         watch.look()
         watch.over.set()
         watch.join()
         self.copy("after")
-        for id in self.running():
-            self.kill(id)
+        for id in self.cluster.nodes:
+            if self.is_up(id):
+                self.kill(id)
         self.keep_logs()
         self.story.sent = [sent for load in self.load for sent in load.sent]
         self.story.held = watch.held
@@ -572,11 +496,16 @@ class Incident:
             raise AssertionError(f"nothing was written to {sorted(needed - answered)}: the run says nothing")
 
     def heal(self) -> None:
-        for id in IDS:
-            if self.cluster.brokers[id].is_paused:
+        for id in sorted(self.cut_off):
+            self.mend(id)
+        for id, node in self.cluster.nodes.items():
+            if node.is_paused:
                 self.resume(id)
         self.notice_exits()
         for id in IDS:
+            if self.is_up(id) and self.away(id):  # it does not look at a disk again that it lost
+                self.terminate(id)
+        for id in sorted(self.cluster.nodes, reverse=True):  # controllers first
             if not self.is_up(id):
                 self.start(id)
 
@@ -592,48 +521,6 @@ class Incident:
         self.story.settled = now()
 
 
-def metadata_history(c: Cluster) -> Any:
-    """What the longest metadata log says."""
-    logs = [max(b.log_dir.glob("__cluster_metadata-0/*.log")) for b in c.brokers.values()]
-    longest = max(logs, key=lambda path: path.stat().st_size)
-    main = "org.apache.kafka.tools.DumpLogSegments" if c.version >= "4.2" else "kafka.tools.DumpLogSegments"
-    said = c.tool(main, "--cluster-metadata-decoder", "--files", longest)
-    return kraft_history(said.splitlines())
-
-
-def make(
-    folder: Path, seed: int, version: str, seconds: float, *, has_tier: bool = False, makes_anew: bool = False
-) -> Story:
-    """An incident in a folder; `version` is one of the rig's, with `-kraft` behind it where there is no ZooKeeper.
-
-    With a tier, brokers copy the segments of one topic into a folder of the evidence.
-    """
-    release, _, is_kraft = version.partition("-")
-    rng = Random(f"{seed} {version}")
-    classpath(release)  # what is fetched first takes its time
-    story = Story(seed, version, "kraft" if is_kraft else "zookeeper")
-    story.faults = [Fault(now(), "start", id) for id in IDS]
-    chosen = topics(rng, release not in ("0.9", "0.10.2"), has_tier)
-    story.compacted = [topic.name for topic in chosen if topic.is_compacted]
-    story.tiered = [topic.name for topic in chosen if topic.is_tiered]
-    properties = PROPERTIES
-    if has_tier:
-        properties = {
-            **PROPERTIES,
-            **TIERED,
-            "remote.log.storage.manager.class.path": f"{tier_jars(release)}/*",
-            "rsm.config.dir": folder.resolve() / "evidence" / "tier",
-        }
-    opened = (
-        kraft_cluster(release, properties=properties)
-        if is_kraft
-        else cluster(release, properties={**properties, **WITH_ZOOKEEPER})
-    )
-    with opened as c:
-        incident = Incident(c, rng, folder, story, chosen)
-        incident.run(seconds, makes_anew=makes_anew)
-        history = metadata_history(c) if is_kraft else zookeeper_history(c.zookeeper.folder / "data")  # type: ignore[union-attr]
-        story.history = {name: lives[-1] for name, lives in history.items()}
-        story.before = {name: lives[:-1] for name, lives in history.items() if len(lives) > 1}
-    story.write(folder / "story.json")
-    return story
+def folder_of(node: BrokerProcess, cluster: Cluster) -> str:
+    """The name of a node's folder in the evidence."""
+    return f"{'controller' if node.broker_id in cluster.controllers else 'broker'}-{node.broker_id}"

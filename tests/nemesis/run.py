@@ -1,7 +1,8 @@
 """`make nemesis`: an incident by random faults on real brokers, made and held against what kctl says of it.
 
     make nemesis SEED=3 KAFKA=4.1-kraft MINUTES=2
-    make nemesis SEED=5 KAFKA=3.9 NEMESIS_ARGS=--tier              one topic with remote segments: 3.9 and later
+    make nemesis SEED=5 KAFKA=3.9 NEMESIS_ARGS="--with tier"      one topic has remote segments: 3.9 and later
+    make nemesis SEED=7 KAFKA=2.8 NEMESIS_ARGS="--with any"       more kinds of faults, which the seed chooses
     python -m tests.nemesis.run --seed 3 --kafka 2.8 --keep FOLDER      keep the incident; FOLDER/story.json tells it
     python -m tests.nemesis.run --judge FOLDER                          judge one that was kept
 
@@ -15,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.nemesis.incident import make
 from tests.nemesis.judge import judge
+from tests.nemesis.making import KINDS, kinds_of, make
 from tests.nemesis.story import Story
 
 
@@ -26,8 +27,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kafka", default="3.9", help="a version of the rig, such as 2.8 or 4.1-kraft")
     parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--tier", action="store_true", help="one topic has remote segments; 3.9 and later")
-    parser.add_argument("--anew", action="store_true", help="a topic is deleted and created again")
+    parser.add_argument(
+        "--with",
+        dest="kinds",
+        default="",
+        metavar="KIND,...",
+        help="faults beside those of every run; any: the seed chooses. "
+        + "; ".join(f"{kind.name}: {kind.doc}" for kind in KINDS),
+    )
     parser.add_argument("--keep", type=Path, help="the folder to make it in")
     parser.add_argument("--judge", type=Path, help="judge this folder, and make nothing")
     options = parser.parse_args()
@@ -36,20 +43,19 @@ def main() -> int:
         if options.judge:
             story = Story.read(folder / "story.json")
         else:
+            try:
+                kinds = kinds_of(
+                    [name for name in options.kinds.split(",") if name], options.kafka, options.seed
+                )
+            except ValueError as error:
+                parser.error(str(error))
             folder.mkdir(parents=True)
-            story = make(
-                folder,
-                options.seed,
-                options.kafka,
-                options.minutes * 60,
-                has_tier=options.tier,
-                makes_anew=options.anew,
-            )
+            story = make(folder, options.seed, options.kafka, options.minutes * 60, kinds)
         statements = judge(story, folder, Path(scratch) / "audit")
     wrong = [statement for statement in statements if not statement.is_right]
     written = sorted({sent.partition.rpartition("-")[0] for sent in story.sent if sent.offset is not None})
     print(
-        f"seed {story.seed}, Kafka {story.version}{' with a tier' * bool(story.tiered)}, acknowledged in {' '.join(written)}:"
+        f"seed {story.seed}, Kafka {story.version}{' with ' * bool(story.kinds)}{' '.join(story.kinds)}, acknowledged in {' '.join(written)}:"
         f" {len(statements)} statements, {len(wrong)} wrong"
     )
     for statement in wrong:

@@ -9,20 +9,11 @@ from typing import Any
 import pytest
 
 from kctl.times import iso
-from tests.nemesis.judge import (
-    Copies,
-    RemoteLogs,
-    Statement,
-    judge_damage,
-    judge_divergence,
-    judge_leaders,
-    judge_lines,
-    judge_lives,
-    judge_loss,
-    judge_strength,
-    judge_tier,
-    judge_torn,
-)
+from tests.nemesis.judge_copies import judge_damage, judge_divergence, judge_torn
+from tests.nemesis.judge_history import judge_leaders, judge_lines, judge_lives, judge_strength
+from tests.nemesis.judge_loss import judge_loss
+from tests.nemesis.judge_tier import RemoteLogs, judge_tier
+from tests.nemesis.statements import Copies, Statement
 from tests.nemesis.story import Fault, Moment, Sent, State, Story
 from tests.nemesis.truth import CONTROL, Stored, kraft_history, stored, zookeeper_history
 
@@ -39,6 +30,8 @@ def made() -> Story:
     story.history = {
         "ledger-0": [State(0, 0, 2, [2, 1]), State(60_500, 1, -1, [2]), State(61_000, 2, 1, [1], True)]
     }
+    for state in story.history["ledger-0"]:
+        state.controller_epoch, state.topic_id = 7, "T"
     torn = {"partition": "ledger-0", "file": "0.log", "size": 9, "is_torn": True}
     story.faults = [
         Fault(0, "start", 2),
@@ -160,11 +153,15 @@ def test_divergence_is_what_the_bytes_say(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         log = b"".join(batch(offset, bytes([value])) for offset, value in enumerate(values))
         (folder / "0.log").write_bytes(log)
-    row = {"kind": "divergence", **PARTITION, "broker_ids": [1, 2], "from_offset": 2, "to_offset": 4}
+    row = {
+        "kind": "divergence", **PARTITION, "broker_ids": [1, 2], "from_offset": 2, "to_offset": 4,
+        "epochs": [[], []], "moments": None,
+    }  # fmt: skip
     judged = lambda said: wrong(judge_divergence(made(), said, "after", Copies(tmp_path)))  # noqa: E731
     assert not judged([row])
     assert "the bytes [2, 4)" in judged([])
     assert "says [3, 4)" in judged([{**row, "from_offset": 3}])
+    assert "says epochs [[1], []]" in judged([{**row, "epochs": [[1], []]}])
 
 
 def leader(epoch: int, leader: int, isr: list[int], how: str, **keys: Any) -> dict[str, Any]:
@@ -176,11 +173,18 @@ def leader(epoch: int, leader: int, isr: list[int], how: str, **keys: Any) -> di
         "from_time": began,
         "began_before": False,
         "isr_changes": [],
-        "strength": "sure",
+        "strength": None if how == "unknown" else "sure",
+        "to_time": iso((0, 60_500, 61_000, 70_000)[epoch + 1]) if epoch < 2 else None,
+        "controller_epoch": 7,
+        "topic_id": "T",
+        "cluster": 1,
+        "clock_offset_ms": None,
+        "evidence": [{"file": "server.log", "line": 1, "broker_id": 1, "text": "…"}],
     }
     return {**row, **rest, **keys}
 
 
+CHANGE = {"isr": [1], "time": iso(100)}
 RIGHT = [leader(0, 2, [1, 2], "creation"), leader(1, -1, [2], "none"), leader(2, 1, [1], "unclean")]
 
 
@@ -192,11 +196,14 @@ RIGHT = [leader(0, 2, [1, 2], "creation"), leader(1, -1, [2], "none"), leader(2,
         ([*RIGHT, leader(3, 1, [1], "failure")], "epoch 3 never was"),
         ([leader(0, 1, [1, 2], "creation"), *RIGHT[1:]], "says leader 1, it was 2"),
         ([leader(0, 2, [2], "creation"), *RIGHT[1:]], "says ISR [2]"),
-        ([*RIGHT[:2], leader(2, 1, [1], "failure")], "says failure, it was unclean"),
-        ([leader(0, 2, [1, 2], "unclean"), *RIGHT[1:]], "says unclean, it was clean"),
+        ([*RIGHT[:2], leader(2, 1, [1], "failure")], "says failure (None), it may be ['unclean', 'unknown']"),
+        (
+            [leader(0, 2, [1, 2], "unclean"), *RIGHT[1:]],
+            "says unclean (None), it may be ['creation', 'unknown']",
+        ),
         ([leader(0, 2, [1, 2], "failure"), *RIGHT[1:]], "it may be ['creation', 'unknown']"),
         ([leader(0, 2, [1, 2], "creation", from_time=iso(9_000)), *RIGHT[1:]], "9.0 s off"),
-        ([leader(0, 2, [1, 2], "creation", isr_changes=[{"isr": [1]}]), *RIGHT[1:]], "says ISRs"),
+        ([leader(0, 2, [1, 2], "creation", isr_changes=[CHANGE]), *RIGHT[1:]], "says ISRs"),
     ],
 )
 def test_leaders(said: list[dict[str, Any]], caught: str) -> None:
@@ -229,12 +236,14 @@ def test_a_line_that_is_named_says_what_is_told(tmp_path: Path) -> None:
     rows = [{"kind": "leader", "evidence": [proof, {"file": "log", "line": None, "text": "offset 2"}]}]
     assert not wrong(judge_lines(rows, tmp_path))
     proof["line"] = 1
-    assert "server.log:1 says one, not two" in wrong(judge_lines(rows, tmp_path))
+    assert "server.log:1 says one, not {" in wrong(judge_lines(rows, tmp_path))
 
 
 def state(state: str, time: int, until: int | None = None) -> dict[str, Any]:
-    row = {"kind": "broker_state", "broker_id": 2, "state": state, "time": iso(time)}
-    return {**row, "until_time": None if until is None else iso(until)}
+    row = {"kind": "broker_state", "broker_id": 2, "state": state, "time": iso(time), "evidence": []}
+    how = "no_shutdown" if state == "killed" else None
+    rest = {"how": how, "cluster": 1, "topic_id": None, "clock_offset_ms": None}
+    return {**row, **rest, "until_time": None if until is None else iso(until)}
 
 
 LIFE = [

@@ -20,6 +20,14 @@ TABLE = Path(__file__).with_name("keys.txt").read_text()
         "state_log.BROKER_STATE",
         "replica.LOSS",
         "replica.DIVERGENCE",
+        "replica.LINEAGE",
+        "replica.VERDICT",
+        "replica.REJOIN",
+        "replica.EXPLANATION",
+        "internal_topics.TRANSACTION",
+        "internal_topics.OPEN_TRANSACTION",
+        "verify.FILE",
+        "common.FINDING",
     ],
 )
 def test_every_key_is_judged_or_says_why_not(name: str) -> None:
