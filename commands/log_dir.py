@@ -63,11 +63,14 @@ def start(
 def _forecast(
     frame: Frame, evidence: FoundEvidence, others: Sequence[FoundEvidence], kafka_version: str | None
 ) -> Iterator[Row | Judgement]:
+    from itertools import chain
+
+    from kctl.judging.identities.of_folders import folder_findings
     from kctl.judging.start import judge_start
     from kctl.log_dir_start.forecast import starts
     from kctl.log_dir_start.rows import start_rows
 
-    for finding in evidence.findings:
+    for finding in chain(evidence.findings, folder_findings(evidence)):
         yield finding.row()
     if not evidence.log_dirs:
         frame.fail("no log directory found", "name the folder that holds meta.properties or the checkpoints")

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind, PartitionFolder, parse_partition_folder
+from formats.log_dir.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    LEADER_EPOCHS,
+    FolderKind,
+    PartitionFolder,
+    parse_partition_folder,
+)
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.evidence.model import FoundEvidence, LogDir
+from kctl.judging.identities.statements import logged_ids
+from kctl.log_dir_start.bootstrap import levels_in, release_of
+from kctl.log_dir_start.configured import (
+    METADATA_FOLDER,
+    Surroundings,
+    metadata_elsewhere,
+    surroundings,
+    unformatted,
+    unseen_directories,
+    voters_failure,
+)
 from kctl.log_dir_start.directory import DirectoryStart, start_directory
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.losses import destroyed_by
 from kctl.log_dir_start.process import (
-    METADATA_FOLDER,
     check_identity,
     controller_failure,
     high_watermark_failure,
     metadata_log_start,
-    process_roles,
 )
 from kctl.log_dir_start.rules import StartRules, start_rules
 from kctl.log_dir_start.steps import PlacedStep, StartStep, StepKind
 from kctl.log_dir_start.strays import stray_step
 from kctl.replica.copies.moments import Znodes, clusters_of
+from kctl.replication.rules import parse_version
 
 NEWEST = "3.9"
 
@@ -61,9 +77,10 @@ def starts(
         by_broker.setdefault((log_dir.broker_id, log_dir.moment), []).append(log_dir)
     metadata = clusters_of(evidence, lambda error: None)
     for (broker_id, moment), log_dirs in by_broker.items():
-        version = kafka_version or recognised_version([log_dir.path for log_dir in log_dirs])
+        version = kafka_version or _logged_version(evidence, broker_id, moment)
+        version = version or recognised_version([log_dir.path for log_dir in log_dirs])
         start = BrokerStart(broker_id, moment, version, log_dirs)
-        _forecast(start, start_rules(version), metadata.get(moment))
+        _forecast(start, start_rules(version), metadata.get(moment), surroundings(evidence, log_dirs))
         start.steps = [
             destroyed_by(placed, start.broker_id, start.moment, evidence, others, metadata.get(moment))
             for placed in start.steps
@@ -71,8 +88,30 @@ def starts(
         yield start
 
 
-def recognised_version(paths: Iterable[Path]) -> str:
-    """The newest version with rules of its own that may have written the directories: no file of a later one is there."""
+def _logged_version(evidence: FoundEvidence, broker_id: int | None, moment: str | None) -> str | None:
+    """The version that the broker's own log names at its last start."""
+    logs = (
+        log
+        for log in evidence.broker_logs
+        if log.kind in ("server", "stdout") and (log.broker_id, log.moment) == (broker_id, moment)
+    )
+    starts = [(ids.version_at, ids.version) for log in logs if (ids := logged_ids(log)).version_at]
+    return max(starts)[1] if starts else None
+
+
+def recognised_version(paths: Sequence[Path]) -> str:
+    """The version whose rules hold where none is named: the newest with rules of its own that may have written the files.
+
+    No file of a later one is there; and not older than the metadata version of a controller asks for.
+    """
+    levels = [level for path in paths for level in levels_in(path / BOOTSTRAP_CHECKPOINT)]
+    newer = [
+        version
+        for level in levels
+        if (version := release_of(level)) and parse_version(version) > parse_version(NEWEST)
+    ]
+    if newer:
+        return max(newer, key=parse_version)
     names: set[str] = set()
     for path in paths:
         for folder in _partition_folders(path):
@@ -92,16 +131,19 @@ def _partition_folders(path: Path) -> list[str]:
         return []
 
 
-def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None) -> None:
+def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, around: Surroundings) -> None:
     paths = [log_dir.path for log_dir in start.log_dirs]
-    roles = next((named for path in paths if (named := process_roles(path)) is not None), None)
-    identity = check_identity(paths, rules, is_kraft=True if roles else None)
+    unseen = unseen_directories(around, paths)
+    empty = unformatted(unseen, paths)
+    identity = check_identity([*paths, *empty], rules, around)
+    if len(empty) < len(unseen):
+        start.unknown.append(f"`log.dirs` lists {', '.join(unseen)}, which the evidence does not hold")
     for path, failure in identity.offline.items():
         _take_offline(start, path, failure)
     if identity.failure is not None:
         _fail(start, identity.failure)
         return
-    if identity.is_kraft and not _start_metadata_log(start, paths, rules):
+    if identity.is_kraft and not _start_metadata_log(start, paths, rules, around):
         return
     directories = [path for path in paths if path not in identity.offline]
     loaded = [directory for path in directories if (directory := _load(start, path, rules)) is not None]
@@ -110,7 +152,9 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None) ->
         _take_directory(start, directory, rules)
         if identity.is_kraft:
             # A controller without a metadata log begins an empty one.
-            is_new = "controller" in (roles or ()) and not any((p / METADATA_FOLDER).is_dir() for p in paths)
+            is_new = "controller" in (around.roles or ()) and not any(
+                (p / METADATA_FOLDER).is_dir() for p in paths
+            )
             known = Znodes(start.moment, "", is_zookeeper=False) if is_new else metadata
             _find_strays(start, directory, rules, known)
     if start.offline and len(start.offline) == len(paths):
@@ -134,12 +178,17 @@ def _take_offline(start: BrokerStart, path: Path, failure: LoadFails) -> None:
     start.steps.append(PlacedStep(str(path), None, None, step))
 
 
-def _start_metadata_log(start: BrokerStart, paths: Sequence[Path], rules: StartRules) -> bool:
+def _start_metadata_log(
+    start: BrokerStart, paths: Sequence[Path], rules: StartRules, around: Surroundings
+) -> bool:
     """The steps of a KRaft node before it loads other logs; whether it comes further."""
+    if elsewhere := metadata_elsewhere(around, paths):
+        _fail(start, elsewhere)
+        return False
     for path in paths:
         if not (path / METADATA_FOLDER).is_dir():
             continue
-        failure = controller_failure(path)
+        failure = controller_failure(path, rules)
         if failure is None:
             loaded = metadata_log_start(path, rules)
             failure = loaded.failure
@@ -148,6 +197,7 @@ def _start_metadata_log(start: BrokerStart, paths: Sequence[Path], rules: StartR
             start.steps += [PlacedStep(str(path), METADATA_FOLDER, named, step) for step in loaded.steps]
             if loaded.unknown:
                 start.unknown.append(f"{METADATA_FOLDER}: {loaded.unknown}")
+        failure = failure or voters_failure(around, start.log_dirs, rules)
         if failure is not None:
             _fail(start, failure)
             return False

@@ -1,29 +1,31 @@
 """Whether the process starts on these log directories: what a broker checks before and beside loading logs.
 
 Source: core/src/main/scala/kafka/server/{KafkaServer,KafkaRaftServer,BrokerMetadataCheckpoint}.scala @ 0.8.2.2 to 3.9.0-rc3,
-metadata/src/main/java/org/apache/kafka/metadata/{properties/MetaPropertiesEnsemble,bootstrap/BootstrapDirectory}.java,
+metadata/src/main/java/org/apache/kafka/metadata/properties/MetaPropertiesEnsemble.java,
 raft/src/main/java/org/apache/kafka/raft/FileQuorumStateStore.java @ 3.9.0-rc3
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError, MalformedLine
 from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
-from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties, parse_properties
+from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties
 from formats.log_dir.state_files import parse_quorum_state
 from kctl.files import read_text, read_whole
+from kctl.log_dir_start.bootstrap import bootstrap_failure
+from kctl.log_dir_start.configured import METADATA_FOLDER, RUNTIME, Surroundings, configured_failures
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.load import PartitionStart, PartitionTask, load_partition
 from kctl.log_dir_start.rules import StartRules
 
-METADATA_FOLDER = "__cluster_metadata-0"
+ALONE = Surroundings()
 HIGH_WATERMARK = "replication-offset-checkpoint"
-RUNTIME = "java.lang.RuntimeException"
 
 
 class Identity(NamedTuple):
@@ -35,8 +37,8 @@ class Identity(NamedTuple):
     offline: Mapping[Path, LoadFails] = {}
 
 
-def check_identity(paths: Sequence[Path], rules: StartRules, *, is_kraft: bool | None = None) -> Identity:
-    """The check of `meta.properties` over all directories. With `is_kraft` None the files tell the mode."""
+def check_identity(paths: Sequence[Path], rules: StartRules, around: Surroundings = ALONE) -> Identity:
+    """The check of `meta.properties` over all directories. Without settings in `around` the files tell the mode."""
     properties: dict[Path, MetaProperties] = {}
     offline: dict[Path, LoadFails] = {}
     missing: list[Path] = []
@@ -49,9 +51,13 @@ def check_identity(paths: Sequence[Path], rules: StartRules, *, is_kraft: bool |
         except (OSError, MalformedLine) as error:
             words = f"Error while reading meta.properties file {file}: {error}"
             offline[path] = LoadFails("java.io.IOException", words, META_PROPERTIES, is_io=True)
-    if is_kraft is None:
-        is_kraft = _looks_kraft(paths, properties)
-    failures = _identity_failures(properties, missing, offline, is_kraft, rules)
+    roles = around.roles
+    is_zookeeper = around.settings is not None and "zookeeper.connect" in around.settings.values
+    is_kraft = bool(roles) or (not is_zookeeper and _looks_kraft(paths, properties))
+    failures = chain(
+        configured_failures(around, properties, is_kraft, rules),
+        _identity_failures(properties, missing, offline, is_kraft, rules),
+    )
     return Identity(properties, is_kraft, next(failures, None), offline)
 
 
@@ -84,7 +90,7 @@ def _identity_failures(
     for path, meta in properties.items() if rules.has_ensemble else ():
         if meta.directory_id is not None and meta.directory_id in ids:
             words = (
-                f"Duplicate directory ID {meta.directory_id} found. It was the ID of {ids[meta.directory_id]}, but also"
+                f"Duplicate directory ID Optional[{meta.directory_id}] found. It was the ID of {ids[meta.directory_id]}, but also"
                 f" of {path}"
             )
             yield LoadFails(RUNTIME, words, META_PROPERTIES)
@@ -132,25 +138,12 @@ def _differing(name: str, rules: StartRules, file: Path, one: object, other: obj
     return LoadFails(RUNTIME, words, META_PROPERTIES)
 
 
-def process_roles(path: Path) -> frozenset[str] | None:
-    """The `process.roles` of a `server.properties` beside the log directory; None without such a file."""
-    for folder in (path, path.parent):
-        try:
-            properties = parse_properties(read_whole(folder / "server.properties").decode("latin-1"))
-        except (OSError, MalformedLine):
-            continue
-        return frozenset(
-            role.strip() for role in properties.get("process.roles", "").split(",") if role.strip()
-        )
-    return None
-
-
 def metadata_log_start(path: Path, rules: StartRules) -> PartitionStart:
     """Loading the metadata log of a KRaft node: it is always recovered as a whole."""
     return load_partition(PartitionTask(path / METADATA_FOLDER, rules))
 
 
-def controller_failure(path: Path) -> LoadFails | None:
+def controller_failure(path: Path, rules: StartRules) -> LoadFails | None:
     """Why a node with the metadata log in this directory ends: its quorum state or its bootstrap file."""
     state = path / METADATA_FOLDER / QUORUM_STATE
     try:
@@ -160,21 +153,7 @@ def controller_failure(path: Path) -> LoadFails | None:
     except (OSError, FormatError, ValueError):
         words = f"Error while reading the Quorum status from the file {state}"
         return LoadFails("java.io.UncheckedIOException", words, f"{METADATA_FOLDER}/{QUORUM_STATE}")
-    return _bootstrap_failure(path / BOOTSTRAP_CHECKPOINT)
-
-
-def _bootstrap_failure(file: Path) -> LoadFails | None:
-    try:
-        data = read_whole(file)
-    except OSError:
-        return None  # it may lack
-    if any(data):
-        return None
-    words = (
-        "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary bootstrap metadata"
-        f" file: {file}"
-    )
-    return LoadFails(RUNTIME, words, BOOTSTRAP_CHECKPOINT)
+    return bootstrap_failure(path / BOOTSTRAP_CHECKPOINT, rules)
 
 
 def high_watermark_failure(path: Path, rules: StartRules) -> LoadFails | None:

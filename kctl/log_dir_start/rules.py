@@ -72,6 +72,9 @@ class StartRules(NamedTuple):
     knows_delete: bool
     knows_stray: bool
     kafka_exception: str  # the class
+    checks_cluster_id: bool  # of meta.properties against that of ZooKeeper
+    compares_voters: bool  # of quorum-state with those of the settings
+    needs_roles: bool  # there is no mode with ZooKeeper
     starts_epochs_at_checkpoint: bool  # epochs are cut at the checkpoint's log start, not at the log's
 
 
@@ -112,6 +115,9 @@ DELETE = (0, 10, 2)
 STRAY = (3, 6)
 COMMON_KAFKA_EXCEPTION = (2, 0)
 STARTS_EPOCHS_AT_CHECKPOINT = (3, 0)
+CHECKS_CLUSTER_ID = (2, 4)
+VOTERS_UNCOMPARED = (3, 8)
+NEEDS_ROLES = (4, 0)
 
 
 def start_rules(kafka_version: str) -> StartRules:
@@ -156,6 +162,9 @@ def start_rules(kafka_version: str) -> StartRules:
         kafka_exception="org.apache.kafka.common.KafkaException"
         if version >= COMMON_KAFKA_EXCEPTION
         else "kafka.common.KafkaException",
+        checks_cluster_id=version >= CHECKS_CLUSTER_ID,
+        needs_roles=version >= NEEDS_ROLES,
+        compares_voters=version < VOTERS_UNCOMPARED,
         starts_epochs_at_checkpoint=version >= STARTS_EPOCHS_AT_CHECKPOINT,
     )
 

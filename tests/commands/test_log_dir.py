@@ -99,7 +99,7 @@ def test_clean_shutdown_cuts_nothing(tmp_path: Path) -> None:
     ("name", "words"),
     [
         ("meta.properties", "Error: node ID not found in"),
-        ("bootstrap.checkpoint", "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"),
+        ("bootstrap.checkpoint", "Found record size 0 smaller than minimum record overhead (14) in file"),
         ("__cluster_metadata-0/quorum-state", "Error while reading the Quorum status from the file"),
         ("__cluster_metadata-0/leader-epoch-checkpoint", "Error while reading checkpoint file"),
         ("profile.changes-0/leader-epoch-checkpoint", "Shutdown broker because all log dirs in"),
@@ -162,3 +162,116 @@ def test_kraft_over_the_directories_of_zookeeper_mode(tmp_path: Path) -> None:
     assert of(rows, "judgement")[0]["reason"] == (
         "broker 3 starts empty: it renames all its 1 partition folders to -stray"
     )
+
+
+SETTINGS = [
+    ("broker.id=3\nzookeeper.connect=zk:2181\n", "3.9", None),
+    (
+        "broker.id=4\nzookeeper.connect=zk:2181\n",
+        "3.9",
+        "Stored node id 3 doesn't match previous node id 4 in",
+    ),
+    (
+        "broker.id=4\nzookeeper.connect=zk:2181\n",
+        "2.8",
+        "Configured broker.id 4 doesn't match stored broker.id Some(3)",
+    ),
+    (
+        "broker.id=4\nzookeeper.connect=zk:2181\n",
+        "2.4",
+        "Configured broker.id 4 doesn't match stored broker.id 3",
+    ),
+    ("broker.id=-1\nzookeeper.connect=zk:2181\n", "3.9", None),
+    ("broker.id=3\nzookeeper.connect=zk:2181\n", "4.0", 'Missing required configuration "process.roles"'),
+    ("broker.id=3\nzookeeper.connect=zk:2181\nlog.dirs=/srv/data,/srv/data-2\n", "3.9", "unknown"),
+    ("broker.id=3\nzookeeper.connect=zk:2181\nlog.dirs=/srv/elsewhere\n", "3.9", None),
+]
+
+
+@pytest.mark.parametrize(("settings", "version", "words"), SETTINGS)
+def test_settings_are_held_against_the_directories(
+    settings: str, version: str, words: str | None, tmp_path: Path
+) -> None:
+    """As brokers of these versions do."""
+    data = broker(tmp_path, 3)
+    (data.parent / "server.properties").write_text(settings)
+    status, rows = rows_of(tmp_path, "--kafka-version", version)
+    (start,) = of(rows, "start")
+    if words is None:
+        assert (status, start["starts"], start["fails_with"]) == (0, True, None)
+    elif words == "unknown":
+        assert (status, start["starts"]) == (3, None)
+        assert of(rows, "judgement")[0]["reason"] == (
+            "`log.dirs` lists /srv/data-2, which the evidence does not hold"
+        )
+    else:
+        assert (status, start["starts"]) == (5, False)
+        assert words in start["fails_with"]
+
+
+def kraft_node(at: Path, settings: str = "") -> Path:
+    """The directory of a node of 4.3 that was killed, with settings beside it."""
+    data = at / "broker-1" / "data"
+    shutil.copytree(recording("segments/4.3.0-kraft") / "data-killed", data)
+    for path in data.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (data.parent / "server.properties").write_text(settings)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "words"),
+    [
+        ("process.roles=broker,controller\nnode.id={id}\n", "4.3", None),
+        ("process.roles=broker,controller\nnode.id=77\n", "4.3", "doesn't match previous node id 77 in"),
+        ("process.roles=broker,controller\nnode.id={id}\n", "3.9", "No MetadataVersion with feature level"),
+        ("broker.id={id}\nzookeeper.connect=zk:2181\n", "3.9", "Found unexpected version in"),
+        ("process.roles=broker\nnode.id={id}\nlog.dirs=/srv/other,/srv/data\n", "4.3", "Found unexpected metadata location"),
+    ],
+)  # fmt: skip
+def test_settings_of_a_kraft_node(settings: str, version: str, words: str | None, tmp_path: Path) -> None:
+    data = kraft_node(tmp_path)
+    lines = (data / "meta.properties").read_text().splitlines()
+    own = next(line for line in lines if line.startswith("node.id="))
+    text = settings.format(id=own.removeprefix("node.id="))
+    (data.parent / "server.properties").write_text(text)
+    if "/srv/other" in text:
+        shutil.copytree(data, data.parent / "other", ignore=shutil.ignore_patterns("*-*", "bootstrap*"))
+        other = data.parent / "other" / "meta.properties"
+        other.write_text("".join(f"{line}\n" for line in lines if not line.startswith("directory.id")))
+    status, rows = rows_of(tmp_path, "--kafka-version", version)
+    (start,) = of(rows, "start")
+    assert (status, start["starts"]) == ((0, True) if words is None else (5, False)), start
+    assert (words or "") in (start["fails_with"] or "")
+
+
+@pytest.mark.parametrize(("version", "starts"), [("3.7", False), ("3.9", True)])
+def test_voters_of_the_settings_and_of_the_quorum_state(version: str, starts: bool, tmp_path: Path) -> None:
+    data = tmp_path / "broker-1" / "data"
+    metadata = data / "__cluster_metadata-0"
+    metadata.mkdir(parents=True)
+    (data / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=p0_xtebuSt2Ap8p60r4wig\n")
+    (metadata / "quorum-state").write_text(
+        '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
+    (data.parent / "server.properties").write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@a:1,2@b:1,3@c:1\n"
+    )
+    status, rows = rows_of(tmp_path, "--kafka-version", version)
+    (start,) = of(rows, "start")
+    assert (status, start["starts"]) == (5, starts)
+    assert "voter-set-differs" in [row["code"] for row in of(rows, "finding")]
+    assert ("Configured voter set: [1, 2, 3]" in (start["fails_with"] or "")) is not starts
+
+
+def test_the_version_is_that_of_the_last_start_in_the_log(tmp_path: Path) -> None:
+    data = broker(tmp_path, 3)
+    logs_of = data.parent / "logs"
+    logs_of.mkdir()
+    (logs_of / "server.log").write_text(
+        "[2024-01-02 03:04:05,678] INFO Kafka version: 2.4.1 (org.apache.kafka.common.utils.AppInfoParser)\n"
+        "[2024-01-02 03:04:05,700] INFO [KafkaServer id=3] started (kafka.server.KafkaServer)\n"
+        "[2024-02-02 03:04:05,678] INFO Kafka version: 2.8.2 (org.apache.kafka.common.utils.AppInfoParser)\n"
+    )
+    _, rows = rows_of(tmp_path)
+    assert of(rows, "start")[0]["kafka_version"] == "2.8.2"

@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.checkpoints import parse_leader_epochs
-from formats.log_dir.file_names import FolderKind
-from formats.messages.cluster_metadata import read_metadata_record
+from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, FolderKind
 from formats.values import replace
-from kctl.broker_logs.opening import chunks_of
 from kctl.checks.owners import has_owners
 from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
-from kctl.cluster.versions import KafkaVersion, parse_version
+from kctl.cluster.versions import parse_version
 from kctl.evidence.broker_logs import own_broker_id
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
 from kctl.files import read_lenient
@@ -28,35 +24,23 @@ from kctl.findings import identities as say
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.judging.identities.of_folders import MOST_NAMED, meta, numbers, place_in, shown
 from kctl.judging.identities.statements import (
+    LoggedIds,
     MetadataLog,
     cluster_id_of,
+    logged_ids,
     metadata_logs,
     quorum_voters,
     settings_in,
 )
+from kctl.log_dir_start.bootstrap import levels_in
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import NOBODY, Copy
 from kctl.replica.copies.moments import Znodes
 from kctl.replica.copies.replica_log import ReplicaLog
-from kctl.scan.source import opened_source
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
-BOOTSTRAP = "bootstrap.checkpoint"
 WRITTEN = re.compile(r"^#\w{3} (\w{3}) (\d\d) (\d\d:\d\d:\d\d) \S+ (\d{4})\s*$", re.MULTILINE)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-CLUSTER_ID_LINE = re.compile(rb"Cluster ID = ([\w-]{1,64})")
-REFUSED_CLUSTER = re.compile(
-    rb"The Cluster ID ([\w-]{1,64}) doesn't match stored clusterId Some\(([\w-]{1,64})\)"
-)
-REFUSED_LEVEL = re.compile(rb"No MetadataVersion with feature level (\d{1,9})")
-VERSION_LINE = re.compile(
-    rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\n]{0,80}\bKafka version ?: ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3}){0,2})",
-    re.MULTILINE,
-)
-DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException|\(Permission denied\)")
-OVERLAP = 4096
-FURTHEST_ZONE = timedelta(hours=14)
-"""How far local time may be ahead of UTC."""
 
 
 def cluster_findings(evidence: FoundEvidence, clusters: Mapping[str | None, Znodes]) -> Iterator[Finding]:
@@ -115,45 +99,11 @@ def _ids_of_logs(evidence: FoundEvidence) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-class LoggedIds(NamedTuple):
-    """What the lines of a broker's log state, the last of each."""
-
-    cluster_id: str | None
-    refused_level: int | None
-    version: KafkaVersion | None = None
-    is_denied: bool = False
-    """Whether a file could not be opened for its owner or mode."""
-    version_at: datetime | None = None
-    """When the version was printed, at the earliest: the zone is unknown."""
-
-
-def _logged_ids(log: BrokerLog) -> LoggedIds:
-    cluster_id, level, version, version_at, before = None, None, None, None, b""
-    is_denied = False
-    try:
-        for chunk in chunks_of(str(log.path), lambda reason: None, follow=False):
-            text = before + chunk
-            is_denied = is_denied or DENIED.search(text) is not None
-            for match in CLUSTER_ID_LINE.finditer(text):
-                cluster_id = match[1].decode()
-            for match in REFUSED_CLUSTER.finditer(text):
-                cluster_id = match[1].decode()
-            for match in REFUSED_LEVEL.finditer(text):
-                level = int(match[1])
-            for match in VERSION_LINE.finditer(text):
-                version = parse_version(match[2].decode())
-                version_at = datetime.fromisoformat(match[1].decode()).replace(tzinfo=UTC) - FURTHEST_ZONE
-            before = text[-OVERLAP:]
-    except (OSError, ValueError):
-        pass
-    return LoggedIds(cluster_id, level, version, is_denied, version_at)
-
-
 def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog]) -> Iterator[Finding]:
     for log in evidence.broker_logs:
         if log.kind not in ("server", "stdout"):
             continue
-        ids, source = _logged_ids(log), shown(evidence, log.path, log.root)
+        ids, source = logged_ids(log), shown(evidence, log.path, log.root)
         place = evidence.place_of(log.path, log.root)
         for log_dir in evidence.log_dirs:
             if log_dir.broker_id is None or (log_dir.broker_id, log_dir.moment) != (
@@ -182,7 +132,9 @@ def _newer_metadata(
         proof = f"it was started as Kafka {ids.version} after the version was set"
     known = next((known for known in LEVELS[METADATA_VERSION] if known.level == level), None)
     since = known.release.partition("-")[0] if known else ""
-    if known and (ids.refused_level is not None or (ids.version and ids.version < parse_version(since))):
+    if known and (
+        ids.refused_level is not None or (ids.version and parse_version(ids.version) < parse_version(since))
+    ):
         yield say.NEWER_METADATA.at(
             evidence.place_of(log.path, log.root), value=known.level, name=known.release, since=since, proof=proof,
             source=shown(evidence, log.path, log.root),
@@ -193,30 +145,12 @@ def _newer_metadata(
 def _place_of_level(evidence: FoundEvidence, log: BrokerLog, level: int, metadata: MetadataLog | None) -> str:
     """Where a metadata version is written, in words."""
     for log_dir in evidence.log_dirs:
-        path = log_dir.path / BOOTSTRAP
-        if log_dir.moment == log.moment and level in _levels_in(path):
+        path = log_dir.path / BOOTSTRAP_CHECKPOINT
+        if log_dir.moment == log.moment and level in levels_in(path):
             return f"written in {shown(evidence, path, log_dir.root)}"
     if metadata and metadata.image.features.get(METADATA_VERSION) == level:
         return f"written in {shown(evidence, metadata.folder, metadata.log_dir.root)}"
     return "in no file of the evidence"
-
-
-def _levels_in(path: Path) -> set[int]:
-    levels = set()
-    try:
-        with opened_source(path) as source:
-            for entry in walk(source):
-                if isinstance(entry, LogEntry) and entry.batch and not entry.batch.is_control:
-                    for record in iterate_records(entry):
-                        metadata = read_metadata_record(record.value or b"")
-                        if (
-                            metadata.type == "FEATURE_LEVEL_RECORD"
-                            and metadata.values["name"] == METADATA_VERSION
-                        ):
-                            levels.add(metadata.values["feature_level"])
-    except (OSError, FormatError):
-        pass
-    return levels
 
 
 def _topic_ids(evidence: FoundEvidence, moment: str | None, cluster: Znodes) -> Iterator[Finding]:

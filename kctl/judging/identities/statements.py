@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -20,9 +21,10 @@ from formats.log_dir.meta_properties import parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from formats.values import Struct
 from formats.znodes.json_text import parse_object
+from kctl.broker_logs.opening import chunks_of
 from kctl.cluster.kraft.features import METADATA_VERSION
 from kctl.errors import KctlError
-from kctl.evidence.model import FoundEvidence, LogDir, Root, ZnodeExport
+from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Root, ZnodeExport
 from kctl.evidence.znodes import read_znodes
 from kctl.files import read_lenient
 from kctl.internal_topics.cluster_image import (
@@ -38,6 +40,19 @@ from kctl.scan.source import opened_source
 VOTER = re.compile(r"\s*(\d{1,10})@[^,\s]+\s*")
 LARGEST = 1 << 20
 VOTERS = (ControlType.KRAFT_VOTERS, ControlType.LEADER_CHANGE)
+CLUSTER_ID_LINE = re.compile(rb"Cluster ID = ([\w-]{1,64})")
+REFUSED_CLUSTER = re.compile(
+    rb"The Cluster ID ([\w-]{1,64}) doesn't match stored clusterId Some\(([\w-]{1,64})\)"
+)
+REFUSED_LEVEL = re.compile(rb"No MetadataVersion with feature level (\d{1,9})")
+VERSION_LINE = re.compile(
+    rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\n]{0,80}\bKafka version ?: ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3}){0,2})",
+    re.MULTILINE,
+)
+DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException|\(Permission denied\)")
+OVERLAP = 4096
+FURTHEST_ZONE = timedelta(hours=14)
+"""How far local time may be ahead of UTC."""
 
 
 class Settings(Struct, frozen=True):
@@ -178,3 +193,38 @@ def quorum_voters(log_dir: LogDir) -> tuple[Path, frozenset[int]] | None:
     except (OSError, FormatError):
         return None
     return (path, frozenset(voters)) if voters else None
+
+
+class LoggedIds(NamedTuple):
+    """What the lines of a broker's log state, the last of each."""
+
+    cluster_id: str | None
+    refused_level: int | None
+    version: str | None = None
+    is_denied: bool = False
+    """Whether a file could not be opened for its owner or mode."""
+    version_at: datetime | None = None
+    """When the version was printed, at the earliest: the zone is unknown."""
+
+
+def logged_ids(log: BrokerLog) -> LoggedIds:
+    """The identities in the lines of a broker's log, of the last start in it; as far as it can be read."""
+    cluster_id, level, version, version_at, before = None, None, None, None, b""
+    is_denied = False
+    try:
+        for chunk in chunks_of(str(log.path), lambda reason: None, follow=False):
+            text = before + chunk
+            is_denied = is_denied or DENIED.search(text) is not None
+            for match in CLUSTER_ID_LINE.finditer(text):
+                cluster_id = match[1].decode()
+            for match in REFUSED_CLUSTER.finditer(text):
+                cluster_id = match[1].decode()
+            for match in REFUSED_LEVEL.finditer(text):
+                level = int(match[1])
+            for match in VERSION_LINE.finditer(text):
+                version = match[2].decode()
+                version_at = datetime.fromisoformat(match[1].decode()).replace(tzinfo=UTC) - FURTHEST_ZONE
+            before = text[-OVERLAP:]
+    except (OSError, ValueError):
+        pass
+    return LoggedIds(cluster_id, level, version, is_denied, version_at)

@@ -1,0 +1,98 @@
+"""Reading `bootstrap.checkpoint` as a controller does when it starts: without checksums, and every record.
+
+Source: metadata/src/main/java/org/apache/kafka/metadata/{bootstrap/BootstrapDirectory,bootstrap/BootstrapMetadata,
+util/BatchFileReader}.java @ 3.3.0 to 4.3.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from formats.errors import FormatError
+from formats.log.records import LogEntry, iterate_records, walk
+from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT
+from formats.messages.cluster_metadata import read_metadata_record
+from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.log_dir_start.batches import LoadedBatches
+from kctl.log_dir_start.configured import RUNTIME
+from kctl.log_dir_start.failures import LoadFails
+from kctl.log_dir_start.rules import StartRules
+from kctl.replication.rules import parse_version
+from kctl.scan.source import Source, opened_source
+
+
+def bootstrap_failure(file: Path, rules: StartRules) -> LoadFails | None:
+    """Why the node ends when it reads the file; None where it reads it, or there is none."""
+    levels: list[int] = []
+    try:
+        with opened_source(file) as source:
+            for level in _levels(source, file):
+                if not is_known(level, rules):
+                    words = f"No MetadataVersion with feature level {level}"
+                    return LoadFails("java.lang.IllegalArgumentException", words, BOOTSTRAP_CHECKPOINT)
+                levels.append(level)
+    except LoadFails as failure:
+        return failure
+    except OSError:
+        return None
+    if levels:
+        return None
+    words = (
+        f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from the binary bootstrap metadata"
+        f" file: {file}"
+    )
+    return LoadFails(RUNTIME, words, BOOTSTRAP_CHECKPOINT)
+
+
+def levels_in(file: Path) -> list[int]:
+    """The metadata versions that the file sets, as far as it can be read."""
+    levels: list[int] = []
+    with suppress(LoadFails, OSError), opened_source(file) as source:
+        levels.extend(_levels(source, file))
+    return levels
+
+
+def release_of(level: int) -> str | None:
+    """The first release that knows a metadata version, such as `3.9`; None of one that kctl does not know either."""
+    names = (known.release for known in LEVELS[METADATA_VERSION] if known.level == level)
+    return next((name.partition("-")[0] for name in names), None)
+
+
+def is_known(level: int, rules: StartRules) -> bool:
+    """Whether the version's software knows a metadata version."""
+    release = release_of(level)
+    return release is not None and parse_version(release)[:2] <= parse_version(rules.kafka_version)[:2]
+
+
+def _levels(source: Source, file: Path) -> Iterator[int]:
+    batches = LoadedBatches(source, 0, source.size, check_crc=False)
+    for headers in batches:
+        for position, end in zip(headers.position.tolist(), headers.next_position.tolist(), strict=True):
+            yield from _levels_of_batch(source, position, end)
+    if batches.corrupt is not None:
+        raise LoadFails(
+            "org.apache.kafka.common.errors.CorruptRecordException",
+            f"{batches.corrupt} in file {file}.",
+            BOOTSTRAP_CHECKPOINT,
+        )
+
+
+def _levels_of_batch(source: Source, position: int, end: int) -> Iterator[int]:
+    entry = next(iter(walk(source, position=position, end=end, check_crc=False)), None)
+    if not isinstance(entry, LogEntry) or entry.batch is None:
+        raise LoadFails(
+            "org.apache.kafka.common.errors.CorruptRecordException", "Record is corrupt", BOOTSTRAP_CHECKPOINT
+        )
+    try:
+        for record in iterate_records(entry):
+            if entry.batch.is_control:
+                continue
+            metadata = read_metadata_record(record.value or b"")
+            if metadata.type == "FEATURE_LEVEL_RECORD" and metadata.values["name"] == METADATA_VERSION:
+                yield metadata.values["feature_level"]
+    except FormatError as error:
+        raise LoadFails(
+            "org.apache.kafka.common.InvalidRecordException", str(error), BOOTSTRAP_CHECKPOINT
+        ) from error

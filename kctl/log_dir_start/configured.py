@@ -1,0 +1,161 @@
+"""What a broker's settings, and the cluster that they lead to, say against its log directories when it starts.
+
+Source: core/src/main/scala/kafka/server/{KafkaServer,KafkaRaftServer,BrokerMetadataCheckpoint}.scala @ 2.0.0 to 3.9.1,
+metadata/src/main/java/org/apache/kafka/metadata/properties/MetaPropertiesEnsemble.java @ 3.7.0 to 4.3.0,
+raft/src/main/java/org/apache/kafka/raft/QuorumState.java @ 2.8.0 to 3.7.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.log_dir.file_names import META_PROPERTIES, QUORUM_STATE
+from formats.log_dir.meta_properties import MetaProperties
+from kctl.evidence.model import FoundEvidence, LogDir
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA
+from kctl.judging.identities.statements import Settings, cluster_id_of, quorum_voters, settings_in
+from kctl.log_dir_start.failures import LoadFails
+from kctl.log_dir_start.rules import StartRules
+
+METADATA_FOLDER = f"{CLUSTER_METADATA}-0"
+SERVER_PROPERTIES = "server.properties"
+RUNTIME = "java.lang.RuntimeException"
+IN_META = "If you moved your data, make sure your configured {key} matches."
+
+
+class Surroundings(NamedTuple):
+    """What is known of a broker beside its log directories: its settings, and the cluster id in ZooKeeper."""
+
+    settings: Settings | None = None
+    cluster_id: str | None = None
+
+    @property
+    def roles(self) -> frozenset[str] | None:
+        """The `process.roles`, empty with ZooKeeper; None without settings."""
+        if self.settings is None:
+            return None
+        listed = self.settings.values.get("process.roles", "").split(",")
+        return frozenset(role.strip() for role in listed if role.strip())
+
+    @property
+    def is_migrating(self) -> bool:
+        """Whether the broker takes part in a migration from ZooKeeper (KIP-866)."""
+        values = self.settings.values if self.settings else {}
+        return values.get("zookeeper.metadata.migration.enable", "").strip() == "true"
+
+
+def surroundings(evidence: FoundEvidence, log_dirs: Sequence[LogDir]) -> Surroundings:
+    """The settings and the cluster of a broker's log directories, as far as they are in the evidence."""
+    paths = {log_dir.path for log_dir in log_dirs}
+    of_broker = (s for s in settings_in(evidence) if paths & {log_dir.path for log_dir in s.log_dirs})
+    moment = log_dirs[0].moment
+    exports = (cluster_id_of(export) for export in evidence.znode_exports if export.moment == moment)
+    return Surroundings(next(of_broker, None), next((id for id in exports if id), None))
+
+
+def configured_failures(
+    around: Surroundings, properties: Mapping[Path, MetaProperties], is_kraft: bool, rules: StartRules
+) -> Iterator[LoadFails]:
+    """Why the process ends, in the order of Kafka's checks: the version of `meta.properties`, cluster id, broker id."""
+    if rules.needs_roles and around.roles == frozenset():
+        words = 'Missing required configuration "process.roles" which has no default value.'
+        yield LoadFails("org.apache.kafka.common.config.ConfigException", words, SERVER_PROPERTIES)
+    is_zookeeper = not is_kraft and not around.is_migrating
+    expected = around.settings.node_id if around.settings else None
+    for path, meta in properties.items():
+        file = path / META_PROPERTIES
+        if is_zookeeper and meta.version != 0 and rules.has_topic_ids:
+            place = file if rules.has_ensemble else f"loaded `meta.properties`: {file}"
+            words = (
+                f"Found unexpected version in {place}. ZK-based brokers{' that are not migrating' * rules.has_ensemble} only"
+                " support version 0 (which is implicit when the `version` field is missing)."
+            )
+            yield LoadFails(RUNTIME, words, META_PROPERTIES)
+        if not is_kraft and around.cluster_id and meta.cluster_id not in (None, around.cluster_id):
+            yield from _other_cluster(around.cluster_id, meta.cluster_id, file, rules)
+        if expected and meta.broker_id is not None and meta.broker_id != int(expected[1]):
+            yield _other_id(int(expected[1]), meta.broker_id, file, is_kraft, rules)
+
+
+def _other_cluster(of_znode: str, stored: str | None, file: Path, rules: StartRules) -> Iterator[LoadFails]:
+    if rules.has_ensemble:
+        words = f"Invalid cluster.id in: {file}. Expected {of_znode}, but read {stored}"
+        yield LoadFails(RUNTIME, words, META_PROPERTIES)
+    elif rules.checks_cluster_id:
+        words = (
+            f"The Cluster ID {of_znode} doesn't match stored clusterId Some({stored}) in meta.properties. The broker is"
+            " trying to join the wrong cluster. Configured zookeeper.connect may be wrong."
+        )
+        yield LoadFails("kafka.common.InconsistentClusterIdException", words, META_PROPERTIES)
+
+
+def _other_id(configured: int, stored: int, file: Path, is_kraft: bool, rules: StartRules) -> LoadFails:
+    if rules.has_ensemble:
+        words = f"Stored node id {stored} doesn't match previous node id {configured} in {file}."
+        return LoadFails(RUNTIME, f"{words} {IN_META.format(key='node id')}", META_PROPERTIES)
+    if is_kraft:
+        words = (
+            f"Configured node.id `{configured}` doesn't match stored node.id `{stored}' in meta.properties."
+        )
+        return LoadFails(
+            "kafka.common.InconsistentNodeIdException", f"{words} {IN_META.format(key='controller.id')}", META_PROPERTIES
+        )  # fmt: skip
+    shown = f"Some({stored})" if rules.has_topic_ids else stored
+    words = f"Configured broker.id {configured} doesn't match stored broker.id {shown} in meta.properties."
+    return LoadFails(
+        "kafka.common.InconsistentBrokerIdException", f"{words} {IN_META.format(key='broker.id')}", META_PROPERTIES
+    )  # fmt: skip
+
+
+def voters_failure(around: Surroundings, log_dirs: Sequence[LogDir], rules: StartRules) -> LoadFails | None:
+    """Why a node ends whose voters are not those that its quorum state names; from 3.8 on it starts with its settings."""
+    configured = around.settings.voters if around.settings else None
+    if configured is None or not rules.compares_voters:
+        return None
+    for log_dir in log_dirs:
+        stored = quorum_voters(log_dir)
+        if stored is not None and stored[1] != configured:
+            words = (
+                f"Configured voter set: {sorted(configured)} is different from the voter set read from the state file:"
+                f" {sorted(stored[1])}."
+            )
+            return LoadFails("java.lang.IllegalStateException", words, f"{METADATA_FOLDER}/{QUORUM_STATE}")
+    return None
+
+
+def unseen_directories(around: Surroundings, paths: Sequence[Path]) -> list[str]:
+    """What `log.dirs` lists and the evidence does not hold; without names in common it is the number that tells."""
+    if around.settings is None:
+        return []
+    values = around.settings.values
+    text = values.get("log.dirs", "").strip() or values.get("log.dir", "").strip()
+    listed = [part.strip() for part in text.split(",") if part.strip()]
+    names = {path.name for path in paths}
+    unseen = [path for path in listed if Path(path).name not in names]
+    return unseen if len(listed) > len(paths) and len(unseen) < len(listed) else listed[len(paths) :]
+
+
+def unformatted(unseen: Sequence[str], paths: Sequence[Path]) -> list[Path]:
+    """The directories beside those in the evidence that `log.dirs` lists and that are there, empty."""
+    beside = {Path(name).name: paths[0].parent / Path(name).name for name in unseen}
+    return [path for path in beside.values() if path.is_dir() and not path.is_symlink()]
+
+
+def metadata_elsewhere(around: Surroundings, paths: Sequence[Path]) -> LoadFails | None:
+    """Why a node ends that has a metadata log outside of the directory which is to hold it."""
+    values = around.settings.values if around.settings else {}
+    first = (values.get("log.dirs", "").strip() or values.get("log.dir", "").strip()).split(",")[0]
+    home = values.get("metadata.log.dir", "").strip() or first.strip()
+    names = {path.name for path in paths}
+    if Path(home).name not in names:
+        return None
+    for path in paths:
+        if path.name != Path(home).name and (path / METADATA_FOLDER).exists():
+            words = (
+                f"Found unexpected metadata location in data directory `{path / METADATA_FOLDER}` (the configured metadata"
+                f" directory is {home})."
+            )
+            return LoadFails("org.apache.kafka.common.KafkaException", words, METADATA_FOLDER)
+    return None
