@@ -22,6 +22,7 @@ from kctl.log_dir_start.rules import StartRules
 METADATA_FOLDER = f"{CLUSTER_METADATA}-0"
 SERVER_PROPERTIES = "server.properties"
 RUNTIME = "java.lang.RuntimeException"
+VERSION_0 = "support version 0 (which is implicit when the `version` field is missing)."
 IN_META = "If you moved your data, make sure your configured {key} matches."
 
 
@@ -66,17 +67,29 @@ def configured_failures(
     expected = around.settings.node_id if around.settings else None
     for path, meta in properties.items():
         file = path / META_PROPERTIES
-        if is_zookeeper and meta.version != 0 and rules.has_topic_ids:
-            place = file if rules.has_ensemble else f"loaded `meta.properties`: {file}"
-            words = (
-                f"Found unexpected version in {place}. ZK-based brokers{' that are not migrating' * rules.has_ensemble} only"
-                " support version 0 (which is implicit when the `version` field is missing)."
-            )
+        if is_zookeeper and meta.version != 0 and rules.has_ensemble:
+            words = f"Found unexpected version in {file}. ZK-based brokers that are not migrating only {VERSION_0}"
             yield LoadFails(RUNTIME, words, META_PROPERTIES)
         if not is_kraft and around.cluster_id and meta.cluster_id not in (None, around.cluster_id):
             yield from _other_cluster(around.cluster_id, meta.cluster_id, file, rules)
         if expected and meta.broker_id is not None and meta.broker_id != int(expected[1]):
             yield _other_id(int(expected[1]), meta.broker_id, file, is_kraft, rules)
+
+
+def version_failure(stored: Mapping[str, str], rules: StartRules) -> LoadFails | None:
+    """What a broker with ZooKeeper of up to 3.6 has against the version of a `meta.properties`; None where it takes it."""
+    version = stored.get("version")
+    if not rules.has_topic_ids and version is None:
+        words = "requirement failed: Missing required property 'version'"
+        return LoadFails("java.lang.IllegalArgumentException", words, META_PROPERTIES)
+    if version in (None, "0"):
+        return None
+    if not rules.has_topic_ids:
+        words = f"Unrecognized version of the server meta.properties file: {version}"
+        return LoadFails("java.io.IOException", words, META_PROPERTIES, is_io=True)
+    shown = ", ".join(f"{key}={value}" for key, value in sorted(stored.items()))
+    words = f"Found unexpected version in loaded `meta.properties`: {{{shown}}}. Zk-based brokers only {VERSION_0}"
+    return LoadFails(RUNTIME, words, META_PROPERTIES)
 
 
 def _other_cluster(of_znode: str, stored: str | None, file: Path, rules: StartRules) -> Iterator[LoadFails]:

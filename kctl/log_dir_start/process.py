@@ -15,11 +15,17 @@ from typing import NamedTuple
 from formats.errors import FormatError, MalformedLine
 from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
-from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties
+from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties, parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from kctl.files import read_text, read_whole
 from kctl.log_dir_start.bootstrap import bootstrap_failure
-from kctl.log_dir_start.configured import METADATA_FOLDER, RUNTIME, Surroundings, configured_failures
+from kctl.log_dir_start.configured import (
+    METADATA_FOLDER,
+    RUNTIME,
+    Surroundings,
+    configured_failures,
+    version_failure,
+)
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.load import PartitionStart, PartitionTask, load_partition
 from kctl.log_dir_start.rules import StartRules
@@ -42,10 +48,13 @@ def check_identity(paths: Sequence[Path], rules: StartRules, around: Surrounding
     properties: dict[Path, MetaProperties] = {}
     offline: dict[Path, LoadFails] = {}
     missing: list[Path] = []
+    stored: dict[Path, dict[str, str]] = {}
     for path in paths:
         file = path / META_PROPERTIES
         try:
-            properties[path] = parse_meta_properties(read_whole(file).decode("latin-1"))
+            text = read_whole(file).decode("latin-1")
+            stored[path] = parse_properties(text)
+            properties[path] = parse_meta_properties(text)
         except FileNotFoundError:
             missing.append(path)
         except (OSError, MalformedLine) as error:
@@ -54,7 +63,18 @@ def check_identity(paths: Sequence[Path], rules: StartRules, around: Surrounding
     roles = around.roles
     is_zookeeper = around.settings is not None and "zookeeper.connect" in around.settings.values
     is_kraft = bool(roles) or (not is_zookeeper and _looks_kraft(paths, properties))
+    refused: list[LoadFails] = []
+    if not is_kraft and not rules.has_ensemble:
+        for path, values in stored.items():
+            if failure := version_failure(values, rules):
+                properties.pop(path, None)
+                offline.pop(path, None)
+                if failure.is_io:
+                    offline[path] = failure
+                else:
+                    refused.append(failure)
     failures = chain(
+        refused,
         configured_failures(around, properties, is_kraft, rules),
         _identity_failures(properties, missing, offline, is_kraft, rules),
     )
