@@ -12,7 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from formats.log.columns.headers import Headers
 from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, field, replace
@@ -41,19 +43,30 @@ class EpochRuns(Struct):
 
     runs: list[EpochRun] = field(default_factory=list)
     place: Place = NOWHERE  # of the file that is being read
+    cleared: int = 0
+    """How many runs a batch of an older magic follows: a broker that appends one clears the file, so that followers
+    truncate to the high watermark (`K:log/UnifiedLog.scala @ 3.9.1`, append; KAFKA-7897)."""
 
     def feed(self, chunk: MarkedChunk, source: Source | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
         headers = chunk.headers
         use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
-        if not use.any():
-            return
+        old = (headers.crc_valid & (headers.magic < 2)).cumsum()
+        if use.any():
+            self._take(headers, use, old[use])
+        if len(old) and old[-1] > (old[use][-1] if use.any() else 0):
+            self.cleared = len(self.runs)
+
+    def _take(self, headers: Headers, use: NDArray[np.bool_], old: NDArray[np.int64]) -> None:
+        """The batches in use, with the number of batches of an older magic before each."""
         epoch, base = headers.partition_leader_epoch[use], headers.base_offset[use]
         last = headers.last_offset[use]
-        edges = np.flatnonzero(np.diff(epoch)) + 1
+        edges = np.flatnonzero(np.diff(epoch) | np.diff(old)) + 1
         rows = np.flatnonzero(use)
         for first, after in zip([0, *edges.tolist()], [*edges.tolist(), len(epoch)], strict=True):
             row = int(rows[first])
+            if old[first] > (old[first - 1] if first else 0):
+                self.cleared = len(self.runs)
             place = replace(
                 self.place,
                 position=int(headers.position[row]),
@@ -66,7 +79,7 @@ class EpochRuns(Struct):
             )
 
     def _add(self, run: EpochRun) -> None:
-        if self.runs and self.runs[-1].epoch == run.epoch:
+        if len(self.runs) > self.cleared and self.runs[-1].epoch == run.epoch:
             self.runs[-1].last_offset = max(self.runs[-1].last_offset, run.last_offset)
             self.runs[-1].batches += run.batches
         else:
@@ -74,9 +87,9 @@ class EpochRuns(Struct):
 
     @property
     def entries(self) -> list[EpochEntry]:
-        """What a broker that recovers this log alone writes (`S:LogSegment.java @ 3.9.0`, recover)."""
+        """What a broker that appended this log has written."""
         entries_: list[EpochEntry] = []
-        for run in self.runs:
+        for run in self.runs[self.cleared :]:
             if not entries_ or run.epoch > entries_[-1].epoch:
                 entries_.append(EpochEntry(run.epoch, run.base_offset))
         return entries_
@@ -125,6 +138,8 @@ def _check_entries(
     for number, run in enumerate(runs.runs):
         if run.last_offset < log_start:
             continue  # all epochs below the log's start are one entry with the last of them
+        if number < runs.cleared and (not entries or starts[0] > run.last_offset):
+            continue  # of what a recovery adds to the file again, nothing lies between
         if run.epoch not in epochs:
             entry = _goes_on_over(entries, runs.runs, number)
             if entry is not None:

@@ -17,7 +17,7 @@ from kctl.checks import small_files
 from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexes, say_transactions_missing
 from kctl.checks.kraft import check_kraft_snapshot, reaches
-from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
+from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report, Unsettled, judge_twice
 from kctl.checks.retention import check_future
 from kctl.checks.segments import (
     LogPieces,
@@ -88,6 +88,7 @@ class _Check(Struct, dict=True):
     report: Report = field(default_factory=Report)
     checks: LogChecks = field(default_factory=LogChecks)
     scanned: list[tuple[LogSegment, ScannedLog]] = field(default_factory=list)
+    unsettled: list[Unsettled] = field(default_factory=list)
 
     @cached_property
     def next_segment(self) -> dict[int, int]:
@@ -164,17 +165,20 @@ def _check_segments(check: _Check) -> None:
         _check_segment(check, segment, epochs, producers)
     report, facts = check.report, _facts(check)
     report.segments, report.facts = len(check.folder.logs), facts
-    check_order(report, check.scanned, check.place_of, facts.looks_compacted)
-    check_gaps(report, check.scanned, check.task, check.place_of)
+    is_known = bool(check.task.is_compacted)
+    compaction = "the topic is compacted" if is_known else "the log shows the signs of a compaction"
+    check_order(report, check.scanned, check.place_of, compaction if facts.looks_compacted else "")
+    if check.task.is_compacted is False and not facts.looks_compacted:
+        check_gaps(report, check.scanned, check.place_of)
     check_tails(report, check.scanned, check.task, check.place_of)
     check_start_up(report, check.scanned, check.task, check.place_of)
     if check.task.kind is FolderKind.LIVE and not facts.looks_compacted and not _is_internal(check.task):
         report.findings += check_future(check.scanned, check.place_of)
-    is_compacted = check.task.is_compacted or any(
-        scanned_log.has_short_batches for _, scanned_log in check.scanned
-    )
+    is_compacted = check.task.is_compacted or any(scanned_log.was_cleaned for _, scanned_log in check.scanned)
     report.findings += check.checks.finish(is_compacted=True if is_compacted else None)
     producers.finish(facts.log_end_offset or 0, check.task.is_clean, facts.is_whole)
+    for open_ in (*producers.unsettled, *check.unsettled):
+        open_.settle(facts.looks_compacted)
     lacks_snapshots = not check.folder.snapshots and check.task.is_clean
     if lacks_snapshots and producers.replay.producers and check.task.kind is FolderKind.LIVE:
         count = len(producers.replay.producers)
@@ -184,7 +188,7 @@ def _check_segments(check: _Check) -> None:
     epoch_file = check.folder.other_files.get(LEADER_EPOCHS)
     if epoch_file:
         check_epochs(check.report_of(epoch_file), epoch_file.path, epochs, check.task, facts)
-    elif epochs.runs and check.task.kind is FolderKind.LIVE:
+    elif epochs.runs[epochs.cleared :] and check.task.kind is FolderKind.LIVE:
         place = check.place_of(LEADER_EPOCHS)
         report.findings.append(say_epochs.EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
 
@@ -224,7 +228,7 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
         log, report, options, check.checks, indexes.all(), watchers, check.on_chunk, check.parts, following
     )
     check.scanned.append((segment, scanned))
-    producers.is_compacted |= scanned.has_short_batches
+    producers.is_compacted |= scanned.was_cleaned
     digits = len(log.name.partition(".")[0])
     if digits != OFFSET_DIGITS:
         report.say(say.SEGMENT_NAME, digits=digits)
@@ -239,16 +243,19 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
         return
     if scanned.is_readable and not indexed.awaits_indexes:
         _say_missing(check, segment, report, scanned)
-    aborted, is_known = producers.replay.take_aborted(), producers.is_known
+    aborted = producers.replay.take_aborted()
     if len(aborted) > MOST_ABORTED:
         report.say(say_index.ABORTED_TRANSACTIONS_MANY, None, most=MOST_ABORTED)
-    index = segment.transaction_index
-    if index:
-        start = producers.log_start
-        index_report = check.report_of(index)
-        check_transaction_index(index, index_report, aborted, log_start=start, is_known=is_known)
-    else:
-        say_transactions_missing(report, aborted, set(), is_known)
+    index, start = segment.transaction_index, producers.log_start
+
+    def judge(report: FileReport, is_known: bool) -> None:
+        if index:
+            check_transaction_index(index, report, aborted, log_start=start, is_known=is_known)
+        else:
+            say_transactions_missing(report, aborted, set(), is_known)
+
+    judged = check.report_of(index) if index else report
+    check.unsettled += judge_twice(judged, judge, producers.is_known)
 
 
 def _indexed(
@@ -276,16 +283,16 @@ def _say_missing(check: _Check, segment: LogSegment, report: FileReport, scanned
 
 def _facts(check: _Check) -> LogFacts:
     scanned = check.scanned
-    facts = LogFacts(looks_compacted=looks_compacted(check.task, [scanned_log for _, scanned_log in scanned]))
+    snapshots = {file.named.base_offset for file in check.folder.snapshots if file.named}
+    facts = LogFacts(looks_compacted=looks_compacted(check.task, scanned, snapshots))
     if scanned:
         facts.first_base_offset = scanned[0][0].base_offset
         last_segment, last = scanned[-1]
         if last.is_readable:
             end = last.next_offset
             facts.log_end_offset = last_segment.base_offset if end is None else end
-        if last.is_readable and (not last.batches or last.gaps or last.has_short_batches):
-            named = (file.named.base_offset for file in check.folder.snapshots if file.named)
-            facts.cut_in_gap = frozenset(at for at in named if at > (facts.log_end_offset or 0))
+        if last.is_readable and (not last.batches or last.gaps or last.was_cleaned):
+            facts.cut_in_gap = frozenset(at for at in snapshots if at > (facts.log_end_offset or 0))
         facts.is_whole = all(
             scanned_log.bad_position is None and scanned_log.is_readable for _, scanned_log in scanned
         )

@@ -7,7 +7,7 @@ is counted, so that a wrecked disk stays small.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
 from formats.compression import DEFAULT_LIMIT
@@ -83,6 +83,13 @@ class FileReport(Struct):
                 self.findings.append(finding)
             else:
                 self.left_out[finding.code, finding.severity] += 1
+
+    def take(self, draft: FileReport) -> None:
+        """What a draft holds."""
+        self.add(draft.findings)
+        self.left_out.update(draft.left_out)
+        self.damaged_bytes += draft.damaged_bytes
+        self.base_offset = self.base_offset if draft.base_offset is None else draft.base_offset
 
     def take_as_info(self, codes: Container[str]) -> None:
         """Findings of these codes are no more than information here."""
@@ -161,3 +168,34 @@ class Report(Struct):
         file_report = FileReport(place, type_, size_in_bytes, options.max_findings)
         self.files.append(file_report)
         return file_report
+
+
+class Unsettled(Struct):
+    """What is wrong with a file if no cleaner took batches away, and what is wrong even then."""
+
+    report: FileReport
+    if_whole: FileReport
+    if_cleaned: FileReport
+
+    def settle(self, is_cleaned: bool) -> None:
+        """Take the one or the other into the report."""
+        self.report.take(self.if_cleaned if is_cleaned else self.if_whole)
+
+
+def judge_twice(
+    report: FileReport, judge: Callable[[FileReport, bool], None], is_known: bool
+) -> list[Unsettled]:
+    """Judge a file by a log that has all its batches, as far as is known by now; and if it has not, without them.
+
+    `judge` takes the report and whether every batch is there. Where that makes no difference, nothing stays open.
+    """
+    drafts = []
+    for is_whole in (True, False) if is_known else (False,):
+        drafts.append(FileReport(report.place, report.type, report.size_in_bytes, report.max_findings))
+        judge(drafts[-1], is_whole)
+        if not drafts[0].findings and not drafts[0].left_out:
+            break
+    if len(drafts) == 1:
+        report.take(drafts[0])
+        return []
+    return [Unsettled(report, *drafts)]

@@ -5,7 +5,7 @@ Among themselves means their order, gaps between them, what waits to be deleted,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from formats.log.columns.headers import Headers
-from formats.log.record_batch import TIMESTAMP_TYPE
+from formats.log.record_batch import DELETE_HORIZON, TIMESTAMP_TYPE
 from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
@@ -36,6 +36,7 @@ from kctl.scan.source import Source, foreign_in, opened_source
 from kctl.stores.objects import Replaced
 
 HARMLESS = (DamageReason.TORN_TAIL, DamageReason.ZEROS)
+INDEXES = (".index", ".timeindex")
 
 
 class Watcher(Protocol):
@@ -69,7 +70,9 @@ class ScannedLog(Struct):
     bad_offset: int | None = None  # where a recovery would cut
     sound_batches_behind: int = 0
     sound_records_behind: int = 0
-    has_short_batches: bool = False  # batches that hold fewer records than offsets
+    was_cleaned: bool = (
+        False  # a batch holds fewer records than offsets, or when the cleaner drops its tombstones
+    )
     has_new: bool = False  # batches of magic 2
     end_position: int = 0  # behind the last sound batch
     tail_position: int | None = None  # where a torn tail or zeros begin that end the file
@@ -266,11 +269,12 @@ MOST_GAPS = 100  # more of them say nothing new
 
 
 def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None:
-    """Offsets missing between batches, and before the first; and whether batches hold fewer records than offsets."""
+    """Offsets missing between batches, and before the first; and whether a batch shows that a cleaner wrote it."""
     # Where a compressed set of magic 0 or 1 begins is unknown unless its records were read.
     is_known = headers.records_count >= 0
     short = is_known & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
-    scanned.has_short_batches |= bool(short.any())
+    dated = (headers.magic == 2) & ((headers.attributes & DELETE_HORIZON) != 0)
+    scanned.was_cleaned |= bool((short | dated).any())
     scanned.has_new |= bool((headers.magic == 2).any())
     first = int(headers.base_offset[0]) if scanned.next_offset is None else scanned.next_offset
     if scanned.next_offset is None and headers.position[0] == 0 and named is not None:
@@ -301,15 +305,56 @@ Scanned = Sequence[tuple[LogSegment, ScannedLog]]
 PlaceOf = Callable[[str], Place]
 
 
-def looks_compacted(task: ReplicaTask, scanned: Sequence[ScannedLog]) -> bool:
-    """Whether the topic is known to be compacted, or its batches lack offsets as compaction leaves them."""
-    if task.is_compacted or any(scanned_log.has_short_batches for scanned_log in scanned):
+GAPS_OF_A_CLEANER = 3  # a wrong base offset, or a batch cut out, makes one
+
+
+def looks_compacted(task: ReplicaTask, scanned: Scanned, snapshots: Container[int] = frozenset()) -> bool:
+    """Whether the topic is known to be compacted, or its log lacks offsets as a cleaner leaves it.
+
+    A checkpoint of the cleaner without an entry does not tell: a replica that was fetched from a cleaned one has none
+    yet, and the entry goes when the topic is no longer compacted (`K:log/LogCleanerManager.scala @ 3.9.1`).
+    `snapshots` are the offsets of producer snapshots.
+    """
+    if task.is_compacted or any(scanned_log.was_cleaned for _, scanned_log in scanned):
         return True
-    return task.is_compacted is None and any(scanned_log.gaps for scanned_log in scanned)
+    gaps = sum(len(scanned_log.gaps) for _, scanned_log in scanned)
+    emptied = [number for number, (segment, _) in enumerate(scanned[:-1]) if _was_emptied(segment, task)]
+    if len(emptied) > 1 or 0 in emptied or (emptied and gaps):
+        return True
+    if gaps:
+        return gaps >= (1 if task.is_compacted is None else GAPS_OF_A_CLEANER)
+    return _has_gaps_between_all(scanned, snapshots)
 
 
-def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, is_compacted: bool) -> None:
-    """Each segment begins where the one before it ends, or later where the topic is compacted."""
+def _was_emptied(segment: LogSegment, task: ReplicaTask) -> bool:
+    """Whether a cleaner left nothing of it: no batch, and no entry of an index (`S:LogSegment.java @ 3.9.1`).
+
+    A segment that held batches when it was rolled has at least one entry of time. A file system may lose all files
+    that were not flushed when the power failed: those from the recovery point on.
+    """
+    if any(file.size_in_bytes for suffix, file in segment.files.items() if suffix in (".log", *INDEXES)):
+        return False
+    was_flushed = task.is_clean or not task.recovery_point or segment.base_offset < task.recovery_point
+    return was_flushed and segment.index is not None
+
+
+def _has_gaps_between_all(scanned: Scanned, snapshots: Container[int]) -> bool:
+    """Whether gaps can lie between segments alone, since none holds two batches, and several do.
+
+    A follower names a segment after the first offset that it appends to it, and that of a compacted topic need not
+    follow the one before (`K:log/UnifiedLog.scala @ 3.9.1`, maybeRoll). Where a segment began, a snapshot was taken.
+    """
+    if any(scanned_log.batches > 1 or scanned_log.bad_position is not None for _, scanned_log in scanned):
+        return False
+    ends = [
+        (scanned_log.next_offset, after.base_offset) for (_, scanned_log), (after, _) in pairwise(scanned)
+    ]
+    gaps = [end for end, base in ends if end is not None and end < base]
+    return len(gaps) > 1 and not any(end in snapshots for end in gaps)
+
+
+def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, explanation: str = "") -> None:
+    """Each segment begins where the one before it ends, or later where something explains it."""
     end: int | None = None
     for (before, scanned_log), (after, _) in pairwise(scanned):
         end = max(
@@ -322,18 +367,19 @@ def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, is_compacte
             report.findings.append(say.SEGMENT_OVERLAPS.at(where, severity=None, **details))
         elif after.base_offset > end and scanned_log.is_readable:
             where = replace(place, base_offset=end, last_offset=after.base_offset - 1)
-            # A damaged end of the segment before hides where it ended.
-            is_open = is_compacted or scanned_log.bad_position is not None
-            type_ = say.SEGMENT_GAP if is_open else say.SEGMENT_MISSING
-            report.findings.append(
-                type_.at(where, severity=None, from_offset=end, to_offset=after.base_offset)
+            is_hidden = scanned_log.bad_position is not None
+            why = explanation or ("damage hides where the segment before ends" if is_hidden else "")
+            details = {"from_offset": end, "to_offset": after.base_offset}
+            finding = (
+                say.SEGMENT_GAP.at(where, severity=None, **details, why=why)
+                if why
+                else say.SEGMENT_MISSING.at(where, severity=None, **details)
             )
+            report.findings.append(finding)
 
 
-def check_gaps(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
-    """Offsets that are missing inside a segment: normal where the topic is or may be compacted."""
-    if task.is_compacted is not False or looks_compacted(task, [scanned_log for _, scanned_log in scanned]):
-        return
+def check_gaps(report: Report, scanned: Scanned, place_of: PlaceOf) -> None:
+    """Offsets that are missing inside a segment of a topic that nothing shows to be compacted."""
     for segment, scanned_log in scanned:
         for position, start, end in scanned_log.gaps:
             place = replace(place_of(f"{segment.base_offset:020d}.log"), position=position, base_offset=start)

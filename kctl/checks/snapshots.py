@@ -16,7 +16,7 @@ from formats.log_dir.producer_snapshot import ProducerEntry, SnapshotCrcMismatch
 from formats.values import Struct, field, replace
 from kctl.checks.indexes import highest_so_far
 from kctl.checks.outliers import MarkedChunk
-from kctl.checks.report import FileReport
+from kctl.checks.report import FileReport, Unsettled, judge_twice
 from kctl.checks.segments import HARMLESS
 from kctl.checks.small_files import read_small
 from kctl.findings import Severity
@@ -59,6 +59,7 @@ class ProducerWatch(Struct, dict=True):
     began: int = 0  # the log start offset, up to which records may have been deleted
     is_compacted: bool = False
     replay: ProducerReplay = field(default_factory=ProducerReplay)
+    unsettled: list[Unsettled] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._judged = 0
@@ -102,8 +103,14 @@ class ProducerWatch(Struct, dict=True):
         self._judged = len(self.snapshots)
 
     def _judge(self, snapshot: Snapshot) -> None:
+        def judge(report: FileReport, is_known: bool) -> None:
+            self._judge_as(replace(snapshot, report=report), is_known)
+
+        self.unsettled += judge_twice(snapshot.report, judge, self.is_known)
+
+    def _judge_as(self, snapshot: Snapshot, is_known: bool) -> None:
+        """Judge a snapshot by a log that has all its batches, or may not."""
         stored = {entry.producer_id: entry for entry in snapshot.entries}
-        is_known = self.is_known
         for entry in snapshot.entries:
             state = self.replay.producers.get(entry.producer_id)
             if state is not None:

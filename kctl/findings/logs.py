@@ -22,13 +22,13 @@ BASE_OFFSET_WRONG = error("""batch-base-offset-wrong
     A changed byte in the first 8 bytes of the batch: a failing disk, memory, or a hand edit.
     Take the batch from another replica.""")
 OFFSETS_MISSING = warning("""offsets-missing
-    Offsets [{from_offset}, {to_offset}) are missing before this batch, and the topic was never compacted here.
-    Leaders assign offsets without gaps; only compaction removes some, and cleaner-offset-checkpoint has no entry for
-        this partition.
+    Offsets [{from_offset}, {to_offset}) are missing before this batch, and nothing shows that the topic is compacted.
+    Leaders assign offsets without gaps; only compaction removes some. cleaner-offset-checkpoint has no entry for this
+        partition, and the log has few gaps.
     A base offset, which the CRC does not cover, was changed, or batches were cut out of the file.
     Compare with the other replicas. If the topic is compacted, give `--compacted TOPIC`.""")
 SEGMENT_GAP = info("""segment-gap
-    Offsets [{from_offset}, {to_offset}) are in no segment; the topic is compacted.
+    Offsets [{from_offset}, {to_offset}) are in no segment; {why}.
     Compaction removes records, and with them whole batches and offsets.
     Compaction. A lost segment would look the same.
     Nothing that this log shows; `kctl replica compare` with the other replicas shows more.""")

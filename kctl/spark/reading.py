@@ -51,7 +51,7 @@ def read_pieces(
         for piece in of_log:
             yield from _read_piece(piece, table, columns, filters, target, log)
         if table == "findings":
-            is_compacted = log.has_short_batches or piece.segment.topic in COMPACTED
+            is_compacted = log.was_cleaned or piece.segment.topic in COMPACTED
             findings = log.checks.finish(is_compacted=True if is_compacted else None)
             yield from findings_rows(table, columns, findings)
 
@@ -60,7 +60,7 @@ class _Log(Struct):
     """What the segments of one log share."""
 
     checks: LogChecks = field(default_factory=LogChecks)
-    has_short_batches: bool = False
+    was_cleaned: bool = False
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -131,7 +131,7 @@ def _findings_of(
     report = FileReport(place, "log", source.size)
     scan = scan_segment(source, options, hints=hints, checks=log.checks)
     scanned = follow_scan(scan, report, next_segment=segment.next_base_offset)
-    log.has_short_batches |= scanned.has_short_batches
+    log.was_cleaned |= scanned.was_cleaned
     return report.all_findings()
 
 

@@ -136,6 +136,8 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "producer epoch back, sealed": (CLEAN_1, lambda d: reseal(d / "idem_potent-0" / segment(0), 2, 51, pack(">h", -1)), "producer-epoch-goes-back"),
     # segments among themselves
     "a segment in the middle gone": (CLEAN, lambda d: [remove(p) for p in (d / ROLLED).glob(f"{segment(72, '')}*")], "segment-missing"),
+    "two segments in the middle gone": (CLEAN, lambda d: [remove(p) for base in (72, 138) for p in (d / ROLLED).glob(f"{segment(base, '')}*")], "segment-missing"),
+    "files that were not flushed emptied": (KILLED, lambda d: [replace_text("recovery-point-offset-checkpoint", "rolled-segs 0 204", "rolled-segs 0 72")(d), *(cut(d / rolled(base, suffix), 0) for base in (72, 138) for suffix in (".log", ".index", ".timeindex"))], "segment-missing"),
     "a log gone, its indexes left": (CLEAN, lambda d: remove(d / rolled(72)), "index-orphaned"),
     "the last segment gone": (CLEAN, lambda d: [remove(p) for p in (d / ROLLED).glob(f"{segment(204, '')}*")], "high-watermark-above-log-end"),
     "the last segment gone, as flushed": (CLEAN, lambda d: [remove(p) for p in (d / ROLLED).glob(f"{segment(204, '')}*")], "recovery-point-above-log-end"),
