@@ -73,9 +73,19 @@ class BadValue(KctlError):
 
 
 class NotFinished(KctlError):
-    """Written, but not finished within the time given (exit status 5)."""
+    """Written, but not finished within the time given, or in part only, or it is unknown (exit status 5)."""
 
     exit_code = 5
+    is_begun = False
+    """Whether some of what was to be written at last is certainly written."""
+
+
+NOTHING_WRITTEN = re.compile(r"; nothing was written\b")
+
+
+def without_reassurance(message: str) -> str:
+    """The message of an error without the clause that nothing was written, which holds of its own request only."""
+    return NOTHING_WRITTEN.sub("", message)
 
 
 class UnreadableFile(KctlError):

@@ -5,14 +5,13 @@ is written as it was shown; later ones are computed from the cluster's state at 
 """
 
 import contextlib
-import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from formats.values import Struct, replace
 from kctl.changes import intents
-from kctl.changes.entry import Entry
+from kctl.changes.entry import WRITTEN, Entry
 from kctl.changes.faults import reach
 from kctl.changes.intents import counted
 from kctl.changes.journal import Journal
@@ -21,12 +20,14 @@ from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.unclean_allowed import refuse_unaccepted
 from kctl.cluster.versions import KafkaVersion
-from kctl.errors import KctlError, NotFinished, Refused
+from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
 from kctl.model import SILENT, Progress, TopicPartition
 
 ADMIN = "admin"  # the backend without compare-and-set
 LATE = 5.0  # seconds
 BROKER_ID_NOT_REGISTERED = 102  # an error of the controller
+MOVES = (intents.Reassign, intents.AlterReplicaLogDirs)
+SHOWN = 12  # names of brokers or topics
 
 
 class ChangeRun(Struct, frozen=True, kw_only=True):
@@ -87,7 +88,7 @@ def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
             note=run.note,
         )
         if waited.failed:
-            raise _unfinished(entry, run, waited.failed, f"see `kctl journal show {entry.id}`")
+            raise _unfinished(entry, run, waited.failed, _ways_on(entry))
         if not waited.is_done:
             raise _unfinished(entry, run, _missing(waited))
         stage.state = "finished"
@@ -98,6 +99,7 @@ def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
 
 def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     stage = entry.stages[index]
+    state_before = stage.state
     # Of an earlier stage, or of an earlier run that was cut off.
     has_written = any(other.may_be_written for other in entry.stages)
     try:
@@ -109,16 +111,19 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
         reach(f"before-write:{index}")
         _commit(entry, index, run)
     except KctlError as error:
-        if isinstance(error, (Refused, NotFinished)) or error.items or has_written:
-            # Of a part that is written, or where that is unknown, `resume` finds out.
-            is_refused = not isinstance(error, NotFinished) and (isinstance(error, Refused) or error.items)
-            stage.state = "refused" if is_refused else stage.state
-            is_part = has_written or isinstance(error, NotFinished)
-            entry.outcome = f"{_outcome(entry, error)}; {_ways_on(entry)}" if is_part else str(error)
-            run.journal.write(entry)
-        if not has_written:
+        if isinstance(
+            error, NotFinished
+        ):  # of a part that is written, or where that is unknown, `resume` finds out
+            stage.is_begun = stage.is_begun or error.is_begun
+        else:
+            stage.state = "refused" if isinstance(error, Refused) or error.items else state_before
+        is_part = has_written or isinstance(error, NotFinished)
+        outcome = f"{_outcome(entry, error)}; {_ways_on(entry)}" if is_part else str(error)
+        _note_outcome(entry, outcome, run)
+        if not is_part:
             raise
-        unfinished = NotFinished(f"carried out in part: {_outcome(entry, error)}", _ways_on(entry))
+        words = "not carried out in full" if stage.state == "writing" else "carried out in part"
+        unfinished = NotFinished(f"{words}: {_outcome(entry, error)}", _ways_on(entry))
         unfinished.items = error.items
         raise unfinished from error
     reach(f"after-write:{index}")
@@ -132,25 +137,58 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
         _read_back(stage.intent, entry, index, run)
 
 
-NOTHING_WRITTEN = re.compile(r"; nothing was written\b")
-OUTCOMES = (
-    ("carried out", ("written", "finished")),
-    ("refused", ("refused",)),
-    ("unknown", ("writing",)),
-    ("not begun", ("planned",)),
-)
+DONE, IN_PART, REFUSED, UNKNOWN, NOT_BEGUN = "carried out", "in part", "refused", "unknown", "not begun"
+WORDS = {"written": DONE, "finished": DONE, "refused": REFUSED, "writing": UNKNOWN, "planned": NOT_BEGUN}
+ALWAYS_COUNTED = (DONE, REFUSED, UNKNOWN)
 
 
 def _outcome(entry: Entry, error: KctlError) -> str:
     """How much of the change was carried out, and why the rest was not."""
-    states = Counter(stage.state for stage in entry.stages)
-    counts = ((words, sum(states[state] for state in of_words)) for words, of_words in OUTCOMES)
-    shown = ", ".join(f"{count} {words}" for words, count in counts if count or words != "not begun")
-    return f"of {counted(len(entry.stages), 'step')} {shown}: {NOTHING_WRITTEN.sub('', error.message)}"
+    counts = Counter(IN_PART if stage.is_part else WORDS[stage.state] for stage in entry.stages)
+    order = (DONE, IN_PART, REFUSED, UNKNOWN, NOT_BEGUN)
+    shown = ", ".join(
+        f"{counts[words]} {words}" for words in order if counts[words] or words in ALWAYS_COUNTED
+    )
+    return f"of {counted(len(entry.stages), 'step')} {shown}: {without_reassurance(error.message)}"
+
+
+def _note_outcome(entry: Entry, outcome: str, run: ChangeRun) -> None:
+    """Record in the journal how a change ended; where that fails, what it holds from before is enough to go on."""
+    entry.outcome = outcome
+    try:
+        run.journal.write(entry)
+    except KctlError as error:
+        run.note(f"warning: {error.message}")
 
 
 def _ways_on(entry: Entry) -> str:
-    return f"`kctl journal resume {entry.id}` goes on, `kctl journal undo {entry.id}` takes it back"
+    """The commands that go on with a change or take it back, and the throttle that stays until then."""
+    ways = f"`kctl journal resume {entry.id}` goes on, `kctl journal undo {entry.id}` takes it back"
+    left = throttle_left(entry)
+    return f"{ways}; until then its throttle stays on {left}" if left else ways
+
+
+def throttle_left(entry: Entry) -> str:
+    """The brokers and topics on which a change leaves a throttle for its moves; nothing if it has none, or has taken it off."""
+    stages = entry.stages
+    if any(isinstance(stage.intent, intents.ClearThrottle) and stage.state in WRITTEN for stage in stages):
+        return ""
+    names: dict[str, set[str]] = {}
+    for stage in stages:
+        if not stage.may_be_written or not isinstance(stage.intent, MOVES):
+            continue
+        for change in stage.intent.config_changes:
+            names.setdefault(change.entity_type, set()).add(change.entity_name)
+    kinds = (
+        ("broker", sorted(names.get("brokers", ()), key=int)),
+        ("topic", sorted(names.get("topics", ()))),
+    )
+    return " and ".join(_listed(kind, of) for kind, of in kinds if of)
+
+
+def _listed(kind: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{kind}{'' if len(names) == 1 else 's'} {', '.join(names[:SHOWN])}{more}"
 
 
 def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
@@ -276,8 +314,7 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         )
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":
-            stage.state = "written" if was_written(entry, index, run) else "planned"
-            stage.writes = stage.writes if stage.state == "written" else ()
+            _find_out(entry, index, run)
         elif stage.state == "written":
             stage.state = "written" if not _is_level(stage.intent) else "finished"
         elif stage.state == "planned":
@@ -286,6 +323,16 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         unfinished = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
         refuse_unaccepted(run.cluster, unfinished, entry.details, run.kafka_version)
     apply(entry, replace(run, is_resumed=True))
+
+
+def _find_out(entry: Entry, index: int, run: ChangeRun) -> None:
+    """Find out whether a stage that was cut off was carried out, in full or in part; the rest is planned again."""
+    stage = entry.stages[index]
+    if was_written(entry, index, run):
+        stage.state = "written"
+        return
+    stage.is_begun = stage.is_begun or run.cluster.is_begun(stage.writes)
+    stage.state, stage.writes = "planned", ()
 
 
 def _is_level(intent: intents.Intent) -> bool:

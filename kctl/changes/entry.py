@@ -26,6 +26,7 @@ PLAIN = ("id", "time", "who", "command", "backend", "location", "title")
 OPTIONAL = ("reason", "cluster_id", "kafka_version", "undoes", "undone_by", "outcome")
 ACTIONS = ("create", "set", "delete", "check", "request")
 STAGE_STATES = ("planned", "writing", "written", "finished", "refused")
+WRITTEN = ("written", "finished")
 
 
 class RecordedStage(Struct, kw_only=True):
@@ -36,11 +37,17 @@ class RecordedStage(Struct, kw_only=True):
     state: str = "planned"
     undo: tuple[Intent, ...] = ()
     undo_refused: str = ""  # why nothing takes it back
+    is_begun: bool = False  # a part of it was carried out, whatever came of the rest
 
     @property
     def may_be_written(self) -> bool:
         """Whether anything of it may stand in the cluster."""
-        return self.state in ("writing", "written", "finished")
+        return self.is_begun or self.state in ("writing", *WRITTEN)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a part of it stands in the cluster, and not all of it."""
+        return self.is_begun and self.state not in WRITTEN
 
 
 class Entry(Struct, kw_only=True):
@@ -67,7 +74,7 @@ class Entry(Struct, kw_only=True):
         """One of planned, applied, partly_applied, undone."""
         if self.undone_by:
             return "undone"
-        written = [stage.state in ("written", "finished") for stage in self.stages]
+        written = [stage.state in WRITTEN for stage in self.stages]
         if all(written):
             return "applied"
         touched = any(stage.may_be_written for stage in self.stages)
@@ -171,6 +178,7 @@ def _stage_to_json(stage: RecordedStage) -> Json:
         "writes": [_write_to_json(write) for write in stage.writes],
         "undo": [intent_to_json(intent) for intent in stage.undo],
         "undo_refused": stage.undo_refused or None,
+        "is_begun": stage.is_begun,
     }
 
 
@@ -185,6 +193,7 @@ def _stage_from_json(values: Mapping[str, Json]) -> RecordedStage:
         state=state,
         undo=tuple(intent_from_json(intent) for intent in cast(list[dict[str, Json]], values["undo"])),
         undo_refused=str(values.get("undo_refused") or ""),
+        is_begun=values.get("is_begun") is True,
     )
 
 

@@ -30,7 +30,8 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
     intents: list[Intent] = []
     for index in reversed(range(len(entry.stages))):
         stage = entry.stages[index]
-        if not stage.may_be_written or (stage.state == "writing" and not _may_stand(entry, index, run)):
+        is_unknown = stage.state == "writing" and not stage.is_begun
+        if not stage.may_be_written or (is_unknown and not _may_stand(entry, index, run)):
             continue
         if stage.undo_refused:
             raise Refused(
@@ -54,10 +55,7 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
 
 def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:
     """Whether a stage that was cut off has left anything: over Kafka's own protocol also a part of it."""
-    if was_written(entry, index, run):
-        return True
-    writes = entry.stages[index].writes
-    return run.cluster.backend == "admin" and any(run.cluster.is_written([write]) for write in writes)
+    return was_written(entry, index, run) or run.cluster.is_begun(entry.stages[index].writes)
 
 
 def _require_live(intent: Intent, state: ClusterState) -> None:

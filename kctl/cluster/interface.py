@@ -108,6 +108,10 @@ class Cluster(Protocol):
     def is_written(self, writes: Sequence[Write]) -> bool:
         """Whether the cluster shows that earlier writes have been carried out."""
 
+    def is_begun(self, writes: Sequence[Write]) -> bool:
+        """Whether the cluster shows that some of earlier writes has been carried out; of a transaction, all of it."""
+        return self.is_written(writes)
+
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:

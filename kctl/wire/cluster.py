@@ -86,6 +86,12 @@ class AdminCluster(Cluster):
 
         return WireCommit(self).is_written(writes)
 
+    def is_begun(self, writes: Sequence[Write]) -> bool:
+        """Whether the cluster shows that any item of earlier requests has been carried out."""
+        from kctl.wire.writes.commit import WireCommit
+
+        return WireCommit(self).is_begun(writes)
+
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:

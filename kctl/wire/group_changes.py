@@ -41,7 +41,7 @@ from kctl.wire.groups import (
     read_group,
     read_offsets,
 )
-from kctl.wire.writes.requests import OwnRequest, RequestItem
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
 
 REASON = "removed with kctl group remove-member"
 MOVED = frozenset({14, 15, 16})  # the coordinator is loading, not available, or another broker
@@ -214,8 +214,22 @@ def _partition_items(answer: Any, group: str) -> Iterator[RequestItem]:
             yield _item(tp, p.error_code, None, *tp)
 
 
+def _without_done(wire: Wire, after: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request without the partitions whose offset is as it is to be: no right on their topics is needed."""
+    present, wanted = _present(wire, after["group"]), offsets_from(after["partitions"])
+    rows = [
+        row
+        for row in after["partitions"]
+        if _offset(present.get(tp := TopicPartition(row["topic"], row["partition"]))) != _offset(wanted[tp])
+    ]
+    return {**after, "partitions": rows}
+
+
 def _commit(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     kind = OffsetCommitRequest.OffsetCommitRequestTopic
+    after = _without_done(wire, after)
+    if not after["partitions"]:
+        return
 
     def partition(row: Mapping[str, Any]) -> Any:
         return kind.OffsetCommitRequestPartition(
@@ -239,6 +253,9 @@ def _commit(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
 
 def _delete_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    after = _without_done(wire, after)
+    if not after["partitions"]:
+        return
 
     def partition(row: Mapping[str, Any]) -> Any:
         return kind.OffsetDeleteRequestPartition(partition_index=row["partition"])
@@ -330,10 +347,10 @@ def _present(wire: Wire, group: str) -> Mapping[TopicPartition, GroupOffset]:
     return read_offsets(wire, described) if described else {}
 
 
-def _is_set(wire: Wire, after: Mapping[str, Any]) -> bool:
+def _is_set(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
     present = _present(wire, after["group"])
     offsets = offsets_from(after["partitions"])
-    return all(_offset(present.get(tp)) == _offset(at) for tp, at in offsets.items())
+    return of(_offset(present.get(tp)) == _offset(at) for tp, at in offsets.items())
 
 
 def _offset(at: GroupOffset | None) -> int | None:
@@ -341,12 +358,13 @@ def _offset(at: GroupOffset | None) -> int | None:
 
 
 def _refuse_other_offsets(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise Conflict if an offset is neither as it was read nor as it is to be: a part may have been set before."""
     present = _present(wire, after["group"])
-    expected = offsets_from(before["offsets"])
+    expected, wanted = offsets_from(before["offsets"]), offsets_from(after.get("partitions", ()))
     chosen = {*expected, *present} if before.get("all") else set(expected)
     for tp in sorted(chosen):
         now, then = _offset(present.get(tp)), _offset(expected.get(tp))
-        if now != then:
+        if now != then and not (tp in wanted and now == _offset(wanted[tp])):
             says = ("none" if offset is None else f"{offset:,}" for offset in (now, then))
             raise Conflict(
                 "the offset of group {} in {} is {}, not {} as it was read; nothing was written".format(
@@ -378,13 +396,14 @@ def _refuse_parts_of_topics(wire: Wire, before: Mapping[str, Any], after: Mappin
             )
 
 
-def _is_gone(wire: Wire, after: Mapping[str, Any]) -> bool:
+def _is_gone(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
     return find_group(wire, after["group"]) is None
 
 
-def _have_left(wire: Wire, after: Mapping[str, Any]) -> bool:
+def _have_left(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
     group = find_group(wire, after["group"])
-    return group is None or not {m.member_id for m in group.members} & set(after["members"])
+    present = {member.member_id for member in group.members} if group else ()
+    return of(member not in present for member in after["members"])
 
 
 def _nothing_read(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks
 from kctl.wire.reading import read_cluster, read_log_dirs
 from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
-from kctl.wire.writes.requests import OwnRequest, RequestItem
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
 
 ALL = -1  # stands for the high watermark
 NOT_LEADER = frozenset({5, 6})  # no leader, or another broker
@@ -245,13 +245,13 @@ def _delete(wire: Wire, topic: str, offsets_by_partition: Mapping[int, int]) -> 
     return codes
 
 
-def _is_done(wire: Wire, after: Mapping[str, Any]) -> bool:
+def _is_done(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
     topic = str(after["topic"])
     leaders = _leaders(wire, topic)
     offsets = {TopicPartition(topic, row["partition"]): row["to_offset"] for row in after["partitions"]}
     replicas = [(leaders[tp.partition], tp) for tp in offsets if tp.partition in leaders]
     starts = {tp: at for (_, tp), at in list_offsets(wire, replicas, EARLIEST).items() if isinstance(at, int)}
-    return all(starts.get(tp, -1) >= offset for tp, offset in offsets.items())
+    return of(starts.get(tp, -1) >= offset for tp, offset in offsets.items())
 
 
 def _nothing_more(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

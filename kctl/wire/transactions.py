@@ -170,6 +170,6 @@ def _abort(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
 
 REQUESTS = {
     "WriteTxnMarkers": OwnRequest(
-        _abort, lambda wire, after: not is_open(wire, after), lambda wire, before, after: None
+        _abort, lambda wire, after, of: not is_open(wire, after), lambda wire, before, after: None
     )
 }

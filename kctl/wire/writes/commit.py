@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from formats.values import replace
 from kctl.changes.faults import reach
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
@@ -18,17 +19,18 @@ from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster, Conflict, refuse_changed
 from kctl.cluster.state import UNTOLD, ClusterState, Replicas
 from kctl.cluster.versions import V4_0
-from kctl.errors import KctlError, NotFinished
+from kctl.errors import KctlError, NotFinished, without_reassurance
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.writes import kraft
 from kctl.wire.writes.planning import TRANSLATIONS, content, item_count, name_of
-from kctl.wire.writes.requests import RequestItem, can_be_validated, own_request, send
+from kctl.wire.writes.requests import Quantifier, RequestItem, can_be_validated, own_request, send
 
 SETTLING = 5.0  # seconds to find out whether a lost request was carried out
 # Seconds that brokers have to apply a throttle; those not in force then are reported after the write.
 IN_FORCE = 2.0
 MOVES, DISKS = "AlterPartitionReassignments", "AlterReplicaLogDirs"
+LOOK = "`kctl journal resume` looks and goes on"
 
 
 def topics_touched(writes: Sequence[Write]) -> set[str] | None:
@@ -269,26 +271,36 @@ class WireCommit:
         """Send the requests in order, after reading again what they expect.
 
         Raises Conflict if that has changed, Refused if the first of them was refused, NotFinished
-        if only a part was done.
+        if only a part was done, or that is unknown. After any other error nothing was done.
         """
         state = self._state_of(writes)
         for write in writes:
             refuse_other_state(write, state)
         refuse_other_answers(self._cluster.wire, writes)
-        for number, write in enumerate(writes):
-            if name_of(write) == DISKS or (name_of(write) == MOVES and state.quorum is None):
-                self._await_rates(writes[:number])
-            self._cluster.has_written = True
-            try:
-                failed = send(self._cluster.wire, write)
-            except NoAnswer as lost:
-                self._find_out(write, lost, number, len(writes))
-                continue
-            if failed:
-                self._say_what_failed(write, failed, number, len(writes))
-            self._sent += 1
-            reach(f"sent:{self._sent}")
-        self._settle(writes)
+        done = 0
+        try:
+            for number, write in enumerate(writes):
+                if name_of(write) == DISKS or (name_of(write) == MOVES and state.quorum is None):
+                    self._await_rates(writes[:number])
+                self._send(write, number, len(writes))
+                done += 1
+            self._settle(writes)
+        except KctlError as error:
+            if isinstance(error, NotFinished) or not done:
+                raise
+            words = f"{done} of {len(writes)} requests were carried out"
+            raise _unfinished(f"{words}: {without_reassurance(error.message)}", LOOK) from error
+
+    def _send(self, write: Write, number: int, count: int) -> None:
+        self._cluster.has_written = True
+        try:
+            failed = send(self._cluster.wire, write)
+        except NoAnswer as lost:
+            return self._find_out(write, lost, number, count)
+        if failed:
+            self._say_what_failed(write, failed, number, count)
+        self._sent += 1
+        reach(f"sent:{self._sent}")
 
     def _await_rates(self, writes: Sequence[Write]) -> None:
         """Wait until brokers report throttles in force that were written before their moves.
@@ -316,25 +328,27 @@ class WireCommit:
         reasons = "; ".join(item.reason for item in failed[:5])
         more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
         done = f"{number} of {count} requests and {items - len(failed)} of {items} items of the next were carried out"
-        unfinished = NotFinished(f"{done}, not: {reasons}{more}", "the journal has it: undo or resume it")
+        unfinished = _unfinished(f"{done}, not: {reasons}{more}", LOOK)
         unfinished.items = refused
         raise unfinished
 
     def _find_out(self, write: Write, lost: NoAnswer, number: int, count: int) -> None:
         """Find out whether a request without an answer was carried out. Raises NotFinished if that is not visible."""
         end = time.monotonic() + SETTLING
+        seen, is_begun = "what of the next was is not known", False
         while True:
             with contextlib.suppress(KctlError):
                 if self._is_done(write, self._state_of([write])):
                     return
+                is_begun = self.is_begun([write])
+                part = "only a part" if is_begun else "nothing"
+                seen = f"of the next {part} is to be seen, and it may still be carried out"
             if time.monotonic() > end:
                 break
             time.sleep(0.2)
-        raise NotFinished(
-            f"{lost}; {number} of {count} requests were carried out, of the next nothing is to be seen, "
-            "and it may still be carried out",
-            "`kctl journal resume` looks and goes on",
-        )
+        unfinished = NotFinished(f"{lost}; {number} of {count} requests were carried out, {seen}", LOOK)
+        unfinished.is_begun = number > 0 or is_begun
+        raise unfinished
 
     def _settle(self, writes: Sequence[Write]) -> None:
         """Wait until the cluster shows what it has acknowledged. Raises NotFinished if a move is not visible.
@@ -360,17 +374,15 @@ class WireCommit:
         telling = [w for w in _lasting(writes) if name_of(w) == MOVES or own_request(w) is not None]
         for write in telling:
             if not self._is_done(write, state):
-                raise NotFinished(
+                raise _unfinished(
                     "it was acknowledged, but is not to be seen: not yet, or somebody else has changed it",
-                    "`kctl reassign status` shows the moves"
-                    if name_of(write) == MOVES
-                    else "`kctl journal resume` looks and goes on",
+                    "`kctl reassign status` shows the moves" if name_of(write) == MOVES else LOOK,
                 )
 
-    def _is_done(self, write: Write, state: ClusterState) -> bool:
+    def _is_done(self, write: Write, state: ClusterState, of: Quantifier = all) -> bool:
         if (own := own_request(write)) is not None:
-            return own.is_done(self._cluster.wire, content(write))
-        return is_done(write, state)
+            return own.is_done(self._cluster.wire, content(write), of)
+        return of(is_done(item, state) for item in (_items(write) if of is any else [write]))
 
     def _state_of(self, writes: Sequence[Write]) -> ClusterState:
         return self._cluster.read_state(
@@ -383,6 +395,27 @@ class WireCommit:
         """Whether the cluster shows that earlier requests have been carried out."""
         state = self._state_of(writes)
         return all(can_tell(write, state) and self._is_done(write, state) for write in writes)
+
+    def is_begun(self, writes: Sequence[Write]) -> bool:
+        """Whether the cluster shows that any item of earlier requests has been carried out."""
+        state = self._state_of(writes)
+        return any(can_tell(write, state) and self._is_done(write, state, any) for write in writes)
+
+
+def _unfinished(message: str, hint: str) -> NotFinished:
+    """The error of a change of which a part is carried out."""
+    error = NotFinished(message, hint)
+    error.is_begun = True
+    return error
+
+
+def _items(write: Write) -> list[Write]:
+    """A request for each partition of a request; other requests are carried out whole."""
+    after = content(write)
+    rows = after.get("partitions")
+    if not rows:
+        return [write]
+    return [replace(write, after=json.dumps({**after, "partitions": [row]}).encode()) for row in rows]
 
 
 def _lasting(writes: Sequence[Write]) -> list[Write]:

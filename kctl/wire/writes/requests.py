@@ -6,7 +6,7 @@ Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incre
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -349,11 +349,15 @@ SENDERS: dict[str, Sender] = {
 }
 
 
+Quantifier = Callable[[Iterable[bool]], bool]
+
+
 class OwnRequest(NamedTuple):
     """A request whose outcome is not in the metadata: brokers have to be asked."""
 
     send: Callable[[Wire, Mapping[str, Any]], Iterator[RequestItem]]
-    is_done: Callable[[Wire, Mapping[str, Any]], bool]
+    # Of `all` or `any` of its items.
+    is_done: Callable[[Wire, Mapping[str, Any], Quantifier], bool]
     # Raises Conflict if what the request was computed from (`before`) has changed.
     refuse_changed: Callable[[Wire, Mapping[str, Any], Mapping[str, Any]], None]
 

@@ -812,3 +812,56 @@ def test_what_ended_half_way_says_so_over_the_whole_change(course: ChangeRun, st
         applying.apply(entry, course)
     assert entry.state == "partly_applied" and entry.outcome
     assert "nothing was written" not in entry.outcome and f"journal undo {entry.id}" in entry.outcome
+
+
+def test_a_part_of_a_step_stands_whatever_comes_of_the_rest(
+    course: ChangeRun, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted, and neither forgotten by a resume that is refused nor taken for nothing by an undo."""
+    add_topic(store, "b", [[1, 2]])
+    change = AlterConfig(entity_type="topics", entity_name="b", after={"k": "1"}, before={"k": None})
+    entry = entry_of(Plan(title="one step", stages=(Stage(intent=change),)))
+    part = NotFinished("1 of 2 items was carried out")
+    part.is_begun = True
+
+    def fail(error: KctlError) -> None:
+        def commit(writes: Sequence[Write]) -> None:
+            raise error
+
+        monkeypatch.setattr(course.cluster, "commit", commit)
+
+    fail(part)
+    with pytest.raises(NotFinished, match=f"1 in part.*journal undo {entry.id}"):
+        applying.apply(entry, course)
+    fail(Refused("it is not to be; nothing was written"))
+    found = course.journal.find(entry.id)
+    with pytest.raises(NotFinished, match="1 in part, 0 refused") as raised:
+        applying.resume(found, course)
+    assert "nothing was written" not in str(raised.value)
+    found = course.journal.find(entry.id)
+    assert (found.state, found.stages[0].state, found.stages[0].is_begun) == (
+        "partly_applied",
+        "refused",
+        True,
+    )
+    monkeypatch.undo()
+    with pytest.raises(Conflict, match="is not set"):  # it is not passed over as what was never written
+        plan_undo(found, course)
+
+
+def test_a_throttle_that_stays_is_named(course: ChangeRun, store: FakeStore) -> None:
+    rate = AlterConfig(entity_type="brokers", entity_name="1", after={"r": "5"}, before={"r": None})
+    lists = AlterConfig(entity_type="topics", entity_name="a", after={"l": "0:1"}, before={"l": None})
+    moves = [
+        Reassign(targets={A0: (1, 2)}, origins={A0: (2, 3)}, config_changes=changes)
+        for changes in ((rate, lists), (replace(lists, entity_name="b"),))
+    ]
+    clear = ClearThrottle(throttled={}, rates={})
+    entry = entry_of(Plan(title="moves", stages=tuple(Stage(intent=one) for one in (*moves, clear))))
+    assert applying.throttle_left(entry) == ""
+    entry.stages[0].state = "written"
+    assert applying.throttle_left(entry) == "broker 1 and topic a"
+    entry.stages[1].state = "writing"
+    assert applying.throttle_left(entry) == "broker 1 and topics a, b"
+    entry.stages[2].state = "finished"
+    assert applying.throttle_left(entry) == ""

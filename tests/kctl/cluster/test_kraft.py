@@ -299,6 +299,8 @@ class Controllers:
     def is_written(self, writes: list[Write]) -> bool:
         return all(kraft.CHECKS[kraft.UNREGISTER](json.loads(w.after or b""), self.state) for w in writes)
 
+    is_begun = is_written
+
     def commit(self, _: list[Write]) -> None:
         self.asked += 1
         if not self.is_registered:

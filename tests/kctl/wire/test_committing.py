@@ -13,7 +13,7 @@ from kctl.changes.plan import Write
 from kctl.cluster.reassignment.execution import reassigned
 from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, PartitionState, Quorum, Topic
 from kctl.cluster.versions import KafkaVersion
-from kctl.errors import Refused
+from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
@@ -171,3 +171,32 @@ def test_a_new_move_to_a_dead_broker_is_refused() -> None:
     intent = Reassign(targets={TopicPartition("t", 0): (3, 2)}, origins={TopicPartition("t", 0): (1, 2)})
     with pytest.raises(Refused, match="not alive"):
         reassign(now, intent, now)
+
+
+def test_a_broker_that_is_gone_behind_the_first_request_leaves_a_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The throttle is written, and whether it is in force cannot be read: not that nothing was written."""
+    states = [state(None, None)]
+
+    def read_state(*_: Any, **__: Any) -> ClusterState:
+        if not states:
+            raise KctlError("no controller answers; nothing was written")
+        return states.pop()
+
+    monkeypatch.setattr(committing, "send", lambda wire, write: [])
+    asked = SimpleNamespace(wire=None, read_state=read_state, has_written=False)
+    with pytest.raises(
+        NotFinished, match="1 of 2 requests were carried out: no controller answers; `kctl"
+    ) as raised:
+        WireCommit(cast(AdminCluster, asked)).carry_out([THROTTLE, ORDER])
+    assert raised.value.is_begun
+
+
+@pytest.mark.parametrize(("replicas", "is_begun"), [({0: (1,), 1: (2,)}, True), ({0: (3,), 1: (2,)}, False)])
+def test_a_request_of_which_a_part_was_carried_out(replicas: dict[int, Any], is_begun: bool) -> None:
+    rows = [{"topic": "t", "partition": 0, "replicas": [1]}, {"topic": "t", "partition": 1, "replicas": [3]}]
+    now = replace(state(None, None), topics={"t": Topic(name="t", partitions=replicas)})
+    commit = WireCommit(cast(AdminCluster, SimpleNamespace(wire=None, read_state=lambda *_, **__: now)))
+    moves = [request(MOVES, "2 partitions", {"partitions": rows})]
+    assert commit.is_begun(moves) is is_begun and not commit.is_written(moves)
