@@ -5,7 +5,7 @@ help with the command's own, and `kctl schema` reads the rows. Rows are named as
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 
@@ -18,10 +18,16 @@ class Verb(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Commands about one subject."""
+    """Commands about one subject; `own` is what the name runs without a verb, if anything."""
 
     help: str
     verbs: dict[str, Verb]
+    own: Verb | None = None
+
+    def commands(self, name: str) -> dict[str, Verb]:
+        """Each command by its words."""
+        own = {name: self.own} if self.own else {}
+        return own | {f"{name} {verb}": row for verb, row in self.verbs.items()}
 
 
 # Rows that several commands print.
@@ -35,7 +41,7 @@ SHARED = {
     ),
 }
 # Groups at the margin, their commands below them; of each command, indented more, where it lives and its rows: their
-# names, or one of `SHARED`. What has such a line at the margin is a command without a group.
+# names, or one of `SHARED`. What has such a line at the margin is a command without a group, or also one.
 TABLE = """
 segment  Print, check and rebuild segments and the files beside them.
     dump  Print batches, records and entries of partition files.
@@ -115,6 +121,10 @@ metadata  Read the metadata log of a KRaft cluster.
     show  Show topics, partitions, brokers, features and configurations of a KRaft cluster.
         metadata:show internal_topics.METADATA internal_topics.METADATA_BROKER internal_topics.METADATA_TOPIC
         internal_topics.METADATA_PARTITION FINDING
+collect  Copy the evidence of brokers, while they run, with a manifest.
+        collect.copy:collect verify.COLLECTED verify.COLLECTION_SUMMARY
+    verify  Check a copy against its manifest.
+        collect.copy:verify FINDING verify.COLLECTION_SUMMARY
 audit  Check everything in the evidence of a cluster and write a report.
     run  Check everything in the evidence and write tables and an HTML report.
         audit:run FINDING replica.LOSS JUDGED audit.AUDIT audit.AUDIT_ESTIMATE
@@ -280,10 +290,18 @@ def _commands(table: str) -> Iterator[tuple[str, Group | Verb]]:
     for text in re.split(r"\n(?=\S)", table.strip()):
         title, *verbs = re.split(r"\n {4}(?=\S)", text)
         if verbs:
-            name, help = title.split("  ", 1)
-            yield name, Group(help, dict(map(_verb, verbs)))
+            name, help = title.partition("\n")[0].split("  ", 1)
+            yield name, Group(help, dict(map(_verb, verbs)), _verb(title)[1] if "\n" in title else None)
         else:
             yield _verb(title)
 
 
 COMMANDS: dict[str, Group | Verb] = dict(_commands(TABLE))
+
+
+def verb_of(words: Sequence[str]) -> Verb | None:
+    """The command that these words begin with; None for a group alone and for unknown words."""
+    entry = COMMANDS.get(words[0]) if words else None
+    if isinstance(entry, Group):
+        return entry.verbs.get(words[1], entry.own) if len(words) > 1 else entry.own
+    return entry

@@ -73,6 +73,11 @@ class Listed(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        entry = self.table.get(args[0])
+        if isinstance(entry, Group) and entry.own:
+            is_completing = ctx.resilient_parsing and not args[1:]  # a shell then shows the verbs
+            if not is_completing and not {*args[1:2]} & {*entry.verbs}:
+                return args[0], load(entry.own), args[1:]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -286,11 +286,11 @@ def check_rows(args: list[str], found: list[dict[str, Any]]) -> None:
     """Every row is of a kind that the catalogue promises for the command and has that kind's schema."""
     from jsonschema import Draft202012Validator
 
-    from commands.catalogue import COMMANDS, Group
+    from commands.catalogue import verb_of
     from kctl.rows import row_type
 
-    entry = COMMANDS[args[0]]
-    verb = entry.verbs[args[1]] if isinstance(entry, Group) else entry
+    verb = verb_of(args)
+    assert verb, args[:2]
     kinds: dict[str, list[Any]] = {}
     for name in verb.rows:
         one = row_type(name)

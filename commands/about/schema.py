@@ -15,7 +15,7 @@ def named(words: tuple[str, ...]) -> Verb:
     """The command of these words. Raises UsageError for an unknown command."""
     entry = COMMANDS.get(words[0])
     if isinstance(entry, Group):
-        verb = entry.verbs.get(words[1]) if len(words) == 2 else None
+        verb = entry.verbs.get(words[1]) if len(words) == 2 else None if words[1:] else entry.own
         if verb:
             return verb
         raise click.UsageError(f"`kctl {words[0]}` has the commands {', '.join(entry.verbs)}")

@@ -148,10 +148,9 @@ def decoded(lines: Iterable[Chunk] | None, rows: Iterable[Row]) -> Iterator[Row]
 
 def keys_of(words: Sequence[str]) -> list[str]:
     """Every key of the rows that the catalogue promises for a command."""
-    from commands.catalogue import COMMANDS, Group
+    from commands.catalogue import verb_of
     from kctl.rows import row_type
 
-    entry = COMMANDS.get(words[0]) if words else None
-    verb = entry.verbs[words[1]] if isinstance(entry, Group) else entry
+    verb = verb_of(words)
     fields = [name for row in (verb.rows if verb else ()) for name in row_type(row).fields]
     return list(dict.fromkeys([*(["kind"] if fields else []), *fields]))

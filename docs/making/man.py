@@ -85,9 +85,9 @@ def page_of_root() -> str:
     out = [*heading(["kctl"], root.help or ""), ".SH SYNOPSIS", ".B kctl\n[OPTIONS] COMMAND [ARGS]..."]
     out += [".SH DESCRIPTION", escape(root.help or ""), ".SH COMMANDS"]
     for name, entry in COMMANDS.items():
-        verbs = entry.verbs.items() if isinstance(entry, Group) else ()
+        verbs = entry.commands(name).items() if isinstance(entry, Group) else ()
         out.append(f".SS {escape(f'kctl-{name}(1)')}\n{escape(entry.help)}")
-        out += [f".TP\n.B {escape(f'kctl {name} {verb}')}\n{escape(row.help)}" for verb, row in verbs]
+        out += [f".TP\n.B {escape(f'kctl {words}')}\n{escape(row.help)}" for words, row in verbs]
     options = [p for p in root.params if isinstance(p, click.Option)]
     out += [".SH OPTIONS", *option_lines(options, ctx)]
     out += [
@@ -104,8 +104,8 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "kctl.1", page_of_root()
     for name, entry in COMMANDS.items():
         page = f"kctl-{name}"
-        verbs = entry.verbs if isinstance(entry, Group) else {"": entry}
-        commands = {f"kctl {name} {verb}".strip(): row for verb, row in verbs.items()}
+        verbs = entry.commands(name) if isinstance(entry, Group) else {name: entry}
+        commands = {f"kctl {words}": row for words, row in verbs.items()}
         yield f"{page}.1", page_of_commands(page, entry.help, commands)
 
 

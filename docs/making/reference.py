@@ -56,11 +56,7 @@ def body(text: str) -> Iterator[str]:
 
 def verbs_of(name: str, entry: Group | Verb) -> list[tuple[str, Verb]]:
     """Every command of a group in full, with its row of the catalogue."""
-    return (
-        [(f"{name} {verb}", row) for verb, row in entry.verbs.items()]
-        if isinstance(entry, Group)
-        else [(name, entry)]
-    )
+    return [*entry.commands(name).items()] if isinstance(entry, Group) else [(name, entry)]
 
 
 def options(params: Iterable[click.Parameter], ctx: click.Context) -> Iterator[str]:

@@ -143,6 +143,7 @@ SUBJECTS = [
     "failures",
     "retention",
     "migration",
+    "manifest",
 ]
 
 

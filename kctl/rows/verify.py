@@ -1,4 +1,4 @@
-"""Rows of `kctl segment verify`, `kctl segment rebuild` and `kctl log-dir start`."""
+"""Rows of `kctl segment verify`, `kctl segment rebuild`, `kctl log-dir start` and `kctl collect`."""
 
 from kctl.rows import RowType
 
@@ -62,4 +62,27 @@ START_STEP = RowType(f"""
     message      string
     source       string    of the rule, in Kafka
     moment?
+""")
+
+COLLECTED = RowType("""
+    collected: How the copy of a source went.
+    source           string
+    broker_id?
+    broker_ids       array     of all brokers whose files these are
+    files            integer
+    bytes
+    seconds          number
+    left_out         integer   names that were not copied; the manifest has each
+    clock_offset_ms  integer?  how far the clock of the source is ahead of this machine's; null for this machine
+    incomplete       string?   why not all was copied
+""")
+
+COLLECTION_SUMMARY = RowType("""
+    summary: Totals of a copy, or of its verification; the last row.
+    folder   string
+    files    integer
+    bytes
+    seconds  number
+    sha256   string?  the digest of the manifest, as its last line has it
+    errors
 """)

@@ -17,7 +17,7 @@ from tests.conftest import kctl
 def every_verb() -> Iterator[tuple[str, Verb]]:
     for name, entry in COMMANDS.items():
         if isinstance(entry, Group):
-            yield from ((f"{name} {verb}", row) for verb, row in entry.verbs.items())
+            yield from entry.commands(name).items()
         else:
             yield name, entry
 

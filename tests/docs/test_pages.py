@@ -98,10 +98,9 @@ def parsed(line: str) -> None:
     ctx = click.Context(root, info_name="kctl")
     command: click.Command = root
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.get_command(ctx, words[0])
-        if found is None:
-            raise click.UsageError(f"no command {words[0]}")
-        command, words = found, words[1:]
+        _, found, words = command.resolve_command(ctx, words)
+        assert found, line
+        command = found
     if not isinstance(command, click.Group) and words and not {"-h", "--help"} & set(words):
         options = [word for word in words if word.startswith("--")]
         known = {name for p in command.params for name in [*p.opts, *p.secondary_opts]}

@@ -1,0 +1,1 @@
+"""`kctl collect`: copies of brokers' files with a manifest."""

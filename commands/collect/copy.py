@@ -1,0 +1,249 @@
+"""`kctl collect` and `kctl collect verify`: a copy of brokers' files, and whether it is still as it was made."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from time import monotonic, time_ns
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.frame import Frame, command
+from commands.cli.options import PARTITION, TOPIC, WRITTEN, Size, flag, option
+from commands.cli.render import Outcome, Page, Row, finding_line, folding, size
+from kctl.errors import BadValue, KctlError
+from kctl.version import __version__
+
+if TYPE_CHECKING:
+    from kctl.collect.collection import Collected, Collection
+    from kctl.collect.placement import Choice, Plan
+    from kctl.collect.transport import Source
+
+
+@command(
+    "collect",
+    status="0 all was copied · 2 a name that nothing matches · 3 something was not copied · 4 --to is not empty, or lies in a source",
+)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@option("--to FOLDER", "Write the copy into this folder, which is new or empty.", type=WRITTEN, required=True)
+@TOPIC
+@PARTITION
+@option("--since TIME", "Leave out broker logs that were last written to before (ISO 8601, -2h, epoch ms).")
+@option("--rate SIZE", "Read at most so much a second, such as 50MiB.", type=Size(), default=None)
+@option("--broker ID=FOLDER...", "Set the broker id of a folder; repeatable.", into="brokers")
+@option("--moment NAME=FOLDER...", "Name the moment that a folder was copied at; repeatable.", into="moments")
+@flag("--resume", "Go on with a copy that was interrupted; what was copied whole is not read again.")
+def collect(
+    frame: Frame,
+    sources: tuple[str, ...],
+    to: str,
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    since: str | None,
+    rate: int | None,
+    brokers: tuple[str, ...],
+    moments: tuple[str, ...],
+    resume: bool,
+) -> Outcome:
+    """Copy the evidence of brokers, while they run, with a manifest.
+
+    SOURCE is a log directory, a folder of broker logs, a server.properties file, or a folder that holds such. Copied are
+    log directories, broker logs, settings without secrets, znode exports and tiers; with --topic or --partition only
+    these partitions, and the metadata log. Files are read in an order that suits running brokers, each once and up to
+    its first size; nothing is written to a source. The folder is evidence for every command: `kctl audit run FOLDER`.
+    `kctl collect verify` checks it later.
+
+    $ kctl collect --to evidence /var/lib/kafka/data /var/log/kafka /etc/kafka/server.properties
+    $ kctl collect --to evidence --topic orders --rate 50MiB /var/lib/kafka
+    """
+    from kctl.collect.placement import Choice
+    from kctl.times import parse_time
+
+    choice = Choice(frozenset(topics), frozenset(partitions), parse_time(since) if since else None)
+    words = ["kctl", "collect", "--to", to]
+    words += [word for topic in topics for word in ("--topic", topic)]
+    words += [word for number in partitions for word in ("--partition", str(number))]
+    words += ["--since", since] if since else []
+    words += ["--rate", str(rate)] if rate else []
+    words += [word for broker in brokers for word in ("--broker", broker)]
+    words += [word for moment in moments for word in ("--moment", moment)]
+    words += ["--resume"] if resume else []
+    run = _Run(frame, Path(to), shlex.join([*words, *sources]), choice, rate or 0, resume)
+    return Outcome(run.rows(sources, brokers, moments), text=folding(collected_text))
+
+
+class _Run:
+    """One run of `kctl collect`."""
+
+    def __init__(
+        self, frame: Frame, to: Path, command_line: str, choice: Choice, rate: int, resume: bool
+    ) -> None:
+        from formats.secrets import redact_text
+
+        self.frame, self.to, self.choice, self.rate, self.is_resumed = frame, to, choice, rate, resume
+        self.command_line = redact_text(command_line)
+
+    def rows(
+        self, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...]
+    ) -> Iterator[Row]:
+        """A row a source, then the summary."""
+        from kctl.collect.collection import amount
+        from kctl.collect.writing import prepare
+        from kctl.rows.verify import COLLECTION_SUMMARY
+
+        begun = monotonic()
+        planned = self._local(paths, brokers, moments)
+        roots = [source.root for source, _ in planned]
+        folder = prepare(self.to, roots, resume=self.is_resumed)
+        progress = self.frame.progress()
+        progress.start("copying", sum(amount(source, plan) for source, plan in planned))
+        run = self._collection(folder)
+        files = count = 0
+        try:
+            for source, plan in planned:
+                done = run.run(source, plan, self.choice)
+                files, count = files + done.files, count + done.bytes
+                if done.incomplete:
+                    self.frame.fail(f"{done.source}: {done.incomplete}", "go on with --resume")
+                yield _row(done)
+            seal = run.manifest.seal(self.command_line, __version__, time_ns() // 1_000_000)
+        finally:
+            run.manifest.close()
+            run.target.close()
+            self.frame.end_progress()
+        yield COLLECTION_SUMMARY(
+            folder=str(self.to), files=files, bytes=count, seconds=round(monotonic() - begun, 3),
+            sha256=seal.sha256, errors=0,
+        )  # fmt: skip
+
+    def _collection(self, folder: Path) -> Collection:
+        from kctl.collect.collection import Collection, Earlier
+        from kctl.collect.manifest import MANIFEST, CollectionLine, ManifestWriter
+        from kctl.collect.writing import Target, Throttle
+
+        earlier = Earlier.of(folder / MANIFEST) if self.is_resumed else Earlier()
+        first = CollectionLine(time_ns() // 1_000_000, self.command_line, __version__, socket.gethostname())
+        manifest = ManifestWriter.resumed(folder) if self.is_resumed else ManifestWriter.new(folder, first)
+        return Collection(Target(folder), manifest, Throttle(self.rate), self.frame.progress(), earlier)
+
+    def _local(
+        self, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...]
+    ) -> list[tuple[Source, Plan]]:
+        """The sources of this machine, with what is copied of each."""
+        from commands.cli.evidence_options import EvidenceOptions, refuse_nothing
+        from kctl.collect.local_source import LocalSource
+        from kctl.collect.placement import Places, log_dirs_of_settings, plan_of, settings_files
+        from kctl.evidence.discover import discover
+
+        for path in paths:
+            if "://" in path:
+                raise BadValue(f"{path}: a source is a path of this machine", "copy it to this machine first")
+        given = list(
+            dict.fromkeys([*paths, *(p for path in paths for p in log_dirs_of_settings(Path(path)))])
+        )
+        evidence = discover(given, brokers=brokers, moments=moments)
+        for failure in evidence.failures:
+            self.frame.report(failure)
+        folders = {log_dir.path for log_dir in evidence.log_dirs}
+        places = Places()
+        planned: list[tuple[Source, Plan]] = []
+        for root in evidence.roots:
+            source = LocalSource(root.path, root.given_path)
+            settings = list(settings_files([root.path], folders))
+            plan = plan_of(source, evidence, self.choice, places, settings)
+            if not plan.is_empty:
+                planned.append((source, plan))
+            elif not any(root.path.is_relative_to(folder) for folder in folders):
+                self.frame.fail(
+                    f"{root.given_path}: no evidence of Kafka in it", "name a log directory or logs"
+                )
+        if not planned:
+            refuse_nothing(evidence)
+            raise KctlError("nothing to copy", "name a log directory, or a folder of broker logs")
+        options = EvidenceOptions(
+            paths, topics=tuple(self.choice.topics), partitions=tuple(self.choice.partitions)
+        )
+        if not self.choice.is_all:
+            options.report_absent(self.frame, evidence)
+        return planned
+
+
+def _row(done: Collected) -> Row:
+    from kctl.rows.verify import COLLECTED
+
+    return COLLECTED(
+        source=done.source,
+        broker_id=done.broker_ids[0] if len(done.broker_ids) == 1 else None,
+        broker_ids=done.broker_ids,
+        files=done.files,
+        bytes=done.bytes,
+        seconds=round(done.seconds, 3),
+        left_out=done.left_out,
+        clock_offset_ms=done.clock_offset_ms,
+        incomplete=done.incomplete,
+    )
+
+
+def collected_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a source, then the digest of the manifest."""
+    for row in rows:
+        if row["kind"] == "summary":
+            yield f"{row['files']:,} files, {size(row['bytes'])} in {row['folder']}"
+            yield f"manifest.jsonl has sha256 {row['sha256']}: keep it elsewhere; `kctl collect verify` prints it again"
+            continue
+        ids = row["broker_ids"]
+        assert isinstance(ids, list)
+        owner = f" (broker {', '.join(map(str, ids))})" if ids else ""
+        line = (
+            f"{page.style(str(row['source']), 'bold')}{owner}: {row['files']:,} files, {size(row['bytes'])}"
+        )
+        yield line + (f", {row['left_out']:,} entries left out" if row["left_out"] else "")
+        if row["incomplete"]:
+            yield page.style(f"    incomplete: {row['incomplete']}", "error")
+
+
+@command(
+    "verify", status="0 the copy is as it was made · 3 no manifest · 5 a file or the manifest was changed"
+)
+@click.argument("folder", type=click.Path(readable=False))
+def verify(frame: Frame, folder: str) -> Outcome:
+    """Check a copy against its manifest.
+
+    Every file is read and held against its digest; files that are missing or were added are named, and so is a manifest
+    that is not as it was sealed. Compare the digest that is printed with the one that `kctl collect` printed.
+
+    $ kctl collect verify evidence
+    """
+    return Outcome(_verified(frame, folder), text=folding(verified_text))
+
+
+def _verified(frame: Frame, folder: str) -> Iterator[Row]:
+    from kctl.collect.verification import Verified
+    from kctl.collect.verification import verify as verify_folder
+    from kctl.rows.verify import COLLECTION_SUMMARY
+
+    begun, errors, verified = monotonic(), 0, Verified()
+    for finding in verify_folder(Path(folder), verified, frame.progress()):
+        errors += 1
+        yield finding.row()
+    yield COLLECTION_SUMMARY(
+        folder=folder, files=verified.files, bytes=verified.bytes, seconds=round(monotonic() - begun, 3),
+        sha256=verified.seal, errors=errors,
+    )  # fmt: skip
+
+
+def verified_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a finding, then one of all."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield f"{row['file']}: {finding_line(row, page)}"
+            continue
+        seal = "without a seal" if row["sha256"] is None else f"seal {row['sha256']}"
+        text = f"{row['files']:,} files, {size(row['bytes'])}: "
+        if row["errors"]:
+            yield page.style(f"{text}{row['errors']:,} differ from the manifest, {seal}", "error")
+        else:
+            yield page.style(f"{text}as they were copied, {seal}", "good")

@@ -1,0 +1,456 @@
+"""A copy of sources into one folder: planned, read in an order that fits running brokers, written with a manifest.
+
+Of each log directory come the checkpoints first, then each partition: what is derived from the log, the segments oldest
+first and the active one last, the epochs once more; at the end the checkpoints once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
+from formats.log_dir.file_names import LEADER_EPOCHS, OFFSET_CHECKPOINTS
+from formats.values import Struct, field
+from kctl.collect.manifest import (
+    DroppedLine,
+    FileLine,
+    LeftOutLine,
+    ManifestWriter,
+    PlannedLine,
+    SourceLine,
+    WholeLine,
+    lines_of,
+)
+from kctl.collect.placement import Choice, Plan, PlannedFiles, PlannedLogDir
+from kctl.collect.reading_order import in_reading_order
+from kctl.collect.settings_file import without_secrets
+from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, Source, SourceLost, trouble_with_name
+from kctl.collect.writing import Target, Throttle, Written
+from kctl.errors import KctlError, reason_of
+from kctl.evidence.model import encodable
+from kctl.files import read_whole
+from kctl.model import SILENT, Progress
+
+NOT_COPIED = frozenset({".lock"})  # empty, and says nothing
+LARGEST_BESIDE = 64 << 20
+"""Bytes of a file directly in a log directory: the checkpoints of a million partitions have less."""
+LARGEST_SETTINGS = 1 << 20
+ATTEMPTS = 3
+"""Listings of a partition folder whose files vanish faster than they are read."""
+AFTER = ".after"
+CUT_OFF = "the copy was cut off"
+
+
+class Earlier(Struct):
+    """What an earlier run has copied: of each path its source's size and time, as one number."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, manifest: Path) -> Earlier:
+        """What the manifest of an earlier run says."""
+        earlier = cls()
+        for line, _ in lines_of(manifest, may_be_torn=True):
+            if isinstance(line, FileLine):
+                size = line.size if line.source_size is None else line.source_size
+                earlier.files[line.path] = hash((size, line.mtime_ns, line.size))
+            elif isinstance(line, DroppedLine):
+                earlier.files.pop(line.path, None)
+            elif isinstance(line, WholeLine):
+                earlier.whole.add(line.path)
+        return earlier
+
+    def has(self, place: str, entry: Entry, target: Target) -> bool:
+        """Whether a file was copied as it is now."""
+        known = self.files.get(place)
+        if known is None:
+            return False
+        size = target.size_at(place)
+        return size is not None and known == hash((entry.size, entry.mtime_ns, size))
+
+
+class Collected(Struct):
+    """How the copy of one source went."""
+
+    source: str
+    broker_ids: list[int]
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    clock_offset_ms: int | None = None
+    incomplete: str | None = None
+    left_out: int = 0
+
+
+class Collection(Struct):
+    """One run: the target, its manifest, and what limits the run."""
+
+    target: Target
+    manifest: ManifestWriter
+    throttle: Throttle = field(default_factory=Throttle)
+    progress: Progress = SILENT
+    earlier: Earlier = field(default_factory=Earlier)
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+    def run(self, source: Source, plan: Plan, choice: Choice) -> Collected:
+        """Copy one source. One that breaks off leaves what was copied until then; the manifest says so."""
+        begun, begun_ms = time.monotonic(), self.now_ms()
+        done = Collected(source.shown, plan.broker_ids, clock_offset_ms=source.clock_offset_ms)
+        for log_dir in plan.log_dirs:
+            for name in log_dir.partitions:
+                if trouble_with_name(name) is None:
+                    self.manifest.add(PlannedLine(f"{log_dir.place}/{name}"))
+        self.manifest.flush()
+        copying = _Copying(self, source, choice, done)
+        try:
+            for log_dir in plan.log_dirs:
+                copying.log_dir(log_dir)
+            for part in plan.log_files:
+                copying.logs(part)
+            for part in plan.properties:
+                copying.settings(part)
+            for part in (*plan.exports, *plan.trees):
+                copying.others(part)
+        except SourceLost as error:
+            done.incomplete = error.message
+        done.seconds = time.monotonic() - begun
+        self.manifest.add(
+            SourceLine(
+                source.shown, plan.broker_ids, begun_ms, self.now_ms(), done.files, done.bytes,
+                source.clock_offset_ms, done.incomplete, source.command,
+                sorted(choice.topics) or None, sorted(choice.partitions) or None, choice.since_ms,
+            )
+        )  # fmt: skip
+        self.manifest.flush()
+        return done
+
+
+class _Copying(Struct):
+    """The copy of one source under way."""
+
+    run: Collection
+    source: Source
+    choice: Choice
+    done: Collected
+
+    # --- log directories ---
+
+    def log_dir(self, planned: PlannedLogDir) -> None:
+        """Checkpoints, partitions, checkpoints once more."""
+        first: set[str] = set()
+        entries = self._listing(planned.folder, planned.place)
+        beside = [entry for entry in entries if entry.name in planned.files and entry.kind == FILE]
+        wanted = [e for e in beside if e.name not in NOT_COPIED and e.size <= LARGEST_BESIDE]
+        for entry in beside:
+            if entry.size > LARGEST_BESIDE:
+                self._leave_out(planned.folder, planned.place, entry.name, FILE, "no file of a log directory")
+        for entry, _ in self._files(planned.folder, planned.place, in_reading_order(wanted)):
+            first.add(entry.name)
+        partitions = set(planned.partitions)
+        for entry in sorted(entries):
+            if entry.name in partitions and entry.kind == FOLDER:
+                self._partition(planned, entry.name)
+                partitions.discard(entry.name)
+            elif entry.kind == FOLDER and planned.files and not self._is_known(planned, entry.name):
+                self._empty_folder(planned, entry.name)
+            elif entry.kind not in (FILE, FOLDER) and planned.files:
+                self._leave_out(planned.folder, planned.place, entry.name, entry.kind, f"it is {entry.kind}")
+        for name in sorted(partitions):
+            if trouble_with_name(name) is None:  # deleted since it was planned
+                self._leave_out(planned.folder, planned.place, name, FOLDER, "deleted before it was read")
+                self.run.manifest.add(WholeLine(f"{planned.place}/{name}"))
+        self._once_more(planned, first)
+
+    def _is_known(self, planned: PlannedLogDir, name: str) -> bool:
+        from formats.log_dir.file_names import parse_partition_folder
+
+        return parse_partition_folder(name) is not None  # not chosen
+
+    def _empty_folder(self, planned: PlannedLogDir, name: str) -> None:
+        """A folder that is no partition's: Kafka refuses to start over it, so that the copy has one of its name."""
+        if trouble := trouble_with_name(name):
+            self._leave_out(planned.folder, planned.place, name, FOLDER, trouble)
+            return
+        self.run.target.folder_at(f"{planned.place}/{name}")
+        self._leave_out(planned.folder, planned.place, name, FOLDER, "no partition's: its files are left out")
+
+    def _partition(self, planned: PlannedLogDir, name: str) -> None:
+        place, folder = f"{planned.place}/{name}", planned.folder / name
+        if trouble := trouble_with_name(name):
+            self._leave_out(planned.folder, planned.place, name, FOLDER, trouble)
+            return
+        if place in self.run.earlier.whole:
+            return
+        copied: dict[str, Written] = {}
+        for attempt in range(ATTEMPTS):
+            entries = self._listing(folder, place)
+            for entry in entries:
+                if entry.kind != FILE:
+                    self._leave_out(folder, place, entry.name, entry.kind, f"it is {entry.kind}")
+            listed = {entry.name for entry in entries}
+            for gone in (copied.keys() | self._of_earlier(place, attempt)) - listed:  # of a listing before
+                self.run.target.remove(f"{place}/{gone}")
+                self.run.manifest.add(DroppedLine(f"{place}/{gone}"))
+                copied.pop(gone, None)
+            wanted = [e for e in in_reading_order(entries) if attempt == 0 or e.name not in copied]
+            vanished: list[Gone] = []
+            for entry, written in self._files(folder, place, wanted, vanished):
+                copied[entry.name] = written
+            self._epochs_once_more(folder, place, copied)
+            if not any(gone.entry.name.endswith(".log") for gone in vanished) or attempt == ATTEMPTS - 1:
+                for lost in vanished:
+                    self._leave_out(folder, place, lost.entry.name, FILE, lost.reason)
+                break
+        if not copied:
+            self.run.target.folder_at(place)
+        self.run.manifest.add(WholeLine(place))
+        self.run.manifest.flush()
+
+    def _of_earlier(self, place: str, attempt: int) -> set[str]:
+        """Names in a partition folder that an earlier run left unfinished."""
+        if attempt or not self.run.earlier.files:
+            return set()
+        prefix = f"{place}/"
+        return {path.removeprefix(prefix) for path in self.run.earlier.files if path.startswith(prefix)}
+
+    def _epochs_once_more(self, folder: Path, place: str, copied: dict[str, Written]) -> None:
+        """Read the epochs again, behind the batches that may have begun one."""
+        if LEADER_EPOCHS not in copied:
+            return
+        again = [e for e in self._listing(folder, place) if e.name == LEADER_EPOCHS and e.kind == FILE]
+        for content, data in self._read_again(folder, place, again):
+            if _has_later_epochs(self.run.target.folder / place / LEADER_EPOCHS, data):
+                note = "read once more behind the log, which has a later epoch"
+                self._put(folder, f"{place}/{LEADER_EPOCHS}", content, data, note)
+
+    def _once_more(self, planned: PlannedLogDir, first: set[str]) -> None:
+        """The checkpoints again: where they went on meanwhile, a second file says up to where."""
+        again = [
+            entry
+            for entry in self._listing(planned.folder, planned.place)
+            if entry.name in OFFSET_CHECKPOINTS and entry.name in first and entry.kind == FILE
+        ]
+        above, _, name = planned.place.rpartition("/")
+        for content, data in self._read_again(planned.folder, planned.place, again):
+            where = f"{above}/checkpoints-after/{name}/{content.entry.name}{AFTER}"
+            self._put(planned.folder, where, content, data, "as it was behind the logs")
+
+    def _read_again(
+        self, folder: Path, place: str, entries: Sequence[Entry]
+    ) -> Iterator[tuple[Content, bytes]]:
+        """Small files that are not as they were copied, with their bytes."""
+        for content in self.source.contents(folder, entries):
+            if isinstance(content, Gone):
+                continue
+            data = _whole(content, LARGEST_BESIDE)
+            try:
+                before = read_whole(self.run.target.folder / place / content.entry.name, LARGEST_BESIDE)
+            except OSError:
+                before = None
+            if data != before:
+                yield content, data
+
+    def _put(self, folder: Path, place: str, content: Content, data: bytes, note: str | None) -> None:
+        read_at = self.run.now_ms()
+        written = self.run.target.write(place, data, content)
+        self._note_file(folder, place, content, written, note, read_at)
+
+    # --- other files ---
+
+    def logs(self, planned: PlannedFiles) -> None:
+        """Broker logs, those that were written to since the time asked."""
+        since = self.choice.since_ms
+        wanted = []
+        for entry in sorted(self._listing(planned.folder, planned.place)):
+            if entry.name in planned.names and entry.kind == FILE:
+                if since is not None and entry.mtime_ns // 1_000_000 < since:
+                    self._leave_out(
+                        planned.folder, planned.place, entry.name, FILE, "not written to since --since"
+                    )
+                else:
+                    wanted.append(entry)
+        for _ in self._files(planned.folder, planned.place, wanted):
+            pass
+
+    def settings(self, planned: PlannedFiles) -> None:
+        """A broker's settings, without their secrets."""
+        wanted = [e for e in self._listing(planned.folder, planned.place) if e.name in planned.names]
+        for content in self.source.contents(planned.folder, wanted):
+            if isinstance(content, Gone):
+                continue
+            read_at = self.run.now_ms()
+            data = _whole(content, LARGEST_SETTINGS)
+            text = without_secrets(data.decode("utf-8", "surrogateescape"))
+            shown = text.encode("utf-8", "surrogateescape")
+            if self.run.earlier.has(planned.place, content.entry, self.run.target):
+                continue
+            written = self.run.target.write(planned.place, shown, content)
+            note = "secrets redacted" if shown != data else None
+            self._note_file(planned.folder, planned.place, content, written, note, read_at, data)
+
+    def others(self, planned: PlannedFiles) -> None:
+        """Files that are copied as they are, in one folder or in a tree of them."""
+        if planned.is_tree:
+            self._tree(planned.folder, planned.place)
+            return
+        above, _, name = planned.place.rpartition("/")
+        wanted = [
+            e for e in self._listing(planned.folder, above) if e.name == planned.names[0] and e.kind == FILE
+        ]
+        for _ in self._files(planned.folder, above, wanted, renamed={planned.names[0]: name}):
+            pass
+
+    def _tree(self, folder: Path, place: str) -> None:
+        entries = sorted(self._listing(folder, place))
+        files = [entry for entry in entries if entry.kind == FILE]
+        self.run.target.folder_at(place)
+        for _ in self._files(folder, place, files):
+            pass
+        for entry in entries:
+            if entry.kind == FOLDER and trouble_with_name(entry.name) is None:
+                self._tree(folder / entry.name, f"{place}/{entry.name}")
+            elif entry.kind != FILE:
+                self._leave_out(folder, place, entry.name, entry.kind, f"it is {entry.kind}")
+
+    # --- one file ---
+
+    def _files(
+        self,
+        folder: Path,
+        place: str,
+        entries: Sequence[Entry],
+        vanished: list[Gone] | None = None,
+        renamed: dict[str, str] | None = None,
+    ) -> Iterator[tuple[Entry, Written]]:
+        """Copy files of a folder in the order given; `vanished` gets those that are gone."""
+        names = renamed or {}
+        wanted = []
+        for entry in entries:
+            target_name = names.get(entry.name, entry.name)
+            where = f"{place}/{target_name}" if place else target_name
+            if trouble := trouble_with_name(entry.name):
+                self._leave_out(folder, place, entry.name, entry.kind, trouble)
+            elif self.run.earlier.has(where, entry, self.run.target):
+                self.run.progress.advance(entry.size)
+                yield entry, Written(entry.size, "")
+            else:
+                wanted.append(entry)
+        for content in self.source.contents(folder, wanted):
+            if isinstance(content, Gone):
+                if vanished is None:
+                    self._leave_out(folder, place, content.entry.name, FILE, content.reason)
+                else:
+                    vanished.append(content)
+                continue
+            name = names.get(content.entry.name, content.entry.name)
+            where = f"{place}/{name}" if place else name
+            read_at = self.run.now_ms()
+            try:
+                written = self.run.target.copy(where, content, self._took)
+            except SourceLost:
+                self.run.target.remove(where)
+                raise
+            self._note_file(folder, where, content, written, content.what_happened(), read_at)
+            yield content.entry, written
+
+    def _took(self, count: int) -> None:
+        self.run.progress.advance(count)
+        self.run.throttle.took(count)
+
+    def _note_file(
+        self,
+        folder: Path,
+        place: str,
+        content: Content,
+        written: Written,
+        note: str | None,
+        read_at: int,
+        original: bytes | None = None,
+    ) -> None:
+        """Add the line of a file; `original` is what was read where something else was written."""
+        entry = content.entry
+        digest = None if original is None else hashlib.sha256(original).hexdigest()
+        is_other = digest not in (None, written.sha256)
+        self.run.manifest.add(
+            FileLine(
+                place, encodable(self.source.shown_path(folder / entry.name)), written.size, written.sha256,
+                entry.mode, entry.uid, entry.gid, entry.mtime_ns // 1_000_000, entry.mtime_ns, read_at, note,
+                len(original) if original is not None and is_other else None, digest if is_other else None,
+            )
+        )  # fmt: skip
+        self.done.files += 1
+        self.done.bytes += written.size
+
+    def _listing(self, folder: Path, place: str) -> list[Entry]:
+        try:
+            return self.source.listing(folder)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._leave_out(folder.parent, place, folder.name, FOLDER, reason_of(error))
+            return []
+
+    def _leave_out(self, folder: Path, place: str, name: str, what: str, why: str) -> None:
+        shown = _printable(self.source.shown_path(folder / name))
+        path = _printable(f"{place}/{name}" if place else name)
+        self.run.manifest.add(LeftOutLine(path, shown, what, why))
+        self.done.left_out += 1
+
+
+def _printable(text: str) -> str:
+    r"""A path that nobody vouches for as text of one line: \xNN for what commands a terminal."""
+    return re.sub(
+        r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]",
+        lambda match: f"\\x{ord(match[0]):02x}",
+        encodable(text),
+    )
+
+
+def _whole(content: Content, limit: int) -> bytes:
+    """All bytes of a small file, up to a limit."""
+    data = bytearray()
+    for piece in content.pieces():
+        data += bytes(piece) if isinstance(piece, int) else piece
+        if len(data) > limit:
+            break
+    return bytes(data[:limit])
+
+
+def _has_later_epochs(path: Path, data: bytes) -> bool:
+    """Whether the text of a leader-epoch checkpoint has a later epoch than the file that was copied first."""
+    try:
+        before = parse_leader_epochs(path.read_bytes().decode("utf-8", "replace"))
+        after = parse_leader_epochs(data.decode("utf-8", "replace"))
+    except (OSError, MalformedCheckpoint, ValueError):
+        return False
+    return bool(after) and (not before or after[-1].epoch > before[-1].epoch)
+
+
+def amount(source: Source, plan: Plan) -> int:
+    """The bytes that are to be copied, as far as a first look tells; nothing of it is kept."""
+    total = 0
+
+    def sizes(folder: Path, names: Iterable[str] | None) -> int:
+        try:
+            entries = source.listing(folder)
+        except (OSError, KctlError):
+            return 0
+        chosen = None if names is None else set(names)
+        return sum(e.size for e in entries if e.kind == FILE and (chosen is None or e.name in chosen))
+
+    for log_dir in plan.log_dirs:
+        total += sizes(log_dir.folder, log_dir.files)
+        for name in log_dir.partitions:
+            total += sizes(log_dir.folder / name, None)
+    for part in (*plan.log_files, *plan.properties, *plan.exports):
+        total += sizes(part.folder, part.names)
+    for tree in plan.trees:
+        for folder, _, _ in os.walk(tree.folder):
+            total += sizes(Path(folder), None)
+    return total

@@ -1,0 +1,198 @@
+"""Files of this machine as a source of a copy. Nothing is written, locked or touched, no access time where the system allows it.
+
+All files of a folder are opened before the first one is read: what the broker deletes meanwhile stays readable, so that
+a copy has no hole.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone
+from kctl.errors import reason_of
+from kctl.files import what_it_is
+
+PIECE = 1 << 20
+SMALLEST_HOLE = 1 << 16
+"""Smaller runs of zeros are read as they are."""
+OPEN_AT_ONCE = 4000
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class LocalSource:
+    """Folders of this machine."""
+
+    clock_offset_ms: int | None = None
+    command: str | None = None
+
+    def __init__(self, root: Path, shown: str) -> None:
+        self.root = root
+        self.shown = shown
+        self._at_once = _most_open()
+        self._buffer = memoryview(bytearray(PIECE))
+
+    def shown_path(self, path: Path) -> str:
+        """The path itself."""
+        return str(path)
+
+    def listing(self, folder: Path) -> list[Entry]:
+        """The entries of a folder, links as links. Raises OSError."""
+        with _opened_folder(folder) as descriptor, os.scandir(descriptor) as names:
+            entries = []
+            for name in names:
+                with suppress(FileNotFoundError):
+                    entries.append(entry_of(name.name, name.stat(follow_symlinks=False)))
+            return entries
+
+    def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
+        """The files in the order given; a file that the broker has marked for deletion meanwhile is read as that."""
+        with _opened_folder(folder) as descriptor:
+            for start in range(0, len(entries), self._at_once):
+                yield from self._opened(descriptor, entries[start : start + self._at_once])
+
+    def _opened(self, folder: int, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
+        opened: list[LocalContent | Gone] = []
+        try:
+            for entry in entries:
+                opened.append(_open(folder, entry, self._buffer))
+            yield from opened
+        finally:
+            for content in opened:
+                if isinstance(content, LocalContent):
+                    content.close()
+
+
+class LocalContent:
+    """An open file of this machine."""
+
+    def __init__(self, folder: int, entry: Entry, descriptor: int, buffer: memoryview, renamed: bool) -> None:
+        self.entry = entry
+        self._folder, self._descriptor, self._buffer = folder, descriptor, buffer
+        self._is_renamed = renamed
+        self._read = 0
+
+    def pieces(self) -> Iterator[memoryview | int]:
+        """The bytes up to the size that the file has now; holes are not read."""
+        status = os.fstat(self._descriptor)
+        self.entry = entry_of(self.entry.name, status)
+        size, position = status.st_size, 0
+        has_holes = status.st_blocks * 512 + SMALLEST_HOLE <= size
+        data_end = 0 if has_holes else size
+        while position < size:
+            if position >= data_end:
+                start, data_end = self._next_data(position, size)
+                if start > position:
+                    yield start - position
+                    self._read = position = start
+                    continue
+            wanted = min(PIECE, data_end - position)
+            count = os.preadv(self._descriptor, [self._buffer[:wanted]], position)
+            if not count:
+                break
+            position += count
+            self._read = position
+            yield self._buffer[:count]
+
+    def _next_data(self, position: int, size: int) -> tuple[int, int]:
+        """Where data begins at or behind a position, and where it ends; the file's end for a hole up to there."""
+        try:
+            start = os.lseek(self._descriptor, position, os.SEEK_DATA)
+            return min(start, size), min(os.lseek(self._descriptor, start, os.SEEK_HOLE), size)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return size, size
+            return position, size  # a file system that does not tell
+
+    def what_happened(self) -> str | None:
+        """Whether the file was cut, changed, renamed or deleted while it was read."""
+        notes = ["renamed to .deleted before it was read"] if self._is_renamed else []
+        if self._read < self.entry.size:
+            notes.append(f"cut to {self._read} bytes while it was read")
+        status = os.fstat(self._descriptor)
+        if status.st_size > self.entry.size:
+            notes.append("grew while it was read")
+        elif status.st_mtime_ns != self.entry.mtime_ns:
+            notes.append("changed while it was read")
+        if not self._is_renamed and not self._is_still_there(status):
+            notes.append("deleted or renamed while it was read")
+        return "; ".join(notes) or None
+
+    def _is_still_there(self, status: os.stat_result) -> bool:
+        try:
+            now = os.stat(self.entry.name, dir_fd=self._folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return os.path.samestat(now, status)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def entry_of(name: str, status: os.stat_result) -> Entry:
+    """The entry of a name by its status."""
+    mode = status.st_mode
+    kind = FILE if stat.S_ISREG(mode) else FOLDER if stat.S_ISDIR(mode) else what_it_is(mode)
+    return Entry(
+        name, kind, status.st_size, status.st_mtime_ns, stat.S_IMODE(mode), status.st_uid, status.st_gid
+    )
+
+
+class _opened_folder:
+    """A descriptor of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> int:
+        self._descriptor = os.open(self._folder, FOLDER_FLAGS)
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+def _open(folder: int, entry: Entry, buffer: memoryview) -> LocalContent | Gone:
+    for name, is_renamed in ((entry.name, False), (f"{entry.name}.deleted", True)):
+        try:
+            descriptor = _descriptor(name, folder)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return Gone(entry, reason_of(error))
+        return LocalContent(folder, entry, descriptor, buffer, is_renamed)
+    return Gone(entry, "deleted before it was read")
+
+
+def _descriptor(name: str, folder: int) -> int:
+    """A descriptor of a regular file in an open folder; OSError where there is none."""
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if not stat.S_ISREG(mode):  # opening a device may do something
+        raise OSError(errno.EINVAL, f"is {what_it_is(mode)}, not a file", name)
+    try:
+        descriptor = os.open(name, FLAGS | os.O_NOATIME, dir_fd=folder)
+    except PermissionError:  # only the owner may leave the access time as it is
+        descriptor = os.open(name, FLAGS, dir_fd=folder)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):  # it took the file's place meanwhile
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"is {what_it_is(mode)}, not a file", name)
+    return descriptor
+
+
+def _most_open() -> int:
+    """How many files may be open at once: the limit of this process is raised as far as it may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_AT_ONCE + 200 if hard == resource.RLIM_INFINITY else min(OPEN_AT_ONCE + 200, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return max(min(OPEN_AT_ONCE, (OPEN_AT_ONCE + 200 if soft < 0 else soft) - 100), 16)

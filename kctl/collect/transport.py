@@ -1,0 +1,93 @@
+"""What a source of a copy must do: list a folder, and give the contents of its files in the order asked for.
+
+Names and contents come from a machine that nobody trusts: each name is checked here before it becomes a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kctl.errors import KctlError
+
+UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+LONGEST_NAME = 255
+FILE, FOLDER = "file", "folder"
+
+
+class SourceLost(KctlError):
+    """The source went away, or broke off: what was copied until then stays."""
+
+    hint = "look whether the source can be reached, and go on with `kctl collect --resume`"
+
+
+class Entry(NamedTuple):
+    """One name of a listed folder; `kind` is `file`, `folder`, or words for anything else."""
+
+    name: str
+    kind: str
+    size: int = 0
+    mtime_ns: int = 0
+    mode: int = 0
+    uid: int = 0
+    gid: int = 0
+
+
+class Content(Protocol):
+    """An open file: its state as it was opened, then its bytes."""
+
+    entry: Entry
+
+    def pieces(self) -> Iterator[memoryview | int]:
+        """The bytes up to the first size; an integer is a run of so many zeros. A piece is valid until the next."""
+        ...
+
+    def what_happened(self) -> str | None:
+        """What changed in the file while it was read, or None."""
+        ...
+
+
+class Gone(NamedTuple):
+    """A listed file that could not be opened any more."""
+
+    entry: Entry
+    reason: str
+
+
+class Source(Protocol):
+    """Where files are copied from.
+
+    `root` is a folder of this machine that holds the source's names: the source itself, or empty files that stand for
+    what was listed there.
+    """
+
+    shown: str
+    root: Path
+    clock_offset_ms: int | None
+    command: str | None
+    """The command that reads the source, where that is not this process."""
+
+    def shown_path(self, path: Path) -> str:
+        """The source's own name of a path below `root`."""
+        ...
+
+    def listing(self, folder: Path) -> list[Entry]:
+        """The entries of a folder as they are now. Raises OSError, SourceLost."""
+        ...
+
+    def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
+        """The files of a folder in the order given; each is read before the next is asked for. Raises SourceLost."""
+        ...
+
+
+def trouble_with_name(name: str) -> str | None:
+    """Why a name is not taken into a copy; None for one that is."""
+    if name in ("", ".", "..") or "/" in name:
+        return "no name of a file"
+    if UNSAFE.search(name):
+        return "control characters, or bytes that are no UTF-8, in its name"
+    if len(name.encode()) > LONGEST_NAME:
+        return "its name is too long"
+    return None

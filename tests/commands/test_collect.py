@@ -1,0 +1,335 @@
+"""`kctl collect`: the copy answers every question as its source does; nothing is written outside of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.collect.manifest import MANIFEST, lines_of
+from tests.conftest import Ran, digest, kctl, recording, recordings, rows, unchanged
+from tests.log_examples import LOG
+
+BASE = 20 * "0"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Path:
+    """A log directory with two topics, its logs and settings."""
+    root = tmp_path / "host"
+    for topic in ("orders-0", "orders-1", "clicks-0"):
+        folder = root / "data" / topic
+        folder.mkdir(parents=True)
+        (folder / f"{BASE}.log").write_bytes(LOG)
+        (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (root / "data" / "meta.properties").write_text("version=0\nbroker.id=7\n")
+    (root / "data" / "replication-offset-checkpoint").write_text("0\n1\norders 0 3\n")
+    (root / "data" / ".lock").touch()
+    (root / "logs").mkdir()
+    line = "[2026-11-21 13:00:00,000] INFO [KafkaServer id=7] started (kafka.server.KafkaServer)\n"
+    (root / "logs" / "server.log").write_text(line)
+    (root / "config").mkdir()
+    (root / "config" / "server.properties").write_text("broker.id=7\nssl.key.password=hunter2\n")
+    return root
+
+
+def manifest(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / MANIFEST).read_bytes().splitlines()]
+
+
+def left_out(folder: Path) -> dict[str, str]:
+    return {line["path"]: line["why"] for line in manifest(folder) if line["kind"] == "left_out"}
+
+
+def paths(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+def test_a_copy_has_the_layout_that_every_command_reads(broker: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    with unchanged(broker):
+        ran = rows("collect", "--to", copy, broker)
+    assert ran.status == 0, ran.err
+    (done,), (total,) = ran.of("collected"), ran.of("summary")
+    assert (done["broker_id"], done["incomplete"], done["clock_offset_ms"]) == (7, None, None)
+    assert paths(copy) == {
+        "manifest.jsonl",
+        "broker-7/data/meta.properties",
+        "broker-7/data/replication-offset-checkpoint",
+        "broker-7/logs/server.log",
+        "broker-7/server.properties",
+        *(
+            f"broker-7/data/{topic}/{name}"
+            for topic in ("orders-0", "orders-1", "clicks-0")
+            for name in (f"{BASE}.log", "leader-epoch-checkpoint")
+        ),
+    }
+    assert (
+        copy / "broker-7" / "server.properties"
+    ).read_text() == "broker.id=7\nssl.key.password=(redacted)\n"
+    lines = manifest(copy)
+    assert (lines[0]["kind"], lines[-1]["kind"]) == ("collection", "seal")
+    assert lines[-1]["sha256"] == total["sha256"]
+    assert total["files"] == lines[-1]["files"] == 10
+    log = next(line for line in lines if line.get("path") == f"broker-7/data/orders-0/{BASE}.log")
+    status = (broker / "data" / "orders-0" / f"{BASE}.log").stat()
+    assert log["source"] == str(broker / "data" / "orders-0" / f"{BASE}.log")
+    assert (log["size"], log["uid"], log["gid"], log["mtime_ns"]) == (
+        len(LOG), status.st_uid, status.st_gid, status.st_mtime_ns,
+    )  # fmt: skip
+    settings = next(line for line in lines if line.get("path") == "broker-7/server.properties")
+    assert settings["note"] == "secrets redacted" and settings["source_sha256"] != settings["sha256"]
+    assert "hunter2" not in json.dumps(lines)
+
+
+def test_chosen_topics_and_partitions_alone_are_copied(broker: Path, tmp_path: Path) -> None:
+    ran = rows("collect", "--to", tmp_path / "copy", "--topic", "orders", "--partition", 1, broker)
+    assert ran.status == 0, ran.err
+    assert {
+        path.split("/")[2]
+        for path in paths(tmp_path / "copy")
+        if "data/" in path and "-checkpoint" not in path
+    } == {
+        "meta.properties",
+        "orders-1",
+    }
+    ran = rows("collect", "--to", tmp_path / "other", "--topic", "order", broker)
+    assert ran.status == 2 and "did you mean orders?" in ran.err
+
+
+def test_a_settings_file_names_the_log_directories(broker: Path, tmp_path: Path) -> None:
+    settings = broker / "config" / "server.properties"
+    settings.write_text(f"broker.id=7\nlog.dirs={broker}/data, {broker}/nowhere\n")
+    ran = rows("collect", "--to", tmp_path / "copy", settings)
+    assert ran.status == 0, ran.err
+    assert f"broker-7/data/orders-0/{BASE}.log" in paths(tmp_path / "copy")
+    assert "broker-7/server.properties" in paths(tmp_path / "copy")
+
+
+def test_logs_that_were_last_written_to_earlier_are_left_out(broker: Path, tmp_path: Path) -> None:
+    old = broker / "logs" / "server.log.1"
+    shutil.copy(broker / "logs" / "server.log", old)
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    ran = rows("collect", "--to", tmp_path / "copy", "--since", "2020-01-01T00:00:00Z", broker)
+    assert ran.status == 0 and ran.of("collected")[0]["left_out"] == 1
+    assert left_out(tmp_path / "copy") == {"broker-7/logs/server.log.1": "not written to since --since"}
+
+
+def test_a_copy_is_never_written_into_something(broker: Path, tmp_path: Path) -> None:
+    for target in (broker / "copy", broker, tmp_path, broker / "data" / "orders-0"):
+        with unchanged(tmp_path):
+            ran = rows("collect", "--to", target, broker)
+        assert ran.status == 4 and "lie in each other" in ran.err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    assert rows("collect", "--to", tmp_path / "full", broker).status == 4
+    assert rows("collect", "--to", tmp_path / "full" / "file", broker).status == 3
+    assert rows("collect", "--to", tmp_path / "new", tmp_path / "nothing").status == 3
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_hostile_source_writes_nothing_outside(broker: Path, tmp_path: Path) -> None:
+    data = broker / "data"
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("key")
+    (data / "linked-0").symlink_to(tmp_path / "secret")
+    (data / "orders-0" / f"{1:020}.log").symlink_to(tmp_path / "secret" / "key")
+    os.mkfifo(data / "orders-0" / f"{2:020}.log")
+    (data / "orders-0" / f"{3:020}.log").symlink_to("/dev/zero")
+    (data / "orders-1" / f"{4:020}.log\n\x1b[2J").write_bytes(LOG)
+    (data / "bad\x1b[2J-0").mkdir()
+    (data / "bad\x1b[2J-0" / f"{BASE}.log").write_bytes(LOG)
+    (data / "lost+found").mkdir()
+    (data / "lost+found" / "#1").write_bytes(b"x")
+    (data / "recovery-point-offset-checkpoint").symlink_to("/etc/passwd")
+    (broker / "logs" / "controller.log").symlink_to("/etc/passwd")
+    (broker / "config" / "broker.properties").symlink_to("/etc/passwd")
+    copy = tmp_path / "copy"
+    with unchanged(broker), unchanged(tmp_path / "secret"):
+        ran = rows("collect", "--to", copy, broker)
+    assert ran.status == 0, ran.err
+    assert not [
+        path for path in copy.rglob("*") if path.is_symlink() or not (path.is_dir() or path.is_file())
+    ]
+    assert not [path for path in paths(copy) if not path.isprintable()]
+    why = left_out(copy)
+    assert why["broker-7/data/linked-0"] == "it is a symbolic link"
+    assert why[f"broker-7/data/orders-0/{2:020}.log"] == "it is a named pipe"
+    assert why[f"broker-7/data/orders-1/{4:020}.log\\x0a\\x1b[2J"].startswith("control characters")
+    assert why["broker-7/data/bad\\x1b[2J-0"].startswith("control characters")
+    assert why["broker-7/data/recovery-point-offset-checkpoint"] == "it is a symbolic link"
+    assert "no partition's" in why["broker-7/data/lost+found"]
+    assert rows("collect", "verify", copy).status == 0
+
+
+# --- verify -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(broker: Path, tmp_path: Path) -> Path:
+    assert rows("collect", "--to", tmp_path / "copy", broker).status == 0
+    return tmp_path / "copy"
+
+
+def verified(copy: Path) -> tuple[int, list[tuple[str, str]]]:
+    with unchanged(copy):
+        ran = rows("collect", "verify", copy)
+    return ran.status, [(row["code"], row["file"]) for row in ran.of("finding")]
+
+
+def test_a_copy_that_nobody_touched_is_as_it_was(copy: Path) -> None:
+    assert verified(copy) == (0, [])
+
+
+def test_each_change_of_a_copy_is_named(copy: Path) -> None:
+    log, other = (copy / "broker-7" / "data" / topic / f"{BASE}.log" for topic in ("orders-0", "orders-1"))
+    log.chmod(0o600)
+    log.write_bytes(LOG[:-1] + bytes([LOG[-1] ^ 1]))
+    other.unlink()
+    (copy / "broker-7" / "data" / "orders-1" / "x").touch()
+    status, found = verified(copy)
+    assert status == 5
+    assert sorted(found) == [
+        ("manifest-file-added", "broker-7/data/orders-1/x"),
+        ("manifest-file-changed", f"broker-7/data/orders-0/{BASE}.log"),
+        ("manifest-file-missing", f"broker-7/data/orders-1/{BASE}.log"),
+    ]
+
+
+def test_a_copy_with_another_link_in_it_is_changed(copy: Path) -> None:
+    log = copy / "broker-7" / "data" / "orders-0" / f"{BASE}.log"
+    log.rename(copy.parent / "moved")
+    log.symlink_to(copy.parent / "moved")
+    assert verified(copy) == (5, [("manifest-file-changed", f"broker-7/data/orders-0/{BASE}.log")])
+
+
+@pytest.mark.parametrize("how", ["edited", "cut", "torn", "longer", "another line", "leaves the folder"])
+def test_a_manifest_that_was_changed_is_named(how: str, copy: Path) -> None:
+    path = copy / MANIFEST
+    lines = path.read_bytes().splitlines(keepends=True)
+    changed = {
+        "edited": [line.replace(b'"mode":', b'"mode":1') for line in lines],
+        "cut": lines[:-1],
+        "torn": [*lines[:-1], lines[-1][:40]],
+        "longer": [*lines, lines[0]],
+        "another line": [*lines[:2], b"{}\n", *lines[2:]],
+        "leaves the folder": [line.replace(b'"path":"broker-7', b'"path":"../../broker-7') for line in lines],
+    }[how]
+    path.write_bytes(b"".join(changed))
+    status, found = verified(copy)
+    assert status == 5 and ("manifest-seal-wrong", MANIFEST) in found
+
+
+def test_a_folder_without_a_manifest_cannot_be_verified(tmp_path: Path) -> None:
+    assert rows("collect", "verify", tmp_path).status == 3
+
+
+# --- interrupted --------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_copy_goes_on(broker: Path, tmp_path: Path) -> None:
+    """A copy that ended in the midst of a partition: what was whole is kept, the rest is copied again."""
+    copy = tmp_path / "copy"
+    assert rows("collect", "--to", copy, broker).status == 0
+    path = copy / MANIFEST
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if b'"whole","path":"broker-7/data/orders-0"' in line)
+    path.write_bytes(b"".join(lines[:at]) + lines[at][:10])
+    last = json.loads(lines[at - 1])["path"]
+    (copy / last).chmod(0o600)
+    (copy / last).write_bytes(b"half")
+    whole = copy / "broker-7" / "data" / "clicks-0" / f"{BASE}.log"
+    before = whole.stat().st_ino
+    assert rows("collect", "--to", copy, broker).status == 4
+    ran = rows("collect", "--to", copy, "--resume", broker)
+    assert ran.status == 0, ran.err
+    assert whole.stat().st_ino == before
+    assert (copy / last).read_bytes() == (broker / last.replace("broker-7/", "")).read_bytes()
+    assert verified(copy) == (0, [])
+    assert [line["kind"] for line in manifest(copy)].count("seal") == 1
+
+
+def test_a_segment_that_retention_deleted_before_a_copy_went_on_is_taken_away(
+    broker: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    (broker / "data" / "orders-0" / f"{5:020}.log").write_bytes(b"")
+    assert rows("collect", "--to", copy, broker).status == 0
+    path = copy / MANIFEST
+    lines = [line for line in path.read_bytes().splitlines(keepends=True) if b'"whole"' not in line]
+    path.write_bytes(b"".join(lines[:-1]))
+    (broker / "data" / "orders-0" / f"{BASE}.log").unlink()
+    assert rows("collect", "--to", copy, "--resume", broker).status == 0
+    assert not (copy / "broker-7" / "data" / "orders-0" / f"{BASE}.log").exists()
+    assert verified(copy) == (0, [])
+
+
+@pytest.mark.slow
+def test_a_killed_copy_leaves_a_manifest_to_go_on_with(broker: Path, tmp_path: Path) -> None:
+    for number in range(60):
+        folder = broker / "data" / f"many-{number}"
+        folder.mkdir()
+        (folder / f"{BASE}.log").write_bytes(LOG * 200)
+    copy = tmp_path / "copy"
+    line = [sys.executable, "-m", "commands", "collect", "--to", str(copy), "--rate", "2MiB", str(broker)]
+    process = subprocess.Popen(line, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL)
+    while not list(copy.glob("broker-7/data/many-1*")):
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    assert list(lines_of(copy / MANIFEST, may_be_torn=True))
+    assert verified(copy)[0] == 5
+    ran = rows("collect", "--to", copy, "--resume", broker)
+    assert ran.status == 0, ran.err
+    assert verified(copy) == (0, [])
+    for folder in (broker / "data").glob("*-*/"):
+        assert digest(copy / "broker-7" / "data" / folder.name) == digest(folder)
+
+
+# --- the same answers ---------------------------------------------------------------------------------
+
+
+def essence(ran: Ran) -> list[str]:
+    """What an audit says, without what depends on where the files lie."""
+    kinds = {
+        "judgement": ("question", "topic", "partition", "broker_id", "moment", "verdict"),
+        "finding": (
+            "code",
+            "severity",
+            "topic",
+            "partition",
+            "broker_id",
+            "moment",
+            "base_offset",
+            "last_offset",
+        ),
+        "loss": ("topic", "partition", "from_offset", "to_offset", "class", "cause"),
+    }
+    return sorted(
+        repr([row["kind"], *(row[key] for key in kinds[row["kind"]])])
+        for row in ran.rows
+        if row["kind"] in kinds and row.get("severity") != "info"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recordings("incidents"))
+def test_an_audit_of_the_copy_says_what_one_of_the_source_says(name: str, tmp_path: Path) -> None:
+    source, copy = recording(name), tmp_path / "copy"
+    assert rows("collect", "--to", copy, source).status == 0
+    before = rows("audit", "run", source, "--out", tmp_path / "before")
+    after = rows("audit", "run", copy, "--out", tmp_path / "after")
+    assert essence(after) == essence(before)
+    assert after.status == before.status
+
+
+def test_a_summary_on_a_terminal(broker: Path, tmp_path: Path) -> None:
+    ran = kctl("collect", "--to", tmp_path / "copy", broker, columns=200)
+    assert b"10 files" in ran.out and b"(broker 7)" in ran.out
+    assert b"as they were copied" in kctl("collect", "verify", tmp_path / "copy", columns=200).out
