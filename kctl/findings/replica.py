@@ -125,6 +125,15 @@ UNCLEAN_COST_UNKNOWN = warning("""replica-unclean-cost-unknown
         their server logs then say how much they truncated.
     The last in-sync replica was down, and `unclean.leader.election.enable` or an operator allowed the election.
     Add the server logs of these brokers, or a copy of their disks from before they came back.""")
+TAIL_UNPROVEN = info("""replica-tail-unproven
+    When broker {leader} began to lead {partition} in epoch {epoch}, at {start}, each member of the ISR [{isr}] had ended
+        without a shutdown ({where}). If their hosts lost power, committed records may be gone from every copy, and nothing
+        in the evidence tells.
+    Kafka acknowledges records before they are on a disk, and counts on another replica to keep them. Here none ran all
+        along.
+    All brokers of the ISR were killed, or their hosts failed, before one of them led again.
+    Find out whether these hosts lost power (`last -x`, the kernel's log): a killed process alone loses nothing. Offsets of
+        consumers and answers to producers beyond this offset show a loss.""")
 MOMENTS_UNDATED = info("""replica-moments-undated
     The order of the moments {moments} is unknown: kctl treats the longest copies of each partition as the latest.
         Records removed between two moments look the same as records not written yet.

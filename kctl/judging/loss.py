@@ -30,6 +30,9 @@ BEYOND: Mapping[str, str] = {
     replica_findings.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
     replica_findings.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
 }
+UNPROVEN = (
+    "every member of the ISR had ended without a shutdown, and what was not on its disk yet may be gone"
+)
 UNREADABLE = frozenset({replica_findings.COPY_UNREADABLE.code})
 DAMAGED = frozenset({replica_findings.DAMAGED_COPY.code, replica_findings.HOLE_EVERYWHERE.code})
 CLEAN = frozenset(
@@ -128,6 +131,9 @@ def judge_loss(
             )
             missing = missing_replicas or [replica_of(broker_id, partition, finding.place.moment, why)]
             return judged(Verdict.COULD_NOT_JUDGE, BEYOND[finding.code], missing)
+    for finding in findings:
+        if finding.code == replica_findings.TAIL_UNPROVEN.code:
+            return judged(Verdict.COULD_NOT_JUDGE, UNPROVEN, [*missing_replicas, _power(finding)])
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
     if not missing_replicas:
@@ -143,6 +149,16 @@ def judge_loss(
         f"{len(needed) - len(missing_replicas)} of {len(needed)} replicas are in the evidence, and nothing shows that the others"
         " held no more",
         missing_replicas,
+    )
+
+
+def _power(finding: Finding) -> MissingEvidence:
+    """Whether hosts lost power: a process that was killed alone loses nothing that it had written."""
+    broker_id = finding.place.broker_id
+    owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
+    what = "whether the hosts of the ISR lost power, or only the processes ended"
+    return MissingEvidence(
+        what, broker_id, None, "broker logs do not tell", f"ssh {owner} last -x reboot shutdown"
     )
 
 

@@ -39,6 +39,7 @@ from kctl.replica.loss.commitment import (
 from kctl.replica.loss.log_claims import Claim, find_claims
 from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts, merged_spans
 from kctl.replica.loss.present_lineage import choose_present
+from kctl.replica.loss.unflushed import minimum_isr, unproven
 from kctl.scan.pool import Jobs
 
 
@@ -145,6 +146,9 @@ def losses_of(
     result.losses += _losses_from_offsets(facts, lost_parts, other_offsets, result.losses)
     result.findings += lost_parts.findings
     result.findings += costs_unknown(facts, (loss.drop.leader_epoch for loss in result.losses))
+    result.findings += [
+        leadership.finding(facts) for leadership in unproven(facts, minimum=minimum_isr(facts))
+    ]
     result.losses.sort(key=lambda loss: (loss.from_offset, loss.drop.leader_epoch or -1))
     return result
 

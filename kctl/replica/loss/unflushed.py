@@ -1,0 +1,178 @@
+"""Leaderships that began when no replica is known to have kept everything that was committed.
+
+Brokers acknowledge records before they are on a disk, and rely on other replicas to keep them. A process that ends
+without a shutdown loses nothing by that; if its host lost power, it loses what was not flushed, and cuts a torn batch
+without a trace as it starts. No copy tells as long as another member of the ISR ran all along: it leads on, or its log
+shows what it had to cut. Where each of them ended so, committed records may be gone from every copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from formats.values import Struct, field
+from kctl.broker_logs.history.leaderships import place_of, shown_by
+from kctl.broker_logs.history.lives import BrokerState
+from kctl.findings import Finding, Place
+from kctl.findings import replica as say
+from kctl.replica.copies.leaders import LeaderTerm
+from kctl.replica.loss.causes import PartitionFacts, is_unclean
+
+# A follower that is still in the ISR so long after it started has fetched what it lacked, or it would be out of it.
+CAUGHT_UP_MS = 30_000
+
+
+class Unproven(Struct, frozen=True):
+    """A leadership before which every member of the ISR ended without a shutdown; `kills` are their ends."""
+
+    term: LeaderTerm
+    isr: tuple[int, ...]
+    kills: tuple[BrokerState, ...]
+
+    def finding(self, facts: PartitionFacts) -> Finding:
+        """What this leaves open."""
+        topic, partition = facts.partition
+        start = next((at for epoch, at in facts.present.recorded if epoch >= self.term.leader_epoch), None)
+        proof = self.kills[0].proofs[0] if self.kills[0].proofs else {}
+        return say.TAIL_UNPROVEN.at(
+            Place(
+                topic=topic,
+                partition=partition,
+                broker_id=self.term.leader,
+                **shown_by(proof),
+                base_offset=start,
+            ),
+            partition=facts.partition,
+            leader=self.term.leader,
+            epoch=self.term.leader_epoch,
+            start="an unknown offset" if start is None else f"offset {start}",
+            isr=", ".join(map(str, self.isr)),
+            where=place_of(proof) if proof else "no line says where",
+        )
+
+
+class _Replicas(Struct):
+    """The ISR in which records may have been acknowledged last, and what became of its members."""
+
+    kills: list[BrokerState]
+    minimum: int
+    """How many members an ISR needs for a record to be acknowledged."""
+    isr: tuple[int, ...] = ()
+    acknowledging: tuple[int, ...] = ()
+    """The last ISR that had enough of them."""
+    may_lack: dict[int, BrokerState] = field(default_factory=dict)
+    """Replicas that ended without a shutdown while they were in the ISR, and have not caught up since."""
+
+    def end(self, kill: BrokerState) -> None:
+        if kill.broker_id is not None and kill.broker_id in (*self.isr, *self.acknowledging):
+            self.may_lack[kill.broker_id] = kill
+
+    def change(self, isr: tuple[int, ...], leader: int | None, at_ms: int) -> None:
+        """Who joins an ISR has all that its leader has; so has who stays in it for long."""
+        is_led = leader is not None and leader not in self.may_lack
+        for broker_id, kill in list(self.may_lack.items()):
+            is_back = broker_id in isr and broker_id not in self.isr and broker_id != leader
+            has_stayed = broker_id in isr and at_ms - (kill.until_ms or at_ms) > CAUGHT_UP_MS
+            if is_led and (is_back or has_stayed):
+                del self.may_lack[broker_id]
+        self.isr = isr
+        if len(isr) >= self.minimum:
+            self.acknowledging = isr
+
+    def began(self, leader: int, isr: tuple[int, ...]) -> None:
+        """What a leader begins with is what there is from now on."""
+        self.may_lack.pop(leader, None)
+        self.acknowledging = isr if len(isr) >= self.minimum else ()
+
+    def ended(self, broker_id: int, at_ms: int) -> BrokerState | None:
+        """The end without a shutdown that leaves open what a replica kept by this time."""
+        dead = (
+            kill
+            for kill in self.kills
+            if kill.broker_id == broker_id and kill.time_ms <= at_ms <= (kill.until_ms or at_ms)
+        )
+        return self.may_lack.get(broker_id) or next(dead, None)
+
+    def open_ends(self, at_ms: int) -> tuple[BrokerState, ...]:
+        """The ends of all members of the ISR that acknowledged last; none where one of them ran on.
+
+        That one has what was acknowledged, or its log shows what it cut.
+        """
+        ends = [end for broker_id in self.acknowledging if (end := self.ended(broker_id, at_ms)) is not None]
+        return tuple(ends) if len(ends) == len(self.acknowledging) else ()
+
+
+def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
+    """The leaderships that may lack acknowledged records of which no copy and no line tells.
+
+    `minimum` is how many members an ISR needs for a record to be acknowledged.
+    """
+    history = facts.log_notes.history
+    kills = [
+        state
+        for state in (history.brokers if history else ())
+        if (state.state, state.how) == ("killed", "no_shutdown")
+    ]
+    if not kills:
+        return
+    replicas = _Replicas(kills, minimum)
+    waiting = sorted(kills, key=lambda kill: kill.until_ms or kill.time_ms)
+    last: LeaderTerm | None = None
+    leader: int | None = None
+    for at_ms, term, isr in _states(facts):
+        while waiting and (waiting[0].until_ms or waiting[0].time_ms) <= at_ms:
+            replicas.end(waiting.pop(0))
+        if term is not last and term.leader_id is not None:
+            leader = term.leader_id
+            if leader in replicas.may_lack or is_unclean(facts.leaders, term):
+                if ends := replicas.open_ends(at_ms):
+                    yield Unproven(term, replicas.acknowledging, ends)
+                replicas.began(leader, isr or (leader,))
+        last = term
+        replicas.change(isr or replicas.isr, leader, at_ms)
+    for kill in waiting:
+        replicas.end(kill)
+    if last is not None and last.leader_id in replicas.may_lack:  # it led on, in the same epoch
+        ends = replicas.open_ends(max(kill.until_ms or kill.time_ms for kill in kills))
+        if ends:
+            yield Unproven(last, replicas.acknowledging, ends)
+
+
+def minimum_isr(facts: PartitionFacts) -> int:
+    """The least min.insync.replicas that the topic is known to have had."""
+    topic = facts.partition.topic
+    logged = facts.log_notes.history.minimum_isr if facts.log_notes.history else {}
+    settings = [
+        next(
+            (
+                value
+                for name in (topic, "")
+                if (value := znodes.configs.get(name, {}).get("min.insync.replicas"))
+            ),
+            None,
+        )
+        for znodes in facts.znodes.values()
+    ]
+    default = logged.get(topic, logged.get("", 1))
+    return min(
+        (int(value) if value and value.isdecimal() else default for value in settings), default=default
+    )
+
+
+def _states(facts: PartitionFacts) -> Iterator[tuple[int, LeaderTerm, tuple[int, ...] | None]]:
+    """The ISRs of each leadership in order, with when each began; the times never go back."""
+    changes: dict[int, set[tuple[int, tuple[int, ...]]]] = {}
+    for leadership in facts.log_notes.leaderships(facts.partition):
+        changes[leadership.leader_epoch] = {(change.time_ms, change.isr) for change in leadership.isr_changes}
+    for decision in chain.from_iterable(
+        znodes.decisions.get(facts.partition, ()) for znodes in facts.znodes.values()
+    ):
+        changes.setdefault(decision.leader_epoch, set()).add((decision.time_ms, decision.isr))
+    at_ms = 0
+    for term in facts.leaders.known:
+        at_ms = max(at_ms, term.from_ms or 0)
+        yield at_ms, term, term.isr
+        for changed_ms, isr in sorted(changes.get(term.leader_epoch, ())):
+            at_ms = max(at_ms, changed_ms)
+            yield at_ms, term, isr
