@@ -216,7 +216,7 @@ group  Examine and change groups of a running cluster: offsets, members, deletio
     list  List the groups of all coordinators, of every group protocol.
         group:list_groups live_groups.GROUP
     describe  Describe groups: members, assignments, offsets and lag.
-        group:describe live_groups.GROUP live_groups.MEMBER live_groups.OFFSET
+        group:describe live_groups.GROUP live_groups.MEMBER live_groups.OFFSET FINDING
     export  Export the committed offsets of a group for kafka-consumer-groups --from-file.
         group:export live_groups.OFFSET
     reset  Reset the offsets of a group; without --execute only show the new ones.

@@ -14,7 +14,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
-from commands.cli.render import Outcome, Page, Row, aligned, folding, table
+from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, table
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
@@ -67,13 +67,16 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
     )
 
 
-@command("describe", paged=True, every="", status=STATUS)
+@command(
+    "describe", paged=True, every="", status=f"{STATUS} · 5 an offset is outside the log, or waits for long"
+)
 @TIMEOUT
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=completing.groups)
 def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     """Describe groups: members, assignments, offsets and lag.
 
-    The lag of a partition without a committed offset is unknown.
+    The lag of a partition without a committed offset is unknown. An offset that the log does not have has no lag: a
+    finding says how many records are gone. Another one names the transaction that a pending offset waits for.
 
     $ kctl group describe billing
     $ kctl group describe billing reports --output jsonl
@@ -93,10 +96,14 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
 
 
 def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterator[Row]:
+    import time
+
+    from kctl.wire.group_offsets import offset_findings, pending_offsets
     from kctl.wire.groups import lags_of, read_group, total_lag
 
     group = read_group(connected, name)
     lags = lags_of(connected, group, state)
+    pending = pending_offsets(connected, group)
     yield GROUP.of(group, members=len(group.members), lag=total_lag(lags))
     for member in group.members:
         assigned, target = (
@@ -110,7 +117,10 @@ def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterat
             if partition_lag.committed
             else dict.fromkeys(("offset", "leader_epoch", "metadata"))
         )
-        yield OFFSET.of(partition_lag, group=name, **at)
+        is_pending = None if pending.partitions is None else partition_lag.partition in pending.partitions
+        yield OFFSET.of(partition_lag, group=name, pending=is_pending, **at)
+    now = time.time_ns() // 1_000_000
+    yield from (finding.row() for finding in offset_findings(name, lags, pending, now))
 
 
 @command("export", status=STATUS)
@@ -417,9 +427,16 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             assigned = row["assignment"]
             parts = ", ".join(assigned) if isinstance(assigned, list) else "?"
             yield f"  {row['member_id']}  {row['client_id']} {row['client_host']}  {parts or 'nothing'}"
+        elif row["kind"] == "finding":
+            yield from _offsets(offsets, page)
+            offsets = []
+            yield finding_line(row, page)
         else:
             offsets.append(row)
     yield from _offsets(offsets, page)
+
+
+OUTSIDE = {"beyond_end": "beyond the log's end", "below_start": "below the log's start"}
 
 
 def _offsets(rows: list[Row], page: Page) -> Iterator[str]:
@@ -430,6 +447,7 @@ def _offsets(rows: list[Row], page: Page) -> Iterator[str]:
                 "offset": row["offset"],
                 "high watermark": row["high_watermark"],
                 "lag": row["lag"],
+                "": OUTSIDE.get(str(row["out_of_range"])) or ("pending" if row["pending"] else None),
             }
             for row in rows
         ],

@@ -48,11 +48,13 @@ def topic_row(name: str, state: ClusterState, *, with_configs: bool) -> Row:
 
 def partition_row(health: PartitionHealth, state: ClusterState) -> Row:
     """The row of a partition."""
+    from kctl.cluster.state import ELR_FEATURE
     from kctl.rows.cluster import PARTITION
 
     tp = health.partition
     topic = state.topics[tp.topic]
     stored = state.partition_states.get(tp)
+    is_tracked = bool(state.features.get(ELR_FEATURE))
     return PARTITION.of(
         health,
         leader_epoch=stored.leader_epoch if stored else None,
@@ -60,6 +62,8 @@ def partition_row(health: PartitionHealth, state: ClusterState) -> Row:
         adding_replicas=list(topic.adding_replicas.get(tp.partition, ())),
         removing_replicas=list(topic.removing_replicas.get(tp.partition, ())),
         controller_epoch=stored.controller_epoch if stored else None,
+        eligible_leader_replicas=list(state.eligible_leaders.get(tp, ())) if is_tracked else None,
+        last_known_elr=list(state.last_known_leaders.get(tp, ())) if is_tracked else None,
         partition_epoch=stored.partition_epoch if stored else None,
     )
 
@@ -98,6 +102,8 @@ def _partitions(rows: list[Row], page: Page) -> Iterator[str]:
             "replicas": ids(row["replicas"]),
             "isr": ids(row["isr"]),
             "offline replicas": ids(row["offline_replicas"]) or None,
+            "eligible": ids(row["eligible_leader_replicas"] or ()) or None,
+            "last known": ids(row["last_known_elr"] or ()) or None,
             "adding": ids(row["adding_replicas"]) or None,
             "removing": ids(row["removing_replicas"]) or None,
             "": _wrong(row) or None,

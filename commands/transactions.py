@@ -19,6 +19,7 @@ from kctl.errors import BadValue, KctlError, Refused
 
 if TYPE_CHECKING:
     from kctl.internal_topics.transactions import Transactions
+    from kctl.judging.judgement import Judgement
 
 
 TOPIC = "__transaction_state"
@@ -118,19 +119,34 @@ def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outco
     paged=True,
     status="0 none hangs · 3 a path could not be opened, or a partition not judged · 5 one hangs, or a log could not be read",
 )
-@evidence("broker", "moment")
+@evidence("broker", "moment", metavar="[EVIDENCE]...", required=False)
 @flag("--all", "Also show open transactions that their coordinator still manages.", into="known_too")
 def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
     """Find transactions that are open in data logs and that no coordinator will end.
 
+    Without EVIDENCE, or with names of topics only, leaders and coordinators of the running cluster are asked (Kafka 3.0
+    and later). With __transaction_state among the names both logs are read instead.
+
     $ kctl transactions hanging evidence/
     $ kctl transactions hanging evidence/ --all
+    $ kctl transactions hanging --bootstrap-server kafka1:9092
     $ kctl transactions hanging orders __transaction_state --bootstrap-server kafka1:9092
     """
     from kctl.internal_topics.open_rows import open_rows
     from kctl.judging.judgement import Question, judgement_rows
 
-    rows = open_rows(options.find(frame, reads_once=True), every=known_too)
+    if not options.paths and not frame.names_brokers:
+        raise BadValue("name EVIDENCE, or the running cluster", "give folders, or --bootstrap-server HOSTS")
+    from commands.cli.live_paths import live_partitions
+
+    rows: Iterable[Row | Judgement]
+    if frame.names_brokers and (live := live_partitions(frame, options.paths, unless=TOPIC)):
+        from kctl.wire.transactions import open_rows as asked_rows
+
+        connected, state, partitions = live
+        rows = asked_rows(connected, state, partitions, every=known_too)
+    else:
+        rows = open_rows(options.find(frame, reads_once=True), every=known_too)
     return Outcome(judgement_rows(rows, [Question.TRANSACTIONS]), text=with_answer(hanging_text))
 
 

@@ -192,9 +192,9 @@ class EvidenceOptions(NamedTuple):
             )
 
 
-def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:
+def evidence(*names: str, metavar: str = "EVIDENCE...", required: bool = True) -> Decorator:
     """Add the paths and the named options; the function gets them as `EvidenceOptions`, after the frame."""
-    paths = click.argument("paths", nargs=-1, required=True, type=GIVEN, metavar=metavar)
+    paths = click.argument("paths", nargs=-1, required=required, type=GIVEN, metavar=metavar)
     return as_one_value(EvidenceOptions, [paths, *(OPTIONS[name] for name in names)])
 
 

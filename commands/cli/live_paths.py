@@ -65,6 +65,26 @@ def sources(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict
     return with_arriving(frame, paths)
 
 
+def live_partitions(
+    frame: Frame, paths: tuple[str, ...], *, unless: str
+) -> tuple[Wire, ClusterState, list[TopicPartition]] | None:
+    """The partitions of the names, or without any those of the cluster, to ask brokers for; None for a path among them.
+
+    `unless` is a topic whose name among them asks for its log. The connections stay open until the command ends.
+    """
+    names = _names(frame, paths)
+    if len(names) < len(set(paths)) or any(unless in (name, name.rpartition("-")[0]) for name in names):
+        return None
+    from kctl.wire.reading import read_cluster
+
+    connected = wire(frame)
+    click.get_current_context().call_on_close(connected.close)
+    if names:
+        return connected, *_chosen(connected, names)
+    state = read_cluster(connected)
+    return connected, state, list(state.partitions())
+
+
 def _folder() -> Path:
     """A folder that exists until the command ends. Its path has no symbolic links, like paths of evidence."""
     folder = new_folder("live")

@@ -15,6 +15,7 @@ from kctl.changes.waiting import Waited
 from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, key_for
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import sanitized, unknown_topics
+from kctl.cluster.partition_health import too_many_in_sync
 from kctl.cluster.state import DEFAULT, ClusterState
 from kctl.cluster.unclean_allowed import guarded
 from kctl.cluster.versions import V0_10_1, V1_1, V2_3, KafkaVersion
@@ -191,12 +192,7 @@ def _warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -
     if name in state.topics and min_isr is not None and min_isr.isdecimal():
         factor = min(map(len, state.topics[name].partitions.values()), default=int(min_isr))
         if int(min_isr) > factor:
-            yield few_for_isr(min_isr, factor)
-
-
-def few_for_isr(min_isr: str, factor: int) -> str:
-    """The warning that every write with acks=all fails with this value."""
-    return f"{MIN_ISR}={min_isr} is more than the replication factor {factor}: acks=all never works"
+            yield too_many_in_sync(int(min_isr), factor, state)
 
 
 def _refuse_unlisted(entity_type: str, values: Mapping[str, str], known: Collection[str]) -> None:

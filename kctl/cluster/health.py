@@ -5,6 +5,7 @@ more function; `CHECKS` has them in the order of this file. What only a backend 
 choke on, the age of deletion markers) comes from the backend as `Oddity`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,12 +14,19 @@ from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
 from kctl.cluster.kraft.voters import directory_gone
 from kctl.cluster.migration.rollback import NEXT_STEP
-from kctl.cluster.partition_health import FILTERS, PartitionHealth, health_of
+from kctl.cluster.partition_health import (
+    FILTERS,
+    PartitionHealth,
+    health_of,
+    min_isr,
+    too_many_in_sync,
+)
 from kctl.cluster.reassignment.moves import ids, some
 from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
 from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.cluster.versions import V2_8
+from kctl.model import TopicPartition
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SHOWN = 5
@@ -77,19 +85,25 @@ def check_health(facts: HealthFacts) -> Iterator[HealthResult]:
         partitions=[health for health in all_health if any(is_so(health) for is_so in FILTERS.values())]
     )
     for name, severity, meaning, find in CHECKS:
+        if name in BROKERS_KNOW and facts.state.backend != "admin":
+            continue
         examples = list(find(facts))
         status = severity if examples else "good"
         if facts.state.backend == "admin" and name == "unreadable" and examples:
             status, meaning = "unknown", "This user may not read it, or a broker did not return it."
-        elif not examples and (unread := _unread(name, facts.state)):
+        elif not examples and (unread := _unread(name, facts.state) or list(_unread_groups(name, facts))):
             status, examples = "unknown", unread
         yield HealthResult(name, status, len(examples), meaning, tuple(examples[:SHOWN]))
 
+
+BROKERS_KNOW = frozenset({"group-offsets"})
+"""Checks of what ZooKeeper does not have."""
 
 # What a check depends on, by the first word of the place of a problem.
 NEEDS = {
     "throttles": ("configuration", "reassignments"),
     "under-min-isr": ("configuration",),
+    "min-isr-above-replicas": ("configuration",),
     "moving": ("reassignments",),
     "requests": ("reassignments",),
 }
@@ -104,6 +118,12 @@ def _unread(check: str, state: ClusterState) -> list[str]:
         and state.backend == "admin"
         and problem.place.split()[0] in NEEDS.get(check, ())
     ]
+
+
+def _unread_groups(check: str, facts: HealthFacts) -> Iterator[str]:
+    """Why the offsets of groups are not known; without brokers nobody knows them."""
+    if check == "group-offsets":
+        yield from (oddity.reason for oddity in facts.oddities if oddity.kind == "group-offset-unread")
 
 
 def _odd(facts: HealthFacts, kind: str) -> Iterator[str]:
@@ -234,7 +254,21 @@ def _hope(facts: HealthFacts, health: PartitionHealth) -> str:
 def _under_min_isr(facts: HealthFacts) -> Iterator[str]:
     for health in facts.partitions:
         if health.is_under_min_isr and not health.is_offline:
-            yield f"{health.partition} has {len(health.isr)} in the ISR"
+            least = min_isr(health.partition.topic, health.leader, facts.state)
+            above = len(health.replicas) < least
+            why = f": {too_many_in_sync(least, len(health.replicas), facts.state)}" if above else ""
+            yield f"{health.partition} has {len(health.isr)} in the ISR{why}"
+
+
+@check("min-isr-above-replicas", INFO, "`min.insync.replicas` protects these topics less than it says.")
+def _min_isr_above_replicas(facts: HealthFacts) -> Iterator[str]:
+    for name, topic in sorted(facts.state.topics.items()):
+        for number, replicas in sorted(topic.partitions.items()):
+            tp = TopicPartition(name, number)
+            least = min_isr(name, facts.state.leader(tp), facts.state)
+            if replicas and len(replicas) < least:
+                yield f"{name}: {too_many_in_sync(least, len(replicas), facts.state)}"
+                break
 
 
 @check("under-replicated", WARNING, "A replica is behind or dead.")
@@ -289,6 +323,21 @@ def _empty_target(facts: HealthFacts) -> Iterator[str]:
                 yield f"{name}-{partition} names a broker twice: {list(replicas)}"
 
 
+IBP = "inter.broker.protocol.version"
+
+
+def _speaks_older(state: ClusterState) -> bool:
+    """Whether controllers give no topic ids yet: by a broker's `inter.broker.protocol.version`, else as no topic has one.
+
+    Source: core:KafkaController.scala @ 2.8.2 (usesTopicId)
+    """
+    versions = [file[IBP] for file in state.broker_files.values() if IBP in file]
+    if not versions:
+        return not any(topic.topic_id for topic in state.topics.values())
+    numbers = [re.match(r"(\d+)\.(\d+)", version) for version in versions]
+    return any(number is not None and (int(number[1]), int(number[2])) < V2_8[:2] for number in numbers)
+
+
 @check(
     "topic-ids",
     WARNING,
@@ -296,9 +345,10 @@ def _empty_target(facts: HealthFacts) -> Iterator[str]:
 )
 def _topic_ids(facts: HealthFacts) -> Iterator[str]:
     names: dict[str, str] = {}  # by topic id
+    has_ids = facts.state.kafka_version >= V2_8 and not _speaks_older(facts.state)
     for name, topic in sorted(facts.state.topics.items()):
         if topic.topic_id is None:
-            if facts.state.kafka_version >= V2_8:
+            if has_ids:
                 yield f"{name} has no topic id"
         elif (first := names.setdefault(topic.topic_id, name)) != name:
             yield f"{name} has the id {topic.topic_id} of {first}"
@@ -378,8 +428,32 @@ def _moving(facts: HealthFacts) -> Iterator[str]:
             yield f"{tp} is being moved"
 
 
-@check("non-preferred-leaders", INFO, "`kctl elect preferred` puts them back.")
+@check(
+    "non-preferred-leaders",
+    INFO,
+    "`kctl elect preferred` puts back those whose preferred replica is alive and in the ISR.",
+)
 def _non_preferred(facts: HealthFacts) -> Iterator[str]:
     for health in facts.partitions:
         if not health.is_leader_preferred and not health.is_offline:
-            yield f"{health.partition} is led by {health.leader}, preferred is {health.replicas[0] if health.replicas else NO_LEADER}"
+            preferred = health.replicas[0] if health.replicas else NO_LEADER
+            yield f"{health.partition} is led by {health.leader}, preferred is {preferred}{_why_not(facts, health)}"
+
+
+def _why_not(facts: HealthFacts, health: PartitionHealth) -> str:
+    """Why no election puts the preferred replica back now; empty if one does."""
+    preferred = health.replicas[0] if health.replicas else NO_LEADER
+    if not facts.state.is_replica_alive(health.partition, preferred):
+        return ", which is not alive"
+    return "" if preferred in health.isr else ", which is not in the ISR"
+
+
+@check(
+    "group-offsets",
+    WARNING,
+    "Consumers cannot go on from these offsets; `kctl group describe` shows each group's.",
+)
+def _group_offsets(facts: HealthFacts) -> Iterator[str]:
+    for oddity in facts.oddities:
+        if oddity.kind == "group-offset":
+            yield oddity.reason

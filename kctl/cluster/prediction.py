@@ -20,7 +20,7 @@ from kctl.cluster.election_rules import (
     remove_from_isr,
     rules_of,
 )
-from kctl.cluster.partition_health import min_isr
+from kctl.cluster.partition_health import min_isr_in_force
 from kctl.cluster.state import (
     ELR_FEATURE,
     NO_LEADER,
@@ -76,7 +76,7 @@ def predict(
     for tp in state.partitions():
         replicas = state.topics[tp.topic].partitions[tp.partition]
         partition_state = state.partition_states.get(tp)
-        least = min_isr(tp.topic, state.leader(tp), state)
+        least = min_isr_in_force(tp, state.leader(tp), state)
         if partition_state is None:
             yield Prediction(
                 partition=tp,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from formats.values import Struct
 from kctl.changes.intents import counted
 from kctl.cluster.disks import DENIED, BrokerLogDir
-from kctl.cluster.partition_health import min_isr
+from kctl.cluster.partition_health import min_isr_in_force
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState, is_majority
 from kctl.cluster.visibility import unseen
@@ -129,7 +129,7 @@ def _waits_for(
             continue  # on a failed disk it serves nothing that a stop could take
         if not rest:
             offline.append(tp)
-        elif len(rest) < min_isr(tp.topic, state.leader(tp), state):
+        elif len(rest) < min_isr_in_force(tp, state.leader(tp), state):
             small.append(tp)
         elif set(replicas) - {node} > set(rest):
             behind.append(tp)

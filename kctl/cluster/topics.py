@@ -11,7 +11,7 @@ from formats.values import Struct, field
 from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
-from kctl.cluster.configs import MIN_ISR, check_values, few_for_isr
+from kctl.cluster.configs import MIN_ISR, check_values
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import (
     brokers_named,
@@ -22,6 +22,7 @@ from kctl.cluster.names import (
     topic_leaving,
     unknown_topics,
 )
+from kctl.cluster.partition_health import too_many_in_sync
 from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
 from kctl.cluster.state import NO_LEADER, ClusterState, Replicas, Topic
 from kctl.cluster.versions import V0_11, V1_0, KafkaVersion
@@ -139,10 +140,10 @@ def _without_controller(state: ClusterState) -> list[str]:
 
 
 def _few_for_isr(new: NewTopic, factor: int, state: ClusterState) -> list[str]:
-    """A warning if no write with acks=all can succeed, by the topic's own value or that of the brokers."""
+    """A warning of a min ISR above the replication factor, by the topic's own value or that of the brokers."""
     min_isr = new.configs.get(MIN_ISR) or state.topic_value(new.name, None, MIN_ISR)
     is_more = min_isr is not None and min_isr.isdecimal() and int(min_isr) > factor
-    return [few_for_isr(min_isr, factor)] if min_isr is not None and is_more else []
+    return [too_many_in_sync(int(min_isr), factor, state)] if min_isr is not None and is_more else []
 
 
 # --- growing ------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ SINCE = {
     "DescribeCluster": ("2.8", 700),
     "DescribeProducers": ("2.8", 664),
     "DescribeQuorum": ("3.0", 595),
+    "DescribeTransactions": ("3.0", 664),
     "FetchSnapshot": ("3.0", 630),
     "ListTransactions": ("3.0", 664),
     "UnregisterBroker": ("3.3", 631),
@@ -90,5 +91,6 @@ V2_7 = KafkaVersion(2, 7)
 V2_8 = KafkaVersion(2, 8)
 V3_0 = KafkaVersion(3, 0)
 V3_4 = KafkaVersion(3, 4)
+V3_7 = KafkaVersion(3, 7)
 V3_9 = KafkaVersion(3, 9)
 V4_0 = KafkaVersion(4, 0)

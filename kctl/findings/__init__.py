@@ -128,6 +128,7 @@ SUBJECTS = [
     "segments",
     "evidence",
     "internal_topics",
+    "groups",
     "state_log",
     "remote",
     "replica",

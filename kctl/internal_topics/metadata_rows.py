@@ -82,5 +82,5 @@ def _partition_rows(image: ClusterImage, topic_id: str, name: str) -> Iterator[R
             topic=name, topic_id=topic_id, partition=number, leader=partition.leader, leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch, replicas=partition.replicas, isr=partition.isr,
             adding_replicas=partition.adding_replicas, removing_replicas=partition.removing_replicas,
-            eligible_leader_replicas=partition.eligible_leader_replicas,
+            eligible_leader_replicas=partition.eligible_leader_replicas, last_known_elr=partition.last_known_elr,
         )  # fmt: skip

@@ -27,6 +27,8 @@ PARTITION = RowType("""
     is_under_min_isr     boolean   fewer in the ISR than min.insync.replicas
     is_leader_preferred  boolean   the first replica leads
     offline_replicas     array     those on dead brokers and failed disks
+    eligible_leader_replicas  array?  can lead without loss, though not in the ISR (KIP-966); null if not tracked
+    last_known_elr       array?    had led last, of a partition without ISR and eligible replicas
 """)
 
 CONFIG = RowType("""

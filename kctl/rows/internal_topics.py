@@ -51,7 +51,7 @@ OPEN_TRANSACTION = RowType("""
     open_transaction: A transaction that is open in a data log.
     topic, partition, producer_id, producer_epoch
     first_offset      integer   the last stable offset is at or below it
-    last_offset
+    last_offset?
     last_timestamp    integer   milliseconds
     transactional_id  string?
     hanging           boolean?  null if the evidence lacks the needed part of __transaction_state
@@ -73,7 +73,9 @@ METADATA_PARTITION = RowType("""
     leader_epoch
     partition_epoch  integer
     replicas, isr
-    adding_replicas, removing_replicas, eligible_leader_replicas  array
+    adding_replicas, removing_replicas  array
+    eligible_leader_replicas  array  can lead without loss, though not in the ISR (KIP-966)
+    last_known_elr            array  had led last, of a partition without ISR and eligible replicas
 """)
 
 METADATA_BROKER = RowType("""

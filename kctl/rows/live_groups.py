@@ -36,8 +36,13 @@ OFFSET = RowType("""
     leader_epoch?
     metadata        string?
     high_watermark  integer?  null if the partition has no leader
-    lag             integer?  null if unknown
+    lag             integer?  null if unknown, or if the offset is out of range
     member_id       string?   member that has the partition
+    log_start_offset, log_end_offset  integer?
+    out_of_range    beyond_end|below_start?  the log does not have the offset
+    records_gone    integer?  offsets between the committed one and the log, if it is out of range
+    pending         boolean?  a newer offset waits for the end of a transaction; null if not asked for, or the
+                              version does not tell
 """)
 
 RESET = RowType("""

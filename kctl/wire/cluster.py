@@ -152,7 +152,15 @@ class AdminCluster(Cluster):
         return {tp: end for (_, tp), end in ends.items() if isinstance(end, int)}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
-        """Log directories that have failed; brokers report no other oddities."""
+        """Log directories that have failed, offsets of groups that no consumer can read on from."""
+        from kctl.wire.group_offsets import troubled_offsets
+
+        findings, unread = troubled_offsets(self.wire, state, now)
+        groups = [
+            Oddity("group-offset", f"{finding.place.topic}-{finding.place.partition}", finding.message)
+            for finding in findings
+        ]
+        groups += [Oddity("group-offset-unread", "groups", why) for why in unread]
         silent = {problem.silent_broker for problem in state.problems}
         answering = [broker for broker in state.live_brokers if broker not in silent]
         return [
@@ -164,7 +172,7 @@ class AdminCluster(Cluster):
             )
             for log_dir in read_log_dirs(self.wire, answering, ())
             if log_dir.state == "failed"
-        ]
+        ] + groups
 
     def close(self) -> None:
         """End the connections."""

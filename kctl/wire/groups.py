@@ -20,7 +20,7 @@ from kctl.errors import KctlError, near_names
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
-from kctl.wire.replicas.fetching import CONSUMER, LATEST, list_offsets
+from kctl.wire.replicas.fetching import CONSUMER, DEBUGGER, EARLIEST, LATEST, list_offsets
 from kctl.wire.shortcuts.metadata import PlacesRequest, places
 
 CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "streams"
@@ -108,7 +108,7 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
     return sorted(groups), failures
 
 
-def _leaderless(wire: Wire) -> dict[int, bool]:
+def offsets_partitions(wire: Wire) -> dict[int, bool]:
     """Whether each partition of __consumer_offsets lacks a live leader; empty if there is no such topic."""
     topic = PlacesRequest.MetadataRequestTopic(name=OFFSETS)
     metadata = places(wire.read(PlacesRequest(topics=[topic], allow_auto_topic_creation=False)))
@@ -125,7 +125,7 @@ START_COORDINATORS = f"start the brokers that hold {OFFSETS}: `kctl topic descri
 
 def require_coordinators(wire: Wire) -> None:
     """Raises KctlError if a partition of __consumer_offsets has no leader: its groups are not listed."""
-    if silent := sum(_leaderless(wire).values()):
+    if silent := sum(offsets_partitions(wire).values()):
         raise KctlError(
             f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so that not "
             "every group is known",
@@ -145,7 +145,7 @@ def coordinator_of(wire: Wire, group: str) -> int:
         if coordinator.error_code != COORDINATOR_NOT_AVAILABLE:
             leaderless = {}
             break
-        leaderless = _leaderless(wire)
+        leaderless = offsets_partitions(wire)
         if any(leaderless.values()) or time.monotonic() > until:
             break
         time.sleep(0.1)
@@ -441,7 +441,12 @@ def _share_offsets(
 
 
 def watermarks(
-    wire: Wire, partitions: Sequence[TopicPartition], place: int = LATEST, state: ClusterState | None = None
+    wire: Wire,
+    partitions: Sequence[TopicPartition],
+    place: int = LATEST,
+    state: ClusterState | None = None,
+    *,
+    replica_id: int = CONSUMER,
 ) -> dict[TopicPartition, int]:
     """The high watermark, or another place, of partitions from their leaders; leaderless ones are left out.
 
@@ -455,18 +460,37 @@ def watermarks(
         for tp in partitions
         if (partition_state := state.partition_states.get(tp)) is not None and partition_state.leader >= 0
     ]
-    offsets = list_offsets(wire, led, place, replica_id=CONSUMER)
+    offsets = list_offsets(wire, led, place, replica_id=replica_id)
     return {tp: offset for (_, tp), offset in offsets.items() if isinstance(offset, int)}
 
 
+BEYOND_END, BELOW_START = "beyond_end", "below_start"
+
+
 class PartitionLag(NamedTuple):
-    """A partition that a group reads or has read: its offset (None: none), the high watermark, how far it is behind."""
+    """A partition that a group reads or has read: its offset (None: none), the high watermark, how far it is behind.
+
+    An offset that the log does not have (`out_of_range`) has no lag. `log_end_offset` is then the leader's, above the
+    high watermark as well.
+    """
 
     partition: TopicPartition
     committed: GroupOffset | None
     high_watermark: int | None
     lag: int | None
     member_id: str | None
+    log_start_offset: int | None = None
+    log_end_offset: int | None = None
+    out_of_range: str | None = None
+
+    @property
+    def records_gone(self) -> int | None:
+        """The offsets between the group's and the log, at most so many records; None if it is within the log."""
+        if self.committed is None or self.out_of_range is None:
+            return None
+        if self.out_of_range == BEYOND_END:
+            return self.committed.offset - (self.log_end_offset or 0)
+        return (self.log_start_offset or 0) - self.committed.offset
 
 
 def lags_of(wire: Wire, group: ConsumerGroup, state: ClusterState | None = None) -> list[PartitionLag]:
@@ -485,13 +509,60 @@ def lags_of(wire: Wire, group: ConsumerGroup, state: ClusterState | None = None)
     owners = {tp: member.member_id for member in group.members for tp in member.assignment or ()}
     partitions = sorted({*offsets, *owners})
     ends = watermarks(wire, partitions, LATEST, state)
+    if group.type == SHARE:
+        return [
+            PartitionLag(tp, offsets.get(tp), ends.get(tp), share_lags.get(tp), owners.get(tp))
+            for tp in partitions
+        ]
+    starts = watermarks(wire, [tp for tp in partitions if tp in offsets], EARLIEST, state)
+    outside = _outside(wire, group, offsets, starts, ends, state)
     lags = []
     for tp in partitions:
-        at, end, lag = offsets.get(tp), ends.get(tp), share_lags.get(tp)
-        if group.type != SHARE and at is not None and end is not None:
-            lag = max(0, end - at.offset)
-        lags.append(PartitionLag(tp, at, end, lag, owners.get(tp)))
+        at, end = offsets.get(tp), ends.get(tp)
+        if tp in outside:
+            lags.append(outside[tp]._replace(high_watermark=end, member_id=owners.get(tp)))
+        else:
+            # Up to the log's end a consumer may have been ahead of a new leader's high watermark (KIP-207).
+            lag = None if at is None or end is None else max(0, end - at.offset)
+            lags.append(PartitionLag(tp, at, end, lag, owners.get(tp), starts.get(tp)))
     return lags
+
+
+def _outside(
+    wire: Wire,
+    group: ConsumerGroup,
+    offsets: Mapping[TopicPartition, GroupOffset],
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    state: ClusterState | None,
+) -> dict[TopicPartition, PartitionLag]:
+    """The partitions whose offset is not in the log: beyond its end, or below its start.
+
+    What was read before is read again: a group that goes on, with a log that is deleted behind it, is within the log.
+    """
+    beyond = [tp for tp, at in offsets.items() if tp in ends and at.offset > ends[tp]]
+    below = [tp for tp, at in offsets.items() if tp in starts and at.offset < starts[tp]]
+    if not beyond and not below:
+        return {}
+    log_ends = log_ends_of(wire, beyond, state) if beyond else {}
+    again = read_committed(wire, group.group, group.coordinator)
+    outside = {}
+    for tp in beyond:
+        at, end = again.get(tp), log_ends.get(tp)
+        if at is not None and end is not None and at == offsets[tp] and at.offset > end:
+            outside[tp] = PartitionLag(tp, at, None, None, None, starts.get(tp), end, BEYOND_END)
+    for tp in below:
+        at = again.get(tp)
+        if at is not None and at.offset < starts[tp]:
+            outside[tp] = PartitionLag(tp, at, None, None, None, starts[tp], None, BELOW_START)
+    return outside
+
+
+def log_ends_of(
+    wire: Wire, partitions: Sequence[TopicPartition], state: ClusterState | None = None
+) -> dict[TopicPartition, int]:
+    """The log end offsets of partitions by their leaders, above the high watermark as well."""
+    return watermarks(wire, partitions, LATEST, state, replica_id=DEBUGGER)
 
 
 def total_lag(lags: Sequence[PartitionLag]) -> int | None:

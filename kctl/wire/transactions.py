@@ -3,10 +3,15 @@
 Source: KIP-664 (DescribeProducers, ListTransactions); KIP-98 (WriteTxnMarkers)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
+from kafka.protocol.admin.transactions import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
@@ -14,11 +19,20 @@ from kctl.changes.intents import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.names import unknown_partition
+from kctl.cluster.state import ClusterState
+from kctl.cluster.versions import needs
 from kctl.errors import KctlError, Refused
+from kctl.findings import Place
+from kctl.findings.internal_topics import HANGING_TRANSACTION
+from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
+from kctl.judging.transactions import judge_transactions
 from kctl.model import TopicPartition
-from kctl.wire.adapter import BrokerError, Leaderless, Wire, error_name
+from kctl.rows.internal_topics import OPEN_TRANSACTION
+from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire, error_name
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
+Row = dict[str, object]
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 
@@ -46,13 +60,50 @@ def leader_of(wire: Wire, tp: TopicPartition) -> int:
 
 def open_transactions(wire: Wire, tp: TopicPartition) -> list[PartitionTransaction]:
     """The transactions that are open in a partition, by offset. Raises KctlError."""
-    topic = DescribeProducersRequest.TopicRequest(name=tp.topic, partition_indexes=[tp.partition])
-    answer = wire.send(DescribeProducersRequest(topics=[topic]), leader_of(wire, tp))
-    (partition,) = answer.topics[0].partitions
-    if partition.error_code:
-        raise BrokerError(
-            f"{tp}: its producers cannot be read: {partition.error_message or error_name(partition.error_code)}"
+    open_in = _open_at(wire, {leader_of(wire, tp): [tp]})[tp]
+    if isinstance(open_in, KctlError):
+        raise open_in
+    return open_in
+
+
+Open = list[PartitionTransaction]
+
+
+def _open_at(
+    wire: Wire, led: Mapping[int, Sequence[TopicPartition]]
+) -> dict[TopicPartition, Open | KctlError]:
+    """The open transactions of partitions, by offset, from their leaders; or why a leader does not tell."""
+    requests = [
+        (
+            leader,
+            DescribeProducersRequest(
+                topics=[
+                    DescribeProducersRequest.TopicRequest(
+                        name=topic, partition_indexes=[tp.partition for tp in of_topic]
+                    )
+                    for topic, of_topic in groupby(sorted(partitions), key=lambda tp: tp.topic)
+                ]
+            ),
         )
+        for leader, partitions in led.items()
+    ]
+    missing = BrokerError("the answer does not include it")
+    answers: dict[TopicPartition, Open | KctlError] = {tp: missing for tps in led.values() for tp in tps}
+    for (leader, _), answer in zip(requests, wire.send_all(requests), strict=True):
+        if isinstance(answer, KctlError):
+            answers |= dict.fromkeys(led[leader], answer)
+            continue
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                tp = TopicPartition(str(topic.name), int(partition.partition_index))
+                answers[tp] = _open_in(tp, partition)
+    return answers
+
+
+def _open_in(tp: TopicPartition, partition: Any) -> Open | KctlError:
+    if partition.error_code:
+        why = partition.error_message or error_name(partition.error_code)
+        return BrokerError(f"{tp}: its producers cannot be read: {why}")
     transactions = [
         PartitionTransaction(
             int(producer.producer_id),
@@ -66,6 +117,215 @@ def open_transactions(wire: Wire, tp: TopicPartition) -> list[PartitionTransacti
         if producer.current_txn_start_offset >= 0
     ]
     return sorted(transactions, key=lambda transaction: transaction.start_offset)
+
+
+class OpenInPartition(NamedTuple):
+    """A transaction that is open in a partition, and what its coordinator knows of it.
+
+    `hangs`: no coordinator will end it, for the reason `why`; None if a coordinator could not be asked.
+    """
+
+    partition: TopicPartition
+    transaction: PartitionTransaction
+    coordinator: Transaction | None
+    hangs: bool | None
+    why: str | None
+
+
+def find_open(
+    wire: Wire, state: ClusterState, partitions: Iterable[TopicPartition]
+) -> tuple[list[OpenInPartition], dict[TopicPartition, KctlError]]:
+    """The open transactions of partitions, by partition and offset, and the partitions that could not be read."""
+    led: dict[int, list[TopicPartition]] = {}
+    failures: dict[TopicPartition, KctlError] = {}
+    for tp in sorted(partitions):
+        leader = state.leader(tp)
+        if leader is None or leader < 0:
+            failures[tp] = Leaderless(f"{tp} has no leader")
+        else:
+            led.setdefault(leader, []).append(tp)
+    open_in: list[tuple[TopicPartition, PartitionTransaction]] = []
+    for tp, answer in sorted(_open_at(wire, led).items(), key=lambda item: item[0]):
+        if isinstance(answer, KctlError):
+            failures[tp] = answer
+        else:
+            open_in += [(tp, transaction) for transaction in answer]
+    return _coordinated(wire, open_in, led), failures
+
+
+def with_coordinators(wire: Wire, tp: TopicPartition) -> list[OpenInPartition]:
+    """The open transactions of one partition, by offset. Raises KctlError."""
+    leader = leader_of(wire, tp)
+    answer = _open_at(wire, {leader: [tp]})[tp]
+    if isinstance(answer, KctlError):
+        raise answer
+    return _coordinated(wire, [(tp, transaction) for transaction in answer], {leader: [tp]})
+
+
+def _coordinated(
+    wire: Wire,
+    open_in: Sequence[tuple[TopicPartition, PartitionTransaction]],
+    led: Mapping[int, Sequence[TopicPartition]],
+) -> list[OpenInPartition]:
+    """What coordinators know of open transactions.
+
+    One that seems to hang is looked at once more: its marker may have been written meanwhile.
+    """
+    if not open_in:
+        return []
+    known, unread = _known(wire, {transaction.producer_id for _, transaction in open_in})
+    judged = []
+    for tp, transaction in open_in:
+        coordinator = known.get(transaction.producer_id)
+        if coordinator is None and unread:
+            judged.append(OpenInPartition(tp, transaction, None, None, unread))
+            continue
+        why = why_it_hangs(
+            OpenTransaction(
+                *tp,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                transaction.start_offset,
+                transaction.start_offset,
+                transaction.last_timestamp,
+            ),
+            coordinator,
+        )
+        judged.append(OpenInPartition(tp, transaction, coordinator, why is not None, why))
+    suspects = {one.partition for one in judged if one.hangs}
+    if not suspects:
+        return judged
+    again = _open_at(
+        wire,
+        {leader: chosen for leader, tps in led.items() if (chosen := [tp for tp in tps if tp in suspects])},
+    )
+
+    def is_still(one: OpenInPartition) -> bool:
+        answer = again.get(one.partition)
+        return not isinstance(answer, list) or any(
+            (now.producer_id, now.start_offset) == (one.transaction.producer_id, one.transaction.start_offset)
+            for now in answer
+        )
+
+    return [one for one in judged if not one.hangs or is_still(one)]
+
+
+def open_rows(
+    wire: Wire, state: ClusterState, partitions: Sequence[TopicPartition], *, every: bool
+) -> Iterator[Row | Judgement]:
+    """Open transactions of partitions that no coordinator will end (`every`: all of them), and judgements.
+
+    Raises KctlError where the brokers are too old to be asked.
+    """
+    for asked in (DescribeProducersRequest, ListTransactionsRequest):
+        if wire.version_of(asked) is None:
+            raise TooOld(
+                needs(asked.__name__.removesuffix("Request")),
+                "name the topics and __transaction_state: kctl then reads their logs",
+            )
+    transactions, failures = find_open(wire, state, partitions)
+    by_partition: dict[TopicPartition, list[OpenInPartition]] = {}
+    for transaction in transactions:
+        by_partition.setdefault(transaction.partition, []).append(transaction)
+    for tp in partitions:
+        open_in = by_partition.get(tp, [])
+        for held in open_in:
+            if held.hangs is not False or every:
+                yield from _rows_of(held)
+        subject = JudgementSubject(tp.topic, tp.partition)
+        if tp in failures:
+            failure = failures[tp]
+            missing = MissingEvidence(
+                "the producers of its leader", None, None, failure.message, failure.hint or ""
+            )
+            yield Judgement(
+                Question.TRANSACTIONS, Verdict.COULD_NOT_JUDGE, subject, failure.message, (missing,)
+            )
+        elif unread := next((held.why for held in open_in if held.hangs is None), None):
+            missing = MissingEvidence(
+                "the coordinators' answers", None, None, unread, "run it again when they answer"
+            )
+            verdict = Verdict.DAMAGED if any(held.hangs for held in open_in) else Verdict.COULD_NOT_JUDGE
+            yield Judgement(Question.TRANSACTIONS, verdict, subject, unread, (missing,))
+        else:
+            yield judge_transactions(tp, [held.hangs for held in open_in if held.hangs is not None])
+
+
+def _rows_of(held: OpenInPartition) -> Iterator[Row]:
+    opened, known = held.transaction, held.coordinator
+    command = f"kctl transactions abort {held.partition} --start-offset {opened.start_offset}"
+    yield OPEN_TRANSACTION(
+        **held.partition._asdict(),
+        producer_id=opened.producer_id,
+        producer_epoch=opened.producer_epoch,
+        first_offset=opened.start_offset,
+        last_timestamp=opened.last_timestamp,
+        transactional_id=known.transactional_id if known else None,
+        hanging=held.hangs,
+        why=held.why if held.hangs else None,
+        abort_command=command if held.hangs else None,
+    )
+    if held.hangs:
+        place = Place(
+            topic=held.partition.topic, partition=held.partition.partition, base_offset=opened.start_offset
+        )
+        yield HANGING_TRANSACTION.at(
+            place, producer_id=opened.producer_id, producer_epoch=opened.producer_epoch, why=held.why
+        ).row()
+
+
+def _known(wire: Wire, producer_ids: Collection[int]) -> tuple[dict[int, Transaction], str | None]:
+    """What coordinators know of producers, by id, and why one could not be asked."""
+    nodes, unread = wire.nodes, None
+    request = ListTransactionsRequest
+    answers = wire.send_all(
+        [
+            (n, request(state_filters=[], producer_id_filters=sorted(producer_ids), max_version=0))
+            for n in nodes
+        ]
+    )
+    ids: dict[int, list[str]] = {}
+    for node, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, KctlError):
+            unread = answer.message
+        elif answer.error_code:
+            unread = f"broker {node} does not list transactions: {error_name(answer.error_code)}"
+        else:
+            ids[node] = [str(t.transactional_id) for t in answer.transaction_states]
+    asked = [
+        (node, DescribeTransactionsRequest(transactional_ids=names)) for node, names in ids.items() if names
+    ]
+    known: dict[int, Transaction] = {}
+    for (node, _), answer in zip(asked, wire.send_all(asked), strict=True):
+        if isinstance(answer, KctlError):
+            unread = answer.message
+            continue
+        for described in answer.transaction_states:
+            if described.error_code:
+                unread = (
+                    f"broker {node} does not describe {described.transactional_id}: "
+                    f"{error_name(described.error_code)}"
+                )
+                continue
+            partitions = tuple(
+                TopicPartition(str(topic.topic), int(number))
+                for topic in described.topics
+                for number in topic.partitions
+            )
+            started = int(described.transaction_start_time_ms)
+            known[int(described.producer_id)] = Transaction(
+                str(described.transactional_id),
+                int(described.producer_id),
+                int(described.producer_epoch),
+                str(described.transaction_state),
+                int(described.transaction_timeout_ms),
+                started if started >= 0 else None,
+                -1,
+                partitions,
+                -1,
+                -1,
+            )
+    return known, unread
 
 
 def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]:

@@ -182,3 +182,65 @@ def test_a_killed_reset_is_resumed(w: Cluster, k: WireKctl, topic: str, point: s
     assert offsets(k, group) == {(topic, 0): 4, (topic, 1): 4} and k.state(k.ids()[-1]) == "applied"
     k.change("journal", "undo", k.ids()[-1])
     assert k("group", "describe", group).of("group_offset") == []
+
+
+def commit(c: Cluster, group: str, topic: str, at: dict[int, int]) -> None:
+    """Offsets of a group without members, wherever they are."""
+    from kafka import TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
+    consumer = reader(c, group)
+    try:
+        consumer.assign([TopicPartition(topic, p) for p in at])
+        consumer.commit({TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in at.items()})
+    finally:
+        consumer.close()
+
+
+def test_offsets_outside_the_log_and_in_an_open_transaction(w: Cluster, k: WireKctl, topic: str) -> None:
+    from kafka import KafkaProducer, TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
+    make_topic(w, k, topic)
+    group = f"g-{topic}"
+    commit(w, group, topic, {0: 180, 1: 10})
+    k.change("topic", "delete-records", topic, "--partition", 1, "--to-offset", 30, "--accept-loss")
+    ran = k("group", "describe", group)
+    assert ran.status == 5
+    assert [(r["lag"], r["out_of_range"], r["records_gone"]) for r in ran.of("group_offset")] == [
+        (None, "beyond_end", 80),
+        (None, "below_start", 20),
+    ]
+    assert [f["code"] for f in ran.of("finding")] == ["group-offset-beyond-end", "group-offset-below-start"]
+    assert [g["lag"] for g in ran.of("group")] == [None]
+    (check,) = (row for row in k("cluster", "health").of("health") if row["check"] == "group-offsets")
+    assert check["status"] == "warning" and any(topic in line for line in check["examples"])
+
+    commit(w, group, topic, {0: 100, 1: 100})
+    if w.version == "2.4":
+        return  # brokers do not tell of pending offsets
+    producer = KafkaProducer(
+        bootstrap_servers=w.bootstrap.split(","),
+        transactional_id=f"id-{topic}",
+        transaction_timeout_ms=600_000,
+    )
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction({TopicPartition(topic, 0): OffsetAndMetadata(50, "", -1)}, group)
+        ran = k("group", "describe", group)
+        assert [(r["offset"], r["pending"]) for r in ran.of("group_offset")] == [(100, True), (100, False)]
+        (finding,) = ran.of("finding")
+        assert finding["code"] == "group-offset-pending" and finding["partition"] == 0
+        if w.version >= "3.0":
+            assert f"transactional id id-{topic} (producer " in finding["message"]
+            assert "Ongoing since " in finding["message"] and ran.status == 0
+            assert "kctl transactions abort __consumer_offsets-" in finding["message"]
+        producer.commit_transaction()
+    finally:
+        producer.close(timeout=1)
+    for _ in eventually("the offset counts"):
+        ran = k("group", "describe", group)
+        if [r["offset"] for r in ran.of("group_offset")] == [50, 100]:
+            break
+    assert ran.of("finding") == [] and ran.status == 0

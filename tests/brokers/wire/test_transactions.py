@@ -47,3 +47,17 @@ def test_an_abort_is_planned_and_journalled(w: Cluster, k: WireKctl, topic: str)
         assert [b["is_control"] for b in batches] == [False, True]
         again = k.change("transactions", "abort", f"{topic}-0", "--force", status=3)
         assert "no transaction is open" in again.err
+
+
+def test_coordinators_are_asked_which_transactions_hang(w: Cluster, k: WireKctl, topic: str) -> None:
+    if w.version in ("2.4", "2.8"):
+        assert k("transactions", "hanging").status == 3
+        return
+    k.change("topic", "create", topic, "--replica-assignment", "1:2")
+    with open_transaction(w, topic):
+        ran = k("transactions", "hanging")
+        assert [r for r in ran.of("open_transaction") if r["topic"] == topic] == []
+        ran = k("transactions", "hanging", topic, "--all")
+        (row,) = ran.of("open_transaction")
+        assert (row["transactional_id"], row["hanging"], row["first_offset"]) == (f"id-{topic}", False, 0)
+        assert ran.status == 0

@@ -17,6 +17,7 @@ from kctl.cluster.health import CHECKS, HealthFacts, check_health
 from kctl.cluster.interface import Oddity
 from kctl.cluster.log_ends import answer, log_end_offsets, request, total_lag
 from kctl.cluster.old_consumers import OldMember, deal, streams
+from kctl.cluster.partition_health import health_of
 from kctl.cluster.prediction import may_be_unclean, predict
 from kctl.cluster.state import ClusterState, PartitionState, Problem, Quorum, QuorumMember
 from kctl.cluster.versions import parse_version
@@ -53,7 +54,7 @@ def sick(
         if r.status != "good"
     }
     assert [r.check for r in check_health(HealthFacts(state, oddities, now))] == [
-        check.name for check in CHECKS
+        check.name for check in CHECKS if check.name != "group-offsets"
     ]
     return found
 
@@ -129,6 +130,10 @@ SICK: dict[str, tuple[Sickness, str]] = {
         ),
         "leader.replication.throttled.rate of broker 1 is '5'",
     ),
+    "min-isr-above-replicas": (
+        lambda s: s.put("/config/topics/a", {"version": 1, "config": {"min.insync.replicas": "3"}}),
+        "a: min.insync.replicas=3 is more than the replication factor 2: acks=all never works up to Kafka 3.6",
+    ),
     "moving": (reassigning, "a-0 is being moved"),
     "non-preferred-leaders": (lambda s: put_state(s, "a", 0, 2, [1, 2]), "a-0 is led by 2, preferred is 1"),
 }
@@ -151,7 +156,83 @@ def test_every_check_has_its_sickness() -> None:
         "quorum",
         "failed-disks",
         "silent-brokers",
+        "group-offsets",
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "under", "says"),
+    [
+        ("3.6", True, "acks=all never works up to Kafka 3.6, and asks for 1"),
+        ("3.7", False, "acks=all asks for 1 in the ISR, as Kafka 3.7 and later do (KAFKA-15583)"),
+    ],
+)
+def test_a_min_isr_above_the_replication_factor(
+    store: FakeStore, version: str, under: bool, says: str
+) -> None:
+    """Leaders of 3.7 and later ask for no more than there are replicas."""
+    topic(store, "a", partitions={"0": [1]})
+    put_state(store, "a", 0, 1, [1])
+    store.put("/config/topics/a", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    found = sick(store, version=version)
+    assert ("under-min-isr" in found) is under
+    (example,) = found["min-isr-above-replicas"]
+    assert (
+        example.startswith("a: min.insync.replicas=2 is more than the replication factor 1")
+        and says in example
+    )
+    assert health_of(TopicPartition("a", 0), look(store, version)).is_under_min_isr is under
+
+
+@pytest.mark.parametrize(
+    ("isr", "alive", "says"),
+    [
+        ([1, 2], True, "preferred is 1"),
+        ([2], True, "preferred is 1, which is not in the ISR"),
+        ([2], False, "preferred is 1, which is not alive"),
+    ],
+)
+def test_which_leaders_an_election_puts_back(
+    store: FakeStore, isr: list[int], alive: bool, says: str
+) -> None:
+    put_state(store, "a", 0, 2, isr)
+    if not alive:
+        store.remove("/brokers/ids/1")
+    assert sick(store)["non-preferred-leaders"][0] == f"a-0 is led by 2, {says}"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "missing"),
+    [("2.7-IV2", ()), ("2.8", ("a has no topic id",)), ("3.9-IV0", ("a has no topic id",))],
+)
+def test_topic_ids_are_given_from_protocol_2_8_on(
+    store: FakeStore, protocol: str, missing: tuple[str, ...]
+) -> None:
+    files = {1: {"inter.broker.protocol.version": protocol}}
+    topic(store, "a", version=2, partitions={"0": [1, 2], "1": [2, 3]}, topic_id=None)
+    state = replace(look(store, "3.9"), broker_files=files)
+    found = {r.check: r.examples for r in check_health(HealthFacts(state, (), NOW)) if r.status != "good"}
+    assert found.get("topic-ids", ()) == missing
+
+
+@pytest.mark.parametrize(
+    ("oddities", "status", "examples"),
+    [
+        ((), "good", ()),
+        ((Oddity("group-offset", "a-0", "Group g committed 5"),), "warning", ("Group g committed 5",)),
+        (
+            (Oddity("group-offset-unread", "groups", "broker 2 is silent"),),
+            "unknown",
+            ("broker 2 is silent",),
+        ),
+    ],
+)
+def test_offsets_of_groups_are_known_to_brokers_alone(
+    store: FakeStore, oddities: tuple[Oddity, ...], status: str, examples: tuple[str, ...]
+) -> None:
+    state = replace(look(store), backend="admin")
+    (result,) = (r for r in check_health(HealthFacts(state, oddities, NOW)) if r.check == "group-offsets")
+    assert (result.status, result.examples) == (status, examples)
 
 
 def test_a_failed_disk(store: FakeStore) -> None:

@@ -12,7 +12,9 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import group_changes, groups
 from kctl.wire.adapter import TooOld
+from kctl.wire.group_offsets import offset_findings
 from kctl.wire.groups import CLASSIC, SHARE, ConsumerGroup, lags_of, total_lag
+from kctl.wire.replicas.fetching import DEBUGGER, EARLIEST
 
 TP = TopicPartition("orders", 0)
 
@@ -25,7 +27,9 @@ def test_the_lag_of_a_share_group_is_what_its_coordinator_tells(
     at = GroupOffset(40, None)
     monkeypatch.setattr(groups, "_share_offsets", lambda *_: {TP: (at, told)})
     monkeypatch.setattr(groups, "read_committed", lambda *_: {TP: at})
-    monkeypatch.setattr(groups, "watermarks", lambda *_: {TP: 100})
+    monkeypatch.setattr(
+        groups, "watermarks", lambda wire, tps, place, state: {TP: 0 if place == EARLIEST else 100}
+    )
     nothing: Any = None
     group = ConsumerGroup(
         group="g", coordinator=1, type=type, state="Stable", protocol_type=None, protocol=None, members=()
@@ -33,6 +37,67 @@ def test_the_lag_of_a_share_group_is_what_its_coordinator_tells(
     (found,) = lags_of(nothing, group)
     assert (found.committed, found.high_watermark, found.lag) == (at, 100, lag)
     assert total_lag([found]) == lag
+
+
+NOTHING: Any = None
+GROUP = ConsumerGroup(
+    group="g", coordinator=1, type=CLASSIC, state="Empty", protocol_type=None, protocol=None, members=()
+)
+
+
+@pytest.mark.parametrize(
+    ("committed", "log", "lag", "outside", "gone"),
+    [
+        (500, (0, 100, 100), None, "beyond_end", 400),
+        (40, (60, 100, 100), None, "below_start", 20),
+        (100, (0, 100, 100), 0, None, None),
+        (60, (60, 100, 100), 40, None, None),
+        # A new leader's high watermark may be behind what the last one's was.
+        (105, (0, 100, 110), 0, None, None),
+    ],
+)
+def test_an_offset_outside_the_log_has_no_lag(
+    monkeypatch: pytest.MonkeyPatch,
+    committed: int,
+    log: tuple[int, int, int],
+    lag: int | None,
+    outside: str | None,
+    gone: int | None,
+) -> None:
+    start, high_watermark, end = log
+
+    def watermarks(wire: Any, tps: Any, place: int, state: Any, *, replica_id: int = -1) -> dict[Any, int]:
+        return {TP: start if place == EARLIEST else end if replica_id == DEBUGGER else high_watermark}
+
+    monkeypatch.setattr(groups, "read_committed", lambda *_: {TP: GroupOffset(committed, None)})
+    monkeypatch.setattr(groups, "watermarks", watermarks)
+    lags = lags_of(NOTHING, GROUP)
+    (of_partition,) = lags
+    assert (of_partition.lag, of_partition.out_of_range, of_partition.records_gone) == (lag, outside, gone)
+    assert total_lag(lags) == lag
+    messages = [finding.message for finding in offset_findings("g", lags, None, 0)]
+    assert len(messages) == (outside is not None)
+    if outside == "beyond_end":
+        assert messages == [
+            "Group g committed offset 500 of orders-0, and the log ends at 100: 400 offsets that the group had passed are not there."
+        ]
+    elif outside:
+        assert messages == [
+            "Group g committed offset 40 of orders-0, and the log begins at 60: up to 20 records are gone that the group has not read."
+        ]
+
+
+def test_a_group_that_goes_on_while_its_log_is_deleted_is_within_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kafka Streams deletes what it has read: the second look at the offset is after the log's start."""
+    answers = iter([40, 90])
+    monkeypatch.setattr(groups, "read_committed", lambda *_: {TP: GroupOffset(next(answers), None)})
+    monkeypatch.setattr(
+        groups, "watermarks", lambda wire, tps, place, state: {TP: 80 if place == EARLIEST else 100}
+    )
+    (of_partition,) = lags_of(NOTHING, GROUP)
+    assert of_partition.out_of_range is None
 
 
 def test_offsets_that_the_answer_leaves_out_were_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
