@@ -490,7 +490,7 @@ def unregister(frame: Frame, how: How, broker: int) -> Outcome:
     with open_for_change(frame) as cluster:
         state = cluster.read_state(kafka_version=how.version)
         _refuse_running(state, broker)
-        refuse_partial(cluster, state, "unregistering a broker")
+        refuse_partial(cluster, state, [broker], "unregistering a broker")
         return carry_out(frame, how, cluster, plan_unregistering(cluster, state, broker))
 
 

@@ -110,8 +110,10 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
         state = cluster.read_state(kafka_version=at.version)
         if sizes is None and (known := cluster.replica_sizes(goal.topics)) is not None:
             sizes = partition_sizes(known)
-        if goal.drain and goal.topics is None:
-            refuse_partial(cluster, state, "draining a broker")
+        if (leaving := goal.drain | frozenset(goal.replace)) and goal.topics is None:
+            refuse_partial(
+                cluster, state, leaving, "draining a broker" if goal.drain else "replacing a broker"
+            )
     note_problems(frame, state.problems)
     if options["like_kafka"]:
         planned = plan_like_kafka(state, goal, seed=options["seed"], sizes=sizes)

@@ -134,6 +134,10 @@ class Cluster(Protocol):
         """
         return None
 
+    def why_topics_may_be_hidden(self) -> str:
+        """Why there may be topics that this user does not see, a clause with the missing right; "" if there are none."""
+        return ""
+
     def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
         """The endpoints of the controllers of a KRaft cluster, if one of them answers."""
         return {}

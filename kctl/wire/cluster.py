@@ -129,6 +129,12 @@ class AdminCluster(Cluster):
         """See the interface."""
         return read_log_dirs(self.wire, brokers, topics)
 
+    def why_topics_may_be_hidden(self) -> str:
+        """See the interface."""
+        from kctl.wire.hidden_topics import why_topics_may_be_hidden
+
+        return why_topics_may_be_hidden(self.wire)
+
     def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
         """See the interface."""
         from kctl.wire.quorum import controllers

@@ -128,6 +128,7 @@ class Cluster:
     controllers: dict[int, BrokerProcess] = field(default_factory=dict)  # nodes of KRaft that are no brokers
     traffic: JavaProcess | None = None  # what produces through changes
     is_disturbed: bool = False  # a broker was killed, stopped or paused, and the rest may be behind
+    login_ports: dict[int, int] = field(default_factory=dict)  # of brokers where users log in
 
     @property
     def connect(self) -> str:
@@ -142,6 +143,11 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"{b.place.host}:{b.port}" for b in self.brokers.values())
+
+    @property
+    def login_bootstrap(self) -> str:
+        """The listeners where users log in with SASL PLAIN, of a cluster with `users`."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.login_ports.values())
 
     # --- processes ---
 
@@ -412,12 +418,13 @@ def cluster(
     disks: int = 1,
     network: Network | None = None,
     before: Mapping[int, tuple[str, ...]] | None = None,
+    users: Sequence[str] = (),
 ) -> Iterator[Cluster]:
     """A running cluster with ZooKeeper; ended, and its data removed, with the block.
 
     `zookeeper` is the Kafka version whose ZooKeeper serves (default: the same; "3.9" has multiRead).
     `login` is what kazoo's clients of the tests need to be let in. With a `network` every process has an address of its
-    own there. `before` stands before the command line of a broker.
+    own there. `before` stands before the command line of a broker. `users` are as in `kraft_cluster`.
     """
     with _folder() as folder:
         server = ZooKeeper(
@@ -452,6 +459,9 @@ def cluster(
                     if version == "0.8.2"
                     else {"listeners": settings.get("listeners", listen)}
                 )
+                if users:
+                    settings |= {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+                    settings |= _logins(c, id, users, settings)
                 _add_broker(c, id, port, settings, disks, place)
             c.start()
             yield c
@@ -472,12 +482,14 @@ def kraft_cluster(
     flags: tuple[str, ...] = (),
     network: Network | None = None,
     before: Mapping[int, tuple[str, ...]] | None = None,
+    users: Sequence[str] = (),
 ) -> Iterator[Cluster]:
     """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block.
 
     `no_voters` are brokers alone. With `controllers` all brokers are, and nodes 101, 102, ... vote; `dynamic`: as a
     set of voters that can be changed (KIP-853). Each broker has so many log directories. `network` and `before` are as
-    in `cluster`.
+    in `cluster`. `users`, their passwords their names, have the rights that ACLs give them, at a listener of their own; at
+    the other one everything is allowed.
     """
     with _folder() as folder:
         c = Cluster(version, folder, cluster_id=_random_id(), flags=flags)
@@ -515,6 +527,10 @@ def kraft_cluster(
                     **({} if id in apart else {"advertised.listeners": client}),
                     **(properties or {}),
                 }
+                if users:
+                    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+                    settings |= {"authorizer.class.name": name, "super.users": "User:ANONYMOUS"}
+                    settings |= {} if id in apart else _logins(c, id, users, settings)
                 if id in apart:
                     _add_broker(c, id, quorum[id], settings, 1, place._replace(host=hosts[id]))
                 else:
@@ -539,6 +555,25 @@ def kraft_cluster(
             yield c
         finally:
             c.close()
+
+
+def _logins(c: Cluster, id: int, users: Sequence[str], settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings of a second listener of a broker, where these users log in."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    names = " ".join(f'user_{user}="{user}"' for user in users)
+    (c.login_ports[id],) = free_ports(1)
+    at = f"LOGIN://127.0.0.1:{c.login_ports[id]}"
+    kinds = settings.get("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")
+    advertised = settings.get("advertised.listeners", settings["listeners"])
+    return {
+        "listeners": f"{settings['listeners']},{at}",
+        "advertised.listeners": f"{advertised},{at}",
+        "listener.security.protocol.map": f"{kinds},LOGIN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": f"{module} required {names};",
+        "super.users": "User:ANONYMOUS",
+    }
 
 
 def _random_id() -> str:

@@ -198,7 +198,7 @@ def ids(brokers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(brokers)))
 
 
-def some(partitions: Sequence[TopicPartition]) -> str:
-    """The first five partitions by comma, and how many more there are."""
+def some(partitions: Sequence[TopicPartition | str]) -> str:
+    """The first five partitions, or names, by comma, and how many more there are."""
     shown = ", ".join(map(str, partitions[:5]))
     return shown if len(partitions) <= 5 else f"{shown} and {len(partitions) - 5:,} more"

@@ -27,6 +27,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     replicas: Mapping[TopicPartition, Replicas]
     racks: Racks  # the live brokers
     sizes: Mapping[TopicPartition, int] | None = None
+    left_out: frozenset[int] = frozenset()  # brokers with replicas that cannot be planned
 
 
 class ReassignmentGoal(Struct, frozen=True, kw_only=True):
@@ -57,7 +58,7 @@ def check_goal(now: Situation, goal: ReassignmentGoal) -> None:
         raise BadValue(
             f"replication factor {goal.replication_factor}; it must be larger than 0", "give 1 or more"
         )
-    known = set(now.racks).union(*now.replicas.values())
+    known = set(now.racks).union(now.left_out, *now.replicas.values())
     strangers = (goal.drain | frozenset(goal.replace)) - known
     if strangers:
         raise BadValue(
@@ -366,7 +367,11 @@ def situation_of(
     if going:
         notes.append(f"left out, for they are marked for deletion: {', '.join(sorted(going))}")
     racks = {broker: state.brokers[broker].rack for broker in state.live_brokers}
-    return Situation(replicas=replicas, racks=racks, sizes=sizes), tuple(notes)
+    left_out = frozenset(state.partitions()) - replicas.keys()
+    held = (state.topics[tp.topic].partitions[tp.partition] for tp in left_out)
+    return Situation(replicas=replicas, racks=racks, sizes=sizes, left_out=frozenset().union(*held)), tuple(
+        notes
+    )
 
 
 def plan(

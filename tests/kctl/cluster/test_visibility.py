@@ -18,6 +18,7 @@ from kctl.cluster.state import ClusterState, Problem
 from kctl.cluster.visibility import refuse_partial, unseen
 from kctl.errors import Refused
 from kctl.model import TopicPartition
+from kctl.wire.hidden_topics import example_of, is_topic_name
 from tests.kctl.cluster.test_kraft import cluster
 
 SEEN, HIDDEN = (StoredReplica(TopicPartition(name, 0), 10) for name in ("a", "b"))
@@ -31,7 +32,7 @@ def test_hidden_replicas_are_named() -> None:
     assert unseen(cluster(), on(SEEN)) == ""
     assert "b-0" in unseen(cluster(), on(SEEN, HIDDEN))
     denied = [BrokerLogDir(broker, None, DENIED) for broker in (1, 2, 3)]
-    assert "Describe on the cluster is missing" in unseen(cluster(), denied)
+    assert "Describe on Cluster is missing" in unseen(cluster(), denied)
 
 
 def test_no_restart_is_safe_over_a_part() -> None:
@@ -42,13 +43,36 @@ def test_no_restart_is_safe_over_a_part() -> None:
 
 
 def test_a_part_is_no_ground_for_a_change() -> None:
-    def of(log_dirs: Any) -> Cluster:
-        return cast(Cluster, SimpleNamespace(read_log_dirs=lambda brokers: log_dirs))
+    def of(log_dirs: Any, hidden: str = "") -> Cluster:
+        backend = SimpleNamespace(
+            read_log_dirs=lambda brokers: log_dirs, why_topics_may_be_hidden=lambda: hidden
+        )
+        return cast(Cluster, backend)
 
-    refuse_partial(of(on(SEEN)), cluster(), "draining")
-    refuse_partial(of(None), cluster(), "draining")  # ZooKeeper shows all or nothing
+    refuse_partial(of(on(SEEN)), cluster(), [4], "draining")
+    refuse_partial(of(None), cluster(), [4], "draining")  # ZooKeeper shows all or nothing
     with pytest.raises(Refused, match="nothing was written"):
-        refuse_partial(of(on(SEEN, HIDDEN)), cluster(), "draining")
+        refuse_partial(of(on(SEEN, HIDDEN)), cluster(), [1], "draining")
+    # What a live broker stores it lists; what a dead one or a failed directory holds it does not.
+    refuse_partial(of(on(SEEN), "Describe on Topic * is missing"), cluster(), [1, 2], "draining")
+    failed = [*on(SEEN), BrokerLogDir(2, "/lost", "KAFKA_STORAGE_ERROR")]
+    for log_dirs, broker in ((on(SEEN), 4), (failed, 2)):
+        with pytest.raises(Refused, match=r"Describe on Topic \* is missing"):
+            refuse_partial(of(log_dirs, "Describe on Topic * is missing"), cluster(), [broker], "draining")
+
+
+def test_one_name_stands_for_all_that_the_same_patterns_match() -> None:
+    prefixes = {"a", "ab", "abc", "x" * 249, "y" * 248, "no topic "}
+    for prefix in ("", "a", "ab", "abc"):
+        name = example_of(prefix, {"a1", "literal"}, prefixes)
+        assert name is not None and name.startswith(prefix) and is_topic_name(name)
+        assert [p for p in prefixes if name.startswith(p)] == [
+            p for p in prefixes if p and prefix.startswith(p)
+        ]
+    assert example_of("x" * 249, set(), prefixes) == "x" * 249
+    assert len(example_of("y" * 248, set(), prefixes) or "") == 249
+    assert example_of("no topic ", set(), prefixes) is None
+    assert example_of("x" * 249, {"x" * 249}, prefixes) is None  # the literal pattern is asked for by itself
 
 
 def unreadable(state: ClusterState) -> ClusterState:
