@@ -236,9 +236,10 @@ def merge(
     if events or level:
         filters.append(shape_filter(events, level))
     merging, keep = options.merge(frame, notes_zones=frame.output != "text"), all_of(filters)
-    if frame.output == "text":
-        return Outcome(encoded=lambda _: marked_lines(frame, merging, keep, form))
-    return Outcome(event_rows(frame, merging, keep))
+    return Outcome(
+        event_rows(frame, merging, keep),
+        encoded=lambda output: marked_lines(frame, merging, keep, form) if output == "text" else None,
+    )
 
 
 def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Row]:

@@ -87,7 +87,7 @@ class Selection(NamedTuple):
         """The rows that are wanted; it is noted where none is. Raises BadValue for a key that no row of the command has."""
         if not any(self):
             return outcome
-        if not keys:
+        if not keys or outcome.is_exact:
             raise BadValue(
                 f"`{name}` prints no rows to choose from", "leave --where, --columns and --sort out"
             )

@@ -61,6 +61,7 @@ PATTERNS = (
     "%d{ISO8601} %-5p %c: %m%n",
     "%d %-5p [%c] (%t) %m%n",
     "%d [%p] %c: %m%n",
+    "%d [%c] %m%n",
     "%d %5p %r --- [%t] %-40.40c : %m%n",
     "%d{HH:mm:ss.SSS} [%t] %-5p %c - %m%n",
     "%d{HH:mm:ss.SSS} [%t] %-5p %c -- %m%n",

@@ -8,8 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from formats.broker_logs.layouts import KAFKA, detect
-from formats.broker_logs.line import writers_named
+from formats.broker_logs.line import Head, writers_named
 from kctl.broker_logs.opening import chunks_of
+from kctl.broker_logs.shapes import shape_of
 from kctl.evidence.identity import named_broker_id
 from kctl.evidence.model import BrokerLog, LogDir
 
@@ -44,14 +45,20 @@ def is_broker_log(path: Path) -> bool:
     head = _head(path)
     if _has_broker_line(head):
         return True
-    if not BROKER_CLASS.search(head):
-        return False
     layout, _ = detect(head)
     if layout is None or layout is KAFKA:
         return False
     starts = layout.find(head).starts.tolist()
-    heads = (layout.split(head[a:b]) for a, b in pairwise([*starts, len(head)]))
-    return any(head and head.logger and BROKER_CLASS.fullmatch(head.logger.encode()) for head in heads)
+    records = (layout.split(head[a:b]) for a, b in pairwise([*starts, len(head)]))
+    return any(record and _is_of_broker(record) for record in records)
+
+
+def _is_of_broker(record: Head) -> bool:
+    """Whether a class of brokers logged this; of a class without its package the sentence tells."""
+    if record.logger is None or "." in record.logger:
+        return record.logger is not None and BROKER_CLASS.fullmatch(record.logger.encode()) is not None
+    shape = shape_of(record.message, record, 0)
+    return shape.template is not None and BROKER_CLASS.fullmatch((shape.logger or "").encode()) is not None
 
 
 def _has_broker_line(head: bytes) -> bool:

@@ -1,7 +1,11 @@
-"""Reading `bootstrap.checkpoint` as a controller does when it starts: without checksums, and every record.
+"""Reading `bootstrap.checkpoint` and the newest metadata snapshot as a KRaft node does when it starts.
+
+The former is read without checksums, and every record. Of the latter each batch is checked; one that is cut short ends it
+quietly.
 
 Source: metadata/src/main/java/org/apache/kafka/metadata/{bootstrap/BootstrapDirectory,bootstrap/BootstrapMetadata,
-util/BatchFileReader}.java @ 3.3.0 to 4.3.0
+util/BatchFileReader}.java @ 3.3.0 to 4.3.0, raft/src/main/java/org/apache/kafka/raft/internals/RecordsIterator.java,
+clients/src/main/java/org/apache/kafka/common/record/ByteBufferLogInputStream.java @ 3.9.1
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT
 from formats.messages.cluster_metadata import read_metadata_record
 from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.internal_topics.cluster_image import snapshots
 from kctl.log_dir_start.batches import LoadedBatches
 from kctl.log_dir_start.configured import RUNTIME
 from kctl.log_dir_start.failures import LoadFails
@@ -44,6 +49,28 @@ def bootstrap_failure(file: Path, rules: StartRules) -> LoadFails | None:
         f" file: {file}"
     )
     return LoadFails(RUNTIME, words, BOOTSTRAP_CHECKPOINT)
+
+
+def snapshot_failure(folder: Path) -> LoadFails | None:
+    """Why the node ends when it loads the newest snapshot in its metadata log's folder; None where it loads it."""
+    _, path = next(reversed(snapshots(folder)), (0, None))
+    if path is None:
+        return None
+    file = f"{folder.name}/{path.name}"
+    try:
+        with opened_source(path) as source:
+            batches = LoadedBatches(source, 0, source.size, check_crc=True)
+            count = sum(len(headers) for headers in batches)
+    except OSError:
+        return None
+    if batches.corrupt is not None:
+        words = batches.corrupt.replace("Found record size", "Record size").replace(
+            "smaller than minimum", "is less than the minimum"
+        )
+        return LoadFails("org.apache.kafka.common.errors.CorruptRecordException", words, file)
+    if not count:
+        return LoadFails("java.util.NoSuchElementException", "No value present", file)
+    return None
 
 
 def levels_in(file: Path) -> list[int]:

@@ -17,7 +17,7 @@ from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.judging.identities.statements import logged_ids
-from kctl.log_dir_start.bootstrap import levels_in, release_of
+from kctl.log_dir_start.bootstrap import levels_in, release_of, snapshot_failure
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
     Surroundings,
@@ -191,7 +191,7 @@ def _start_metadata_log(
         failure = controller_failure(path, rules)
         if failure is None:
             loaded = metadata_log_start(path, rules)
-            failure = loaded.failure
+            failure = loaded.failure or snapshot_failure(path / METADATA_FOLDER)
             start.bytes_read += loaded.bytes_read
             named = parse_partition_folder(METADATA_FOLDER)
             start.steps += [PlacedStep(str(path), METADATA_FOLDER, named, step) for step in loaded.steps]

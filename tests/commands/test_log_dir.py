@@ -275,3 +275,30 @@ def test_the_version_is_that_of_the_last_start_in_the_log(tmp_path: Path) -> Non
     )
     _, rows = rows_of(tmp_path)
     assert of(rows, "start")[0]["kafka_version"] == "2.8.2"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: data, None),
+        (lambda data: data[:-7], None),  # the last batch is cut short: Kafka takes what is before it
+        (lambda data: bytes(len(data)), "Record size 0 is less than the minimum record overhead (14)"),
+        (lambda data: data[:200] + bytes([data[200] ^ 0xFF]) + data[201:], "Record is corrupt (stored crc ="),
+        (lambda data: b"", "No value present"),
+    ],
+)
+def test_the_newest_metadata_snapshot_is_read(change: Any, words: str | None, tmp_path: Path) -> None:
+    """As Kafka 3.9.1 does on its start."""
+    data = kraft_node(tmp_path)
+    (data.parent / "server.properties").unlink()
+    for path in (data / "__cluster_metadata-0").glob("*.checkpoint"):
+        path.unlink()
+    batches = (data / "bootstrap.checkpoint").read_bytes()
+    (data / "__cluster_metadata-0" / "00000000000000000004-0000000001.checkpoint").write_bytes(b"older")
+    (data / "__cluster_metadata-0" / "00000000000000000007-0000000001.checkpoint").write_bytes(
+        change(batches)
+    )
+    status, rows = rows_of(data, "--kafka-version", "4.3")
+    (start,) = of(rows, "start")
+    assert (status, start["starts"]) == ((0, True) if words is None else (5, False))
+    assert (words or "") in (start["fails_with"] or "")

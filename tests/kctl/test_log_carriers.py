@@ -19,6 +19,7 @@ from formats.broker_logs.documents import document_of, written
 from kctl.broker_logs.explain import explain_line
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources, layout_in_words
+from tests.conftest import kctl, rows
 
 
 class Line(NamedTuple):
@@ -269,3 +270,38 @@ def test_files_are_found_by_what_they_hold_where_none_is_called_a_log(tmp_path: 
     assert sorted(file.file for file in find_sources([str(tmp_path)]).files) == ["broker-3.csv", "messages"]
     (tmp_path / "server.log").write_text(CARRIERS["journalctl -o cat"]())
     assert [file.file for file in find_sources([str(tmp_path)]).files] == ["server.log"]
+
+
+LAYOUTS = {
+    "Strimzi": """\
+2025-07-03 12:03:09 INFO  [main] KafkaRaftServer:66 - [KafkaRaftServer nodeId=3] Kafka Server started
+2025-07-03 12:03:19 INFO  [broker-3-to-controller] Partition:66 - [Partition orders-0 broker=3] ISR updated to 1,3 and version updated to 7
+""",
+    "LinkedIn": """\
+2025/07/03 12:03:09.000 [KafkaRaftServer] [KafkaRaftServer nodeId=3] Kafka Server started
+2025/07/03 12:03:19.000 [Partition] [Partition orders-0 broker=3] ISR updated to 1,3 and version updated to 7
+""",
+    "Bitnami": """\
+kafka 12:03:08.00 INFO  ==> Welcome to the Bitnami kafka container
+kafka 12:03:08.02 INFO  ==> ** Starting Kafka setup **
+[2025-07-03 12:03:09,000] INFO [KafkaRaftServer nodeId=3] Kafka Server started (kafka.server.KafkaRaftServer)
+[2025-07-03 12:03:19,000] INFO [Partition orders-0 broker=3] ISR updated to 1,3 and version updated to 7 (kafka.cluster.Partition)
+""",
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_of_distributions_under_any_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "broker-3"
+    folder.mkdir()
+    (folder / "kafka.log").write_text(LAYOUTS[name])
+    ran = rows("state-log", "merge", tmp_path)
+    started, isr = (row for row in ran.of("event") if row["event"])
+    assert (started["time"], started["broker_id"], started["event"]) == ("2025-07-03T12:03:09.000Z", 3, "O02")
+    assert (isr["time"], isr["broker_id"], isr["fields"]["topic"]) == (
+        "2025-07-03T12:03:19.000Z",
+        3,
+        "orders",
+    )
+    plain = kctl("state-log", "merge", tmp_path, "--columns", "broker_id,event")
+    assert plain.status == 0 and b"event\t3\tO02" in plain.out
