@@ -68,16 +68,17 @@ def rebuild(
 
 
 def _tasks(folder: str, evidence: FoundEvidence) -> list[ReplicaTask]:
-    from formats.log_dir.file_names import FolderKind
-    from kctl.checks.evidence import loose_task, open_directory, task_of
+    from formats.values import replace
+    from kctl.checks.evidence import cleaned_topics, loose_task, open_directory, task_of
     from kctl.checks.report import CheckOptions
 
     options = CheckOptions()
     directories = {log_dir.path: open_directory(log_dir, evidence, options) for log_dir in evidence.log_dirs}
-    live = [replica for replica in evidence.replicas if replica.kind is FolderKind.LIVE]
-    if len({(replica.broker_id, replica.moment) for replica in live}) > 1:
+    options = replace(options, compacted=cleaned_topics(directories.values()))
+    replicas = evidence.replicas
+    if len({(replica.broker_id, replica.moment) for replica in replicas}) > 1:
         raise KctlError(f"{folder}: holds several copies of a log", "name one of them")
-    tasks = [task_of(replica, directories[replica.log_dir.path], evidence, options) for replica in live]
+    tasks = [task_of(replica, directories[replica.log_dir.path], evidence, options) for replica in replicas]
     tasks += [loose_task(path, root, evidence) for path, root in evidence.loose_folders]
     if not tasks and not evidence.failures:
         raise KctlError(
@@ -95,7 +96,7 @@ def _rebuilt(frame: Frame, tasks: list[ReplicaTask], options: RebuildOptions) ->
     for task in tasks:
         try:
             for rebuilt in rebuild_folder(task, options):
-                if is_different(rebuilt):
+                if is_different(rebuilt, task.kind):
                     frame.raise_status(5)
                 compared = rebuilt.compared
                 yield REBUILT.of(

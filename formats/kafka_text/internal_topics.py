@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from formats.errors import FormatError
-from formats.messages.cluster_metadata import RECORDS, read_metadata_record
+from formats.messages.cluster_metadata import BY_KEY, RECORDS, read_metadata_header, read_metadata_record
 from formats.messages.consumer_offsets import (
     ASSIGNMENT,
     BY_KEY_VERSION,
@@ -183,12 +183,23 @@ def _utf16(text: str) -> Iterator[int]:
     return (int.from_bytes(raw[at : at + 2], "big") for at in range(0, len(raw), 2))
 
 
+def _metadata_error(value: bytes, error: FormatError) -> str:
+    """What Kafka's tool says of a value: of wrong fields only that there are some."""
+    try:
+        key, _, _ = read_metadata_header(value)
+    except FormatError:
+        return error.what
+    if key not in BY_KEY:
+        return f"org.apache.kafka.common.errors.UnsupportedVersionException: {error.what}"
+    return error.what if error.what.startswith("Found ") else f"Failed to deserialize record with type {key}"
+
+
 def metadata_texts(key: bytes | None, value: bytes | None, offset: int, show_secrets: bool = False) -> Texts:
     """A record of `__cluster_metadata`, without its secrets unless they are asked for; there are no keys."""
     try:
         record = read_metadata_record(value or b"")
     except FormatError as error:
-        return None, f"Error at {offset}, skipping. {error.what}"
+        return None, f"Error at {offset}, skipping. {_metadata_error(value or b'', error)}"
     values = record.values if show_secrets else redact_values(record.values)
     data = message_node(RECORDS[record.type], record.version, values)
     return None, json_text({"type": record.type, "version": record.version, "data": data})

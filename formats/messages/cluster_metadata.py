@@ -16,6 +16,7 @@ from formats.errors import FormatError
 from formats.messages.schema import Message, Values, parse, read_message, write_message
 
 FRAME_VERSION = 1
+LARGEST_SHORT = (1 << 15) - 1
 
 # Every type of record by the name that Kafka prints for it, such as `TOPIC_RECORD`.
 RECORDS: dict[str, Message] = {
@@ -155,11 +156,7 @@ class MetadataRecord(NamedTuple):
 
 def read_metadata_record(data: Bytes) -> MetadataRecord:
     """The record that a value holds; `FormatError` for an unknown frame, type or version, and for garbage behind it."""
-    frame, position = read_unsigned(data, 0)
-    if frame != FRAME_VERSION:
-        raise FormatError(f"Could not deserialize metadata record due to unknown frame version {frame}", 0)
-    key, position = read_unsigned(data, position)
-    version, position = read_unsigned(data, position)
+    key, version, position = read_metadata_header(data)
     if key not in BY_KEY:
         raise FormatError(f"Unknown metadata id {key}", 1)
     name, message = BY_KEY[key]
@@ -167,6 +164,36 @@ def read_metadata_record(data: Bytes) -> MetadataRecord:
     if end != len(data):
         raise FormatError(f"Found {len(data) - end} byte(s) of garbage after {key}", end)
     return MetadataRecord(name, version, values)
+
+
+def read_metadata_header(data: Bytes) -> tuple[int, int, int]:
+    """The key and the version of the record in a value, and where its fields begin.
+
+    `FormatError` in Kafka's words (`server-common/.../serialization/AbstractApiMessageSerde.java @ 3.9.0`).
+    """
+    numbers: list[int] = []
+    position = 0
+    for entity in ("frame version", "type", "version"):
+        try:
+            number, position = read_unsigned(data, position)
+        except FormatError as error:
+            raise FormatError(f"Error while reading {entity}", error.position) from error
+        if number > LARGEST_SHORT:
+            raise FormatError(f"Value for {entity} was too large.", position)
+        numbers.append(number)
+        if not numbers[0]:
+            raise FormatError(
+                "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release"
+                " of KRaft in 2.8 to newer versions are not supported.",
+                0,
+            )
+        if numbers[0] != FRAME_VERSION:
+            known = f"(only frame version {FRAME_VERSION} is supported)"
+            raise FormatError(
+                f"Could not deserialize metadata record due to unknown frame version {numbers[0]}{known}", 0
+            )
+    _, key, version = numbers
+    return key, version, position
 
 
 def write_metadata_record(record: MetadataRecord) -> bytes:

@@ -24,10 +24,10 @@ from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
 from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
-from kctl.findings import Place
+from kctl.findings import Place, Severity
 from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
-from kctl.findings.segments import OFFSETS_GO_BACK
+from kctl.findings.segments import OFFSETS_GO_BACK, TORN_TAIL, TRAILING_ZEROS
 from kctl.log.folder import FolderFile, LogSegment
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import PieceScan, ScannedPiece
@@ -36,6 +36,7 @@ from kctl.scan.source import Source, foreign_in, opened_source
 from kctl.stores.objects import Replaced
 
 HARMLESS = (DamageReason.TORN_TAIL, DamageReason.ZEROS)
+ENDS = (TORN_TAIL.code, TRAILING_ZEROS.code)
 INDEXES = (".index", ".timeindex")
 
 
@@ -413,20 +414,23 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
         offset = scanned_log.bad_offset if scanned_log.bad_offset is not None else segment.base_offset
         ends = [later.next_offset for later in (scanned_log, *behind) if later.next_offset is not None]
         log_end = max([offset, *ends])
-        report.findings.append(
-            say.RECOVERY_CUTS.at(
-                replace(place, base_offset=offset, last_offset=log_end - 1 if log_end > offset else None),
-                severity=None,
-                offset=offset,
-                log_end=log_end,
-                batches=scanned_log.sound_batches_behind + sum(later.batches for later in behind),
-                records=scanned_log.sound_records_behind + sum(later.records for later in behind),
-            )
+        batches = scanned_log.sound_batches_behind + sum(later.batches for later in behind)
+        records = scanned_log.sound_records_behind + sum(later.records for later in behind)
+        deleted = (
+            f"everything after it, up to offset {log_end}: {batches} sound batches with {records} records"
         )
+        if not batches:
+            deleted = f"the bytes from position {scanned_log.bad_position} on, which hold no sound batch"
+        where = replace(place, base_offset=offset, last_offset=log_end - 1 if log_end > offset else None)
+        severity = None if batches else Severity.WARNING
+        report.findings.append(say.RECOVERY_CUTS.at(where, severity=severity, offset=offset, deleted=deleted))
 
 
 def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
-    """A torn tail, or zeros, are what a crash leaves: of the last segment, and without a clean shutdown."""
+    """A torn tail, or zeros, are what a crash leaves: of the last segment, and without a clean shutdown.
+
+    Elsewhere what this says stands for what the scan of the file said of them.
+    """
     if task.kind is not FolderKind.LIVE:
         return
     for number, (segment, scanned_log) in enumerate(scanned):
@@ -436,7 +440,11 @@ def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: P
         if is_last and not task.is_clean:
             continue
         type_ = say.TORN_AFTER_CLEAN_SHUTDOWN if is_last else say.SEGMENT_ENDS_TORN
-        place = replace(place_of(f"{segment.base_offset:020d}.log"), position=scanned_log.tail_position)
+        where = place_of(segment.log.name if segment.log else f"{segment.base_offset:020d}.log")
+        for file in report.files:
+            if file.place.file == where.file:
+                file.findings = [finding for finding in file.findings if finding.code not in ENDS]
+        place = replace(where, position=scanned_log.tail_position)
         report.findings.append(type_.at(place, severity=None, tail=scanned_log.tail_position))
 
 

@@ -75,7 +75,7 @@ SEGMENT_NAME = warning("""segment-name-short
     Rename it in a copy.""")
 RECOVERY_CUTS = error("""startup-recovery-cuts
     Without a clean shutdown a broker recovers this segment at its next start: it truncates the log at offset {offset}
-        and deletes everything after it, up to offset {log_end}: {batches} sound batches with {records} records.
+        and deletes {deleted}.
     Recovery reads each segment from the recovery point on and stops at the first damaged batch
         (`K:log/LogLoader.scala @ 3.9.0`).
     The damage reported for this segment.

@@ -73,10 +73,13 @@ OFFSET_BELOW_NAME = error("""segment-offset-below-name
     Compare with another replica, or rename the file to the base offset of its first batch in a copy.""")
 OFFSET_TOO_FAR = error("""segment-offset-overflow
     Last offset {last_offset} is more than 2^31-1 above {named}, the base offset in the file's name; Kafka splits the
-        segment at start-up (KAFKA-6264).
-    Index entries store offsets relative to the file's name in 31 bits.
+        segment when it recovers or cleans it (KAFKA-6264).
+    Index entries store offsets relative to the file's name in 31 bits. A broker recovers a segment at start-up only if it
+        lies above the recovery point of a directory that was not shut down cleanly, or if its offset index is missing or
+        unreadable; otherwise it loads the segment as it is (`S:LogLoader.java`, `S:LogSegment.java @ 4.0`).
     A broker before 1.1.1 or 2.0 that compacted segments together, or a changed byte in the base offset.
-    Let a broker of 2.0 or later split it, or compare with another replica.""")
+    Remove the segment's index files while the broker is stopped: a broker of 2.0 or later then recovers and splits it.
+        Or compare with another replica.""")
 OFFSET_GAP = info("""batch-offset-gap
     Offsets {from_offset} to {to_offset} are missing before this batch.
     Compaction, retention of a leader that this replica followed, and records deleted in a tier leave gaps.

@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from formats.log_dir.file_names import LEADER_EPOCHS, FileState, parse_segment_file
+from formats.log_dir.file_names import LEADER_EPOCHS, FileState, FolderKind, parse_segment_file
 from formats.values import Struct
-from kctl.checks.replica import check_replica
+from kctl.checks.replica import LEAVING, check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
@@ -70,11 +70,15 @@ def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
             yield Rebuilt(name, _type_of(name), 0, 0, method.rules, Compared(verdict, 0, text))
 
 
-def is_different(rebuilt: Rebuilt) -> bool:
-    """Whether a comparison found what no broker would have written from this log."""
+def is_different(rebuilt: Rebuilt, kind: FolderKind = FolderKind.LIVE) -> bool:
+    """Whether a comparison found what no broker would have written from this log.
+
+    A broker that deletes a folder takes its files away in any order.
+    """
     if rebuilt.compared is None:
         return False
     missing = rebuilt.compared.verdict is FileVerdict.MISSING and rebuilt.name.endswith(ALWAYS)
+    missing = missing and kind not in LEAVING
     return missing or rebuilt.compared.verdict is FileVerdict.DIFFERENT
 
 

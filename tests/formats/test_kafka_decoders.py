@@ -141,9 +141,25 @@ def test_what_cannot_be_read_is_said_as_kafka_says_it() -> None:
         None,
     )
     assert transaction_texts(b"\x00\x01", None, 5) == ("unknown::version=1", None)
-    assert metadata_texts(None, b"\x00\x02\x00", 9)[1] == (
-        "Error at 9, skipping. Could not deserialize metadata record due to unknown frame version 0"
-    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"\x00\x02\x00", "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of KRaft in 2.8 to newer versions are not supported."),
+        (b"\x30", "Could not deserialize metadata record due to unknown frame version 48(only frame version 1 is supported)"),
+        (b"\x80\x80\x02\x00", "Value for frame version was too large."),
+        (None, "Error while reading frame version"),
+        (b"\x01", "Error while reading type"),
+        (b"\x01\x02", "Error while reading version"),
+        (b"\x01\x63\x00", "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id 99"),
+        (b"\x01\x02\x00\x04f", "Failed to deserialize record with type 2"),
+        (b"\x01\x02\x63\x00", "Failed to deserialize record with type 2"),
+        (write_metadata_record(MetadataRecord("NO_OP_RECORD", 0, {})) + b"xy", "Found 2 byte(s) of garbage after 20"),
+    ],
+)  # fmt: skip
+def test_a_metadata_record_that_cannot_be_read(value: bytes | None, text: str) -> None:
+    assert metadata_texts(None, value, 9)[1] == f"Error at 9, skipping. {text}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from formats.log.record_batch import Record, write_batch
 from formats.log_dir.index_files import TIME_ENTRY_SIZE, used_size
+from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
 from kctl.errors import KctlError
 from kctl.log.index_rules import IndexRules, Interval, interval_of, likeliest_interval
 from kctl.log.rebuilding import RebuildOptions, rebuild
@@ -111,6 +113,43 @@ def test_untrimmed_files_are_equal_up_to_their_zeros() -> None:
     status, found = rebuilt(folder, "--check")
     assert status == 0
     assert {row["verdict"] for row in found if row["type"] in ("index", "timeindex")} == {"equal"}
+
+
+@pytest.mark.parametrize("kind", ["delete", "stray", "future"])
+def test_folders_that_are_not_live_are_read_as_verify_reads_them(kind: str, tmp_path: Path) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    other = (folder / "rolled-segs-0").rename(folder / f"rolled-segs-0.{'a' * 32}-{kind}")
+    for given in (folder, other):
+        status, found = rebuilt(given, "--check")
+        files = [row for row in found if str(row["file"]).startswith(f"{other.name}/")]
+        assert (status, {row["verdict"] for row in files} - {"equivalent"}) == (0, {"equal"})
+    (other / segment(72, ".index")).unlink()
+    # A broker that deletes a folder may have begun.
+    assert (
+        rebuilt(other, "--check")[0]
+        == rows("segment", "verify", other).status
+        == (5 if kind == "future" else 0)
+    )
+
+
+def test_what_a_cleaner_left_is_read_as_verify_reads_it(tmp_path: Path) -> None:
+    """A snapshot of producers that are gone is none of another log where the topic was compacted."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / segment(0)).write_bytes(write_batch([Record(0, 5, None, b"v")]))
+    (folder / segment(1)).write_bytes(write_batch([Record(1, 5, None, b"v")]))
+    snapshot_of_7 = write_snapshot([ProducerEntry(7, 0, 0, 0, 0, 5, -1, -1)])
+    (folder / segment(1, ".snapshot")).write_bytes(snapshot_of_7)
+    for base in (0, 1):
+        (folder / segment(base, ".index")).write_bytes(b"")
+        (folder / segment(base, ".timeindex")).write_bytes(b"")
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    for entries, verdict in (("0\n0\n", "different"), ("0\n1\nt 0 1\n", "equivalent")):
+        (tmp_path / "cleaner-offset-checkpoint").write_text(entries)
+        for given in (folder, tmp_path):
+            _, found = rebuilt(given, "--check")
+            (row,) = [row for row in found if str(row["file"]).endswith(segment(1, ".snapshot"))]
+            assert row["verdict"] == verdict
 
 
 def test_nothing_is_written_into_the_evidence(tmp_path: Path) -> None:

@@ -98,6 +98,39 @@ def test_damage_is_cut_where_a_start_looks_at_it(about: dict[str, Any], code: st
         ]
 
 
+def test_a_cut_that_takes_no_sound_batch_is_a_warning(tmp_path: Path) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    sound = write_batch([Record(0, 5, None, b"v")])
+    harmed = write_batch([Record(1, 5, None, b"v")])[:-1] + b"w"
+    (folder / log(0)).write_bytes(sound + harmed)
+    ran = rows("segment", "verify", folder)
+    (cut,) = [row for row in ran.of("finding") if row["code"] == "startup-recovery-cuts"]
+    assert (cut["severity"], cut["base_offset"]) == ("warning", 1)
+    assert f"deletes the bytes from position {len(sound)} on, which hold no sound batch" in cut["message"]
+    (folder / log(0)).write_bytes(sound + harmed + write_batch([Record(2, 5, None, b"v")]))
+    (cut,) = [
+        row
+        for row in rows("segment", "verify", folder).of("finding")
+        if row["code"] == "startup-recovery-cuts"
+    ]
+    assert (cut["severity"], "1 sound batches" in cut["message"]) == ("error", True)
+
+
+@pytest.mark.parametrize(("base", "code"), [(0, "segment-ends-torn"), (2, "segment-torn-tail")])
+@pytest.mark.parametrize("end", [b"", bytes(70)])
+def test_an_end_that_is_no_batch_is_said_once(tmp_path: Path, base: int, code: str, end: bytes) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for at_ in (0, 2):
+        whole, torn = (write_batch([Record(offset, 5, None, b"v")]) for offset in (at_, at_ + 1))
+        (folder / log(at_)).write_bytes(whole + (end or torn[:-3]) if at_ == base else whole)
+    found = [row for row in rows("segment", "verify", folder).of("finding") if row["position"] == 69]
+    if end and code == "segment-torn-tail":
+        code = "segment-trailing-zeros"
+    assert [row["code"] for row in found] == [code]
+
+
 @pytest.mark.parametrize(
     ("number", "about", "codes"),
     [
