@@ -13,7 +13,7 @@ from kctl.replica.comparison.pairs import Content, contents
 from kctl.replica.copies.copy import Moment
 from kctl.replica.copies.log_notes import Note
 from kctl.replica.copies.replica_log import Holder, batches_between
-from kctl.replica.loss.causes import PartitionFacts
+from kctl.replica.loss.causes import Cause, PartitionFacts
 from kctl.replica.loss.partition import Loss, PartitionLosses
 from kctl.replica.loss.search import LossSearch
 from kctl.rows.replica import EXPLANATION
@@ -59,6 +59,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
                 "nothing here shows that it was ever written; a later copy of the leader may have it",
             )
         )
+    whose["topic_id"] = result.facts.topic_id
     for row in _written(result.facts, variants, offset):
         yield {**row, **whose}
     for row in _copies(result.facts, variants, offset, search.order):
@@ -295,6 +296,7 @@ def _lost(loss: Loss, name: str, offset: int) -> Iterator[Row]:
         + ("" if _is_sure(loss, offset) else "; no evidence says how far it reached"),
         broker_id=drop.leader,
         leader_epoch=drop.leader_epoch,
+        strength=None if drop.cause is Cause.UNKNOWN else drop.strength,
     )
     for proof in loss.evidence:
         if proof.file is None or proof.line is None:

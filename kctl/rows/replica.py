@@ -79,6 +79,12 @@ LOSS = RowType("""
     first_timestamp        integer?  ms, of the first lost batch
     last_timestamp         integer?  ms, of the last lost batch
     exported               string?   path that --export wrote
+    strength               string?   of `cause` and `lost_in_epoch`. sure: states or words decide; likely: only nearness in time;
+        null: the cause is unknown
+    topic_id               string?   of the topic that lost them; null: nothing names one
+    incarnation            integer?  as in rows of leaders; null: no broker logs tell
+    is_compacted           boolean   the topic is compacted: a cleaner may have removed some of these offsets before
+    is_at_least            boolean   more may be gone: the end is unknown, or every copy may lack its tail
 """)
 
 EXPLANATION = RowType("""
@@ -87,6 +93,8 @@ EXPLANATION = RowType("""
     what  copy|absent|committed|written|led|lost|log_line
     text  string   one sentence
     broker_id?, moment?, leader_epoch?
+    strength  string?  of what was lost, as in rows of losses
+    topic_id  string?  of the topic that has the name now
     time  string?  UTC, if a log line or the record has it
     file  string?
     line?

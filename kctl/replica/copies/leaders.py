@@ -8,6 +8,7 @@ from typing import NamedTuple
 from formats.values import Struct, field, replace
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.decided import how_it_began
+from kctl.broker_logs.history.leaderships import SURE
 from kctl.model import TopicPartition
 from kctl.replica.copies.log_notes import LogNotes
 from kctl.replica.copies.moments import RecordedState, Znodes
@@ -29,6 +30,8 @@ class LeaderTerm(Struct, frozen=True):
     """Eligible leader replicas besides the ISR; electing one of them is clean too (KIP-966)."""
     is_decided: bool = False
     """Whether a metadata log says how it began; then lines of brokers do not count."""
+    strength: str = SURE
+    """Whether states and words decide how it began, or only that the words were said about then."""
 
     @property
     def leader_id(self) -> int | None:
@@ -105,6 +108,7 @@ def leaders_of(partition: TopicPartition, log_notes: LogNotes, moments: Iterable
             leadership.how,
             tuple(leadership.proofs),
             leadership.leader == NO_LEADER or leadership.leader in servers,
+            strength=leadership.strength,
         )
     same = of_present_topic(partition.topic, moments)
     for decided in _decided(partition, same).values():
@@ -112,7 +116,7 @@ def leaders_of(partition: TopicPartition, log_notes: LogNotes, moments: Iterable
         if logged is not None:
             how = how_it_began(decided.how, logged.how)
             if not decided.is_decided:
-                how = logged.how
+                how, decided = logged.how, replace(decided, strength=logged.strength)
             # Its time is compared with those of lines.
             from_ms, proofs = logged.from_ms or decided.from_ms, (*decided.proofs, *logged.proofs)
             decided = replace(decided, how=how, from_ms=from_ms, proofs=proofs)

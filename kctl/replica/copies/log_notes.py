@@ -82,11 +82,12 @@ class LogNotes(Struct):
     def leaderships(self, partition: TopicPartition) -> list[Leadership]:
         """The leaderships of the topic that has the name now, by ascending epoch."""
         leaderships = self.history.of(partition) if self.history else []
-        begin = 0
-        for index in range(1, len(leaderships)):
-            if leaderships[index].leader_epoch <= leaderships[index - 1].leader_epoch:
-                begin = index
-        return leaderships[begin:]
+        return [
+            leadership
+            for leadership in leaderships
+            if (leadership.cluster, leadership.incarnation)
+            == (leaderships[-1].cluster, leaderships[-1].incarnation)
+        ]
 
     def began_at(self, partition: TopicPartition) -> int:
         """When the topic that has the name now was first seen; earlier lines are about another topic."""

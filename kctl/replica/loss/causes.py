@@ -19,7 +19,7 @@ from functools import cached_property
 
 from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
-from kctl.broker_logs.history.leaderships import place_of, shown_by
+from kctl.broker_logs.history.leaderships import LIKELY, SURE, place_of, shown_by
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
@@ -91,6 +91,8 @@ class Drop(Struct):
     written_by: int | None = None
     isr_before: tuple[int, ...] | None = None
     proofs: list[Proof] = field(default_factory=list)
+    strength: str = SURE
+    """Whether states and words decide the leadership and the cause, or only times that are near each other."""
     is_handover: bool = False
     """Whether an ISR member took over from a leader that was told to stop, and nothing else is known."""
 
@@ -104,6 +106,25 @@ class PartitionFacts(Struct, frozen=True, dict=True):
     log_notes: LogNotes
     holders: Sequence[Holder]
     znodes: Mapping[Moment, Znodes] = field(default_factory=dict)
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """The id of the topic that the present lineage is of; None where nothing names one."""
+        leaderships = self.log_notes.leaderships(self.partition)
+        of_now = self.znodes.get(self.present.moment)
+        named = (
+            self.present.copy.replica.topic_id,
+            of_now.topic_ids.get(self.partition.topic) if of_now else None,
+            leaderships[-1].topic_id if leaderships else None,
+            *(holder.copy.replica.topic_id for holder in self.holders if not holder.is_doubtful),
+        )
+        return next(filter(None, named), None)
+
+    @cached_property
+    def incarnation(self) -> int | None:
+        """Its number among the topics of this name in the brokers' logs; None without any."""
+        leaderships = self.log_notes.leaderships(self.partition)
+        return leaderships[-1].incarnation if leaderships else None
 
     @cached_property
     def epoch_then(self) -> dict[Moment, int]:
@@ -272,8 +293,10 @@ def explain_drop(
     written_ms: int | None = None,
 ) -> Drop:
     """The drop with its cause. `broker_ids` are the brokers that held the records; `written_ms` is of the first."""
-    drop = Drop(leader_epoch, written_in_epoch=written_in)
     term = facts.leaders.of(leader_epoch)
+    drop = Drop(leader_epoch, written_in_epoch=written_in, strength=term.strength if term else SURE)
+    if leader_epoch not in {epoch for epoch, _ in facts.present.recorded}:
+        drop.strength = LIKELY  # no epoch of the log names it: the leadership was found by its time
     drop.leader = term.leader_id if term else None
     _note_writer(facts, drop, broker_ids, written_ms)
     if drop.leader is None or term is None:
@@ -462,6 +485,8 @@ def _zombie(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: in
     signs = facts.log_notes.of(facts.partition, "stale", "shrank", "isr_of_leader", broker_id=zombie)
     late = [note for note in signs if term.from_ms <= note.time_ms <= stop_notes[0].time_ms + PROMPT_MS]
     drop.proofs += [line_proof("zombie", note.proof) for note in (*late[:2], *stop_notes[:2])]
+    if not late:
+        drop.strength = LIKELY
     return True
 
 

@@ -73,6 +73,8 @@ class LostParts(Struct):
     absent: list[tuple[int, int]] = field(default_factory=list)
     """Offsets in the middle of the present log at which it has no record."""
     findings: list[Finding] = field(default_factory=list)
+    is_compacted: bool = False
+    """Whether a cleaner may have removed records of it."""
     records_to_search: int = MOST_SEARCHED_OF_A_PARTITION
     """How many records may still be searched for those sent again."""
     searched: dict[tuple[int, int, int], list[tuple[int, int]]] = field(default_factory=dict)
@@ -110,7 +112,7 @@ def find_lost_parts(
     for pair in pairs:
         if lost.holders[pair.second].copy.moment == present.moment and not pair.contradict:
             _extend(lost, lost.holders[pair.second])
-    compacted = _is_compacted(lost) if is_compacted is None else is_compacted
+    compacted = lost.is_compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
     lost.findings += _damaged_everywhere(lost.holders, compacted=compacted)

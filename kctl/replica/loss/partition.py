@@ -55,6 +55,12 @@ class Loss(Struct):
     missing: list[OffsetRange]
     evidence: list[Proof]
     parts: list[LostPart]
+    topic_id: str | None = None
+    incarnation: int | None = None
+    is_compacted: bool = False
+    """Whether it is of a compacted topic, of whose offsets a cleaner may have removed some before they were lost."""
+    is_at_least: bool = False
+    """Whether more may be gone: its end is unknown, or every copy of the partition may lack its tail."""
 
     @property
     def recoverable_from(self) -> list[tuple[Moment, int]]:
@@ -146,9 +152,10 @@ def losses_of(
     result.losses += _losses_from_offsets(facts, lost_parts, other_offsets, result.losses)
     result.findings += lost_parts.findings
     result.findings += costs_unknown(facts, (loss.drop.leader_epoch for loss in result.losses))
-    result.findings += [
-        leadership.finding(facts) for leadership in unproven(facts, minimum=minimum_isr(facts))
-    ]
+    open_tails = [leadership.finding(facts) for leadership in unproven(facts, minimum=minimum_isr(facts))]
+    for loss in result.losses:
+        loss.is_at_least |= bool(open_tails) and loss.loss_class != "uncommitted"
+    result.findings += open_tails
     result.losses.sort(key=lambda loss: (loss.from_offset, loss.drop.leader_epoch or -1))
     return result
 
@@ -378,7 +385,10 @@ def _loss(
         if inside.to_offset is not None and inside.from_offset < inside.to_offset:
             missing.append(inside)
     missing, holding = sorted(set(missing)), [part for part in parts if part.overlaps(start, until)]
-    return Loss(facts.partition, start, end, loss_class, drop, replaced, missing, proofs, holding)
+    return Loss(
+        facts.partition, start, end, loss_class, drop, replaced, missing, proofs, holding,
+        facts.topic_id, facts.incarnation, lost_parts.is_compacted, end is None,
+    )  # fmt: skip
 
 
 def _without(offsets: OffsetRange, start: int, end: int) -> list[OffsetRange]:

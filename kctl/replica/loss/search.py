@@ -21,6 +21,7 @@ from kctl.replica.copies.leaders import leaders_of, of_present_topic
 from kctl.replica.copies.log_notes import LogNotes, read_log_notes
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
 from kctl.replica.copies.newest_epochs import epochs_of
+from kctl.replica.loss.causes import Cause
 from kctl.replica.loss.commitment import ExternalOffset, external_offsets
 from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of
 from kctl.replica.loss.recovery import Segments, export_loss, remote_segments, tier_ranges
@@ -292,4 +293,9 @@ def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) 
         first_timestamp=first,
         last_timestamp=last,
         exported=exported,
+        strength=None if loss.drop.cause is Cause.UNKNOWN else loss.drop.strength,
+        topic_id=loss.topic_id,
+        incarnation=loss.incarnation,
+        is_compacted=loss.is_compacted,
+        is_at_least=loss.is_at_least,
     )

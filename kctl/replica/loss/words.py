@@ -41,7 +41,8 @@ class Amount(Struct, frozen=True):
 
     partitions: int
     offsets: int  # in the union of the ranges; one for a range without a known end
-    is_at_least: bool  # the end of a range is unknown
+    is_at_least: bool  # the end of a range is unknown, or every copy may lack its tail
+    compacted: int  # offsets of compacted topics
     records_held: int  # records that copies are known to still hold
     is_complete: bool  # copies hold a record for every offset
     copies: tuple[str, ...]
@@ -49,25 +50,35 @@ class Amount(Struct, frozen=True):
 
     def words(self, noun: str = "{}") -> str:
         """The amount with its noun. Offsets that no copy holds may be fewer records."""
-        unit = "record" if self.is_complete else "offset"
+        unit = f"{'record' if self.is_complete else 'offset'}{'' if self.offsets == 1 else 's'}"
+        if self.compacted and not self.is_complete:  # a cleaner may have removed some of them before
+            topics = "a compacted topic" if self.partitions == 1 else "compacted topics"
+            is_all = self.compacted == self.offsets
+            unit += f" of {topics}" if is_all else f" ({self.compacted:,} of compacted topics)"
         at_least = "at least " if self.is_at_least else ""
-        return f"{at_least}{self.offsets:,} {noun.format(unit if self.offsets == 1 else f'{unit}s')}"
+        return f"{at_least}{self.offsets:,} {noun.format(unit)}"
 
 
 def amount_of(losses: Iterable[Mapping[str, Any]]) -> Amount:
     """The total of rows of kind `loss`, as printed or from tables; overlapping ranges count once."""
     rows = list(losses)
     ranges: dict[tuple[object, object], list[tuple[int, int]]] = defaultdict(list)
+    compacted: set[tuple[object, object]] = set()
     copies: list[Mapping[str, Any]] = []
     for row in rows:
         end = row["from_offset"] + 1 if row["to_offset"] is None else row["to_offset"]
-        ranges[row["topic"], row["partition"]].append((row["from_offset"], end))
+        partition = row["topic"], row["partition"]
+        ranges[partition].append((row["from_offset"], end))
+        if row.get("is_compacted"):
+            compacted.add(partition)
         copies += listed(row["recoverable_from"])
-    offsets = sum(_covered(spans) for spans in ranges.values())
+    covered = {partition: _covered(spans) for partition, spans in ranges.items()}
+    offsets = sum(covered.values())
     is_open = any(row["to_offset"] is None for row in rows)
     records_held = sum(row["records"] or 0 for row in rows if listed(row["recoverable_from"]))
     return Amount(
-        len(ranges), offsets, is_open, min(records_held, offsets), records_held == offsets and not is_open, tuple(copy_names(copies)),
+        len(ranges), offsets, is_open or any(row.get("is_at_least") for row in rows),
+        sum(covered[partition] for partition in compacted), min(records_held, offsets), records_held == offsets and not is_open, tuple(copy_names(copies)),
         any(listed(row["recoverable_from_tier"]) for row in rows),
     )  # fmt: skip
 

@@ -160,3 +160,28 @@ def test_an_isr_below_the_minimum_acknowledges_nothing(minimum: str, tmp_path: P
     assert (verdict, codes) == (
         ("could_not_judge", ["replica-tail-unproven"]) if minimum == "1" else ("sound", [])
     )
+
+
+@pytest.mark.parametrize("life", [KILLED, BOOT])
+def test_a_loss_may_be_larger_where_the_isr_lacks_its_tail(
+    life: tuple[tuple[str, str], ...], tmp_path: Path
+) -> None:
+    """1 has two records that 2, elected uncleanly, lacks; how many it had before its host failed nobody knows."""
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 17, "a", 1)], high_watermark=17, epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 16, "b", 3)], high_watermark=16, epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 2, 3, [2])
+    decided(
+        tmp_path,
+        [
+            ("00:10", NEW, 1, "1,2"),
+            ("02:00", ONLINE, 1, "1"),
+            ("04:05", DOWN, -1, "1"),
+            ("04:50", OFFLINE, 2, "2"),
+        ],
+    )
+    lived(tmp_path, 1, *life)
+    lived(tmp_path, 2, *BOOT)
+    (row,) = rows("replica", "loss", tmp_path).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["cause"]) == (15, 17, "unclean_election")
+    assert row["is_at_least"] is (life is KILLED)
+    assert (row["strength"], row["incarnation"], row["is_compacted"]) == ("sure", 1, False)
