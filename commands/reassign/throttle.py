@@ -182,8 +182,17 @@ def _carry_out(
     warnings: tuple[str, ...] = (),
 ) -> Outcome:
     from kctl.changes.plan import Plan, plan_of
-    from kctl.cluster.reassignment.throttles import left_over
+    from kctl.cluster.reassignment.throttles import (
+        left_over,
+        may_be_left,
+        not_read,
+        rates_of_dead,
+        with_hidden_topics,
+    )
 
-    if not left_over(clear, state):
+    state = with_hidden_topics(cluster, clear, state)
+    if not left_over(clear, state) and not (state.quorum is not None and rates_of_dead(clear, state)):
+        if places := not_read(clear, state):
+            raise may_be_left(places)
         return carry_out(frame, how, cluster, Plan(title=title, stages=()))
     return carry_out(frame, how, cluster, plan_of([clear], cluster, state, title=title, warnings=warnings))

@@ -142,10 +142,13 @@ def settle_throttle(
 ) -> None:
     """Remove a plan's throttle if it is finished and the cluster may be changed; else note what is set (5)."""
     from kctl.changes.plan import plan_of
-    from kctl.cluster.reassignment.throttles import left_over
+    from kctl.cluster.reassignment.throttles import left_over, may_be_left, not_read, with_hidden_topics
 
+    state = with_hidden_topics(cluster, clear, state) if at.snapshot is None else state
     remaining = left_over(clear, state)
     if not remaining:
+        if finished and (places := not_read(clear, state)):
+            frame.report(may_be_left(places))
         return
     if not finished or at.snapshot is not None or frame.context.read_only:
         frame.raise_status(5)

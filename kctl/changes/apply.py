@@ -17,6 +17,7 @@ from kctl.changes.intents import counted
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
+from kctl.cluster.reassignment.throttles import left_over, not_read, rates_of_dead, with_hidden_topics
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.unclean_allowed import refuse_unaccepted
 from kctl.cluster.versions import KafkaVersion
@@ -118,12 +119,12 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
         else:
             stage.state = "refused" if isinstance(error, Refused) or error.items else state_before
         is_part = has_written or isinstance(error, NotFinished)
-        outcome = f"{_outcome(entry, error)}; {_ways_on(entry)}" if is_part else str(error)
+        outcome = f"{_outcome(entry, error.message)}; {_ways_on(entry)}" if is_part else str(error)
         _note_outcome(entry, outcome, run)
         if not is_part:
             raise
         words = "not carried out in full" if stage.state == "writing" else "carried out in part"
-        unfinished = NotFinished(f"{words}: {_outcome(entry, error)}", _ways_on(entry))
+        unfinished = NotFinished(f"{words}: {_outcome(entry, error.message)}", _ways_on(entry))
         unfinished.items = error.items
         raise unfinished from error
     reach(f"after-write:{index}")
@@ -142,14 +143,14 @@ WORDS = {"written": DONE, "finished": DONE, "refused": REFUSED, "writing": UNKNO
 ALWAYS_COUNTED = (DONE, REFUSED, UNKNOWN)
 
 
-def _outcome(entry: Entry, error: KctlError) -> str:
+def _outcome(entry: Entry, reason: str) -> str:
     """How much of the change was carried out, and why the rest was not."""
     counts = Counter(IN_PART if stage.is_part else WORDS[stage.state] for stage in entry.stages)
     order = (DONE, IN_PART, REFUSED, UNKNOWN, NOT_BEGUN)
     shown = ", ".join(
         f"{counts[words]} {words}" for words in order if counts[words] or words in ALWAYS_COUNTED
     )
-    return f"of {counted(len(entry.stages), 'step')} {shown}: {without_reassurance(error.message)}"
+    return f"of {counted(len(entry.stages), 'step')} {shown}: {without_reassurance(reason)}"
 
 
 def _note_outcome(entry: Entry, outcome: str, run: ChangeRun) -> None:
@@ -234,15 +235,32 @@ def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRu
 
 
 def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int, run: ChangeRun) -> None:
-    """Raise NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again."""
-    from kctl.cluster.reassignment.throttles import not_read, rates_of_dead
+    """Take off what was not seen before: a broker that has come back meanwhile, and that others hid.
 
-    state = read_for(intent, run)
-    dead = {f"broker {broker}" for broker in rates_of_dead(intent, state)}  # the controller took these
-    if places := [place for place in not_read(intent, state) if place not in dead]:
-        entry.stages[index].state = "planned"
-        why = f"the throttle may be left on {', '.join(places)}, whose configuration cannot be read"
-        raise _unfinished(entry, run, why, f"`kctl journal resume {entry.id}` tries again")
+    Raises NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again.
+    """
+    stage, until = entry.stages[index], time.monotonic() + LATE
+    while True:
+        state = read_for(intent, run)
+        remaining, places = left_over(intent, state), not_read(intent, state)
+        if state.quorum is not None:
+            dead = {
+                f"broker {broker}" for broker in rates_of_dead(intent, state)
+            }  # the controller took these
+            places = [place for place in places if place not in dead]
+        if not remaining and not places:
+            return
+        if time.monotonic() > until:
+            break
+        if remaining and (writes := run.cluster.writes_for(intent, state)):
+            with _alone(entry, run):
+                run.cluster.commit(writes)
+        time.sleep(0.2)
+    stage.state, stage.is_begun = "planned", True
+    parts = [f"{', '.join(remaining)} stays"] if remaining else []
+    if places:
+        parts.append(f"the throttle may be left on {', '.join(places)}, whose configuration cannot be read")
+    raise _unfinished(entry, run, "; ".join(parts), f"`kctl journal resume {entry.id}` tries again")
 
 
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
@@ -266,18 +284,21 @@ def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[No
 
 def read_for(intent: intents.Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
     """The present state of what an intent depends on."""
-    return run.cluster.read_state(
+    state = run.cluster.read_state(
         topics_of(intent),
         configs=config_types_of(intent),
         log_dirs_of=log_dirs_of(intent),
         kafka_version=run.kafka_version,
         recent=recent,
     )
+    return (
+        with_hidden_topics(run.cluster, intent, state) if isinstance(intent, intents.ClearThrottle) else state
+    )
 
 
 def _unfinished(entry: Entry, run: ChangeRun, why: str, hint: str = "") -> NotFinished:
-    entry.outcome = why
-    run.journal.write(entry)
+    is_part = entry.state == "partly_applied"
+    _note_outcome(entry, f"{_outcome(entry, why)}; {_ways_on(entry)}" if is_part else why, run)
     rest = "; ".join(str(stage.intent) for stage in entry.stages if stage.state == "planned")
     then = f", then does the rest: {rest}" if rest else ""
     return NotFinished(
@@ -359,9 +380,11 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True
     if isinstance(stage.intent, intents.ClearThrottle):
-        from kctl.cluster.reassignment.throttles import left_over, rates_of_dead
-
-        return not left_over(stage.intent, state) and not rates_of_dead(stage.intent, state)
+        return (
+            not not_read(stage.intent, state)
+            and not left_over(stage.intent, state)
+            and not rates_of_dead(stage.intent, state)
+        )
     if isinstance(stage.intent, (intents.Reassign, intents.ReplaceStuckReassignment)):
         targets = stage.intent.targets
         waiting = state.reassignment.partitions if state.reassignment else {}

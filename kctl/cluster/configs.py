@@ -232,6 +232,10 @@ def config_altered(intent: Intent, state: ClusterState) -> Waited:
     assert isinstance(intent, AlterConfig)
     present = state.config(intent.entity_type, intent.entity_name)
     of = (intent.entity_type, intent.entity_name)
+    if (why := state.why_unread(*of)) is not None:
+        return Waited(
+            0, 1, (f"the configuration of {of[0].removesuffix('s')} {of[1]} cannot be read ({why})",)
+        )
     missing = [key for key, value in intent.after.items() if not state.has_value(*of, key, value)]
     return Waited(int(not missing), 1, tuple(f"{key} is {present.get(key)!r}" for key in missing))
 

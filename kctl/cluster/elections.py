@@ -82,13 +82,15 @@ def elected(intent: Intent, state: ClusterState) -> Waited:
     missing = []
     for tp in intent.partitions:
         replicas, leader = state.replicas(tp), state.leader(tp)
-        if replicas and leader != replicas[0]:
+        if (why := state.why_unseen(tp.topic)) is not None:
+            missing.append(f"{tp} cannot be seen ({why})")
+        elif replicas and leader != replicas[0]:
             missing.append(f"{tp} is led by {leader}, not by {replicas[0]}")
     done = len(intent.partitions) - len(missing)
     if state.election is not None:
         # Having all leaders does not end the wait: the next request needs this one removed.
         return Waited(min(done, len(intent.partitions) - 1), len(intent.partitions), tuple(missing))
-    failed = f"the controller did not elect all of them: {'; '.join(missing[:3])}" if missing else ""
+    failed = f"not all of them are seen to be elected: {'; '.join(missing[:3])}" if missing else ""
     return Waited(done, len(intent.partitions), tuple(missing), failed)
 
 

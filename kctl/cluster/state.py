@@ -290,6 +290,24 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         config = self.configs.get((entity_type, entity_name))
         return config.values if config else {}
 
+    def why_unseen(self, topic: str) -> str | None:
+        """Why a topic that may be there is not in `topics`; None for one that was read, or is not there."""
+        places = (f"topic {topic}", f"/brokers/topics/{topic}")
+        return None if topic in self.topics else self._reason_at(places)
+
+    def why_unread(self, entity_type: str, entity_name: str) -> str | None:
+        """Why the configuration of an entity is not known; None if it was read, or nothing says that it was not."""
+        place = f"configuration of {entity_type.removesuffix('s')} {entity_name}"
+        if (reason := self._reason_at((place,))) is not None:
+            return reason
+        if entity_type == "topics":
+            return self.why_unseen(entity_name)
+        is_dead = entity_type == "brokers" and entity_name.isdecimal() and not self.is_alive(int(entity_name))
+        return "it is not alive" if is_dead and self.backend == "admin" else None
+
+    def _reason_at(self, places: Collection[str]) -> str | None:
+        return next((problem.reason for problem in self.problems if problem.place in places), None)
+
     def topic_value(self, topic: str, leader: int | None, key: str) -> str | None:
         """The value in force for a topic on its leader: its own, the broker's, the brokers' default, the broker's file.
 

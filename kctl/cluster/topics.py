@@ -320,6 +320,8 @@ def topic_deleted(intent: Intent, state: ClusterState) -> Waited:
     """Marker and topic are gone. A marker that goes while the topic stays means that deletion is off (1.0+)."""
     assert isinstance(intent, DeleteTopic)
     marked, exists = intent.topic in state.deleting, intent.topic in state.topic_names
+    if (why := state.why_unseen(intent.topic)) is not None and not exists:
+        return Waited(0, 1, failed=f"topic {intent.topic} cannot be seen ({why})")
     if not marked and not exists:
         return Waited(1, 1)
     if exists and not marked:

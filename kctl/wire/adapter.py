@@ -363,6 +363,11 @@ class Wire:
         """Ids of the brokers in the cluster's metadata, ascending."""
         return sorted(int(broker.node_id) for broker in self._manager.cluster.brokers())
 
+    def address_of(self, node: int) -> tuple[str, int] | None:
+        """Where a broker listens by the cluster's metadata; None for one that is not there."""
+        broker = self._manager.cluster.broker_metadata(node)
+        return None if broker is None else (broker.host, broker.port)
+
     def refresh_nodes(self) -> None:
         """Read the table of brokers again, which shows brokers that came back."""
         try:

@@ -77,8 +77,9 @@ def read_cluster(
     node = wire.node
     metadata = places(wire.read(PlacesRequest(topics=None)))
     brokers = _brokers(wire, metadata)
-    if {id for id, broker in brokers.items() if not broker.is_fenced} - set(wire.nodes):
-        wire.refresh_nodes()  # one has come back since the table was read
+    live = [id for id, broker in brokers.items() if not broker.is_fenced]
+    if any(wire.address_of(id) != (brokers[id].host, brokers[id].port) for id in live):
+        wire.refresh_nodes()  # one has come back since the table was read, maybe at another address
     names = tuple(sorted(topic.name for topic in metadata.topics if topic.name is not None))
     listed, problems = _listed(wire, metadata, names if topics is None else topics)
     if moving is None and scope.get("partition_states", True):
@@ -93,7 +94,6 @@ def read_cluster(
     values, files, config_problems = read_configs(
         wire, scope.get("configs", ()), list(names_to_read), sorted(brokers), scope.get("config_keys")
     )
-    live = [id for id, broker in brokers.items() if not broker.is_fenced]
     log_dir_brokers = scope.get("log_dirs_of", ())
     log_dir_brokers = wire.nodes if log_dir_brokers is None else log_dir_brokers
     eligible, last_known = _eligible(wire, features, topics_by_name, states)

@@ -255,6 +255,8 @@ def reassigned(intent: Intent, state: ClusterState) -> Waited:
             and _is_over(tp, target, state)
         ):
             finished += 1
+        elif (why := state.why_unseen(tp.topic)) is not None:
+            lost.append(f"{tp} cannot be seen ({why})")
         elif state.replicas(tp) is None:
             lost.append(f"{tp} is gone")
         elif tp in waiting or state.is_reassigning(tp) or _is_on_its_way(tp, target, state):

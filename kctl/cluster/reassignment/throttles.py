@@ -19,7 +19,7 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import Move
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_10_1, KafkaVersion
-from kctl.errors import BadValue
+from kctl.errors import BadValue, KctlError
 from kctl.model import TopicPartition
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -211,10 +211,26 @@ def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
     """The brokers and topics that may still have a part of a throttle, since their configuration was not read."""
     if state.backend != "admin":
         return []
-    unread = {problem.place for problem in state.problems}
-    brokers = [f"broker {b}" for b in intent.rates if int(b) not in state.broker_files]
-    topics = [f"topic {t}" for t in intent.throttled if f"configuration of topic {t}" in unread]
-    return sorted(brokers) + sorted(topics)
+    brokers = [f"broker {b}" for b in sorted(intent.rates, key=int) if int(b) not in state.broker_files]
+    topics = [f"topic {t}" for t in sorted(intent.throttled) if state.why_unread("topics", t) is not None]
+    return brokers + topics
+
+
+def may_be_left(places: Sequence[str]) -> KctlError:
+    """The error that a throttle may be left where it could not be read."""
+    return KctlError(
+        f"the throttle may be left on {', '.join(places)}, whose configuration cannot be read; nothing was written",
+        "start the brokers, or run it as a user that may describe the topics, and clear the throttle again",
+    )
+
+
+def with_hidden_topics(cluster: Cluster, intent: ClearThrottle, state: ClusterState) -> ClusterState:
+    """The state with a problem for each throttled topic that is there, or may be, and that brokers do not list to the user."""
+    missing = sorted(set(intent.throttled) - set(state.topic_names))
+    if not missing or state.backend != "admin":
+        return state
+    named = cluster.read_state(missing, partition_states=False, recent=True)
+    return replace(state, problems=(*state.problems, *named.problems))
 
 
 def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[str]:
@@ -223,8 +239,9 @@ def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[st
     for change in changes:
         present = state.config(change.entity_type, change.entity_name)
         for key, value in change.after.items():
-            if state.is_untold(present.get(key)) and key in RATES:
-                continue
+            is_unread = state.why_unread(change.entity_type, change.entity_name) is not None
+            if is_unread or (state.is_untold(present.get(key)) and key in RATES):
+                continue  # what cannot be read is named when it is cleared
             shown = [item for item in split(value) if item not in split(present.get(key))]
             if value is not None and shown and EVERYTHING not in split(present.get(key)):
                 clauses.append(f"{key} of {change.entity_type.removesuffix('s')} {change.entity_name}")

@@ -19,7 +19,7 @@ from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster, Conflict, refuse_changed
 from kctl.cluster.state import UNTOLD, ClusterState, Replicas
 from kctl.cluster.versions import V4_0
-from kctl.errors import KctlError, NotFinished, without_reassurance
+from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.writes import kraft
@@ -88,6 +88,7 @@ def refuse_other_answers(wire: Wire, writes: Sequence[Write]) -> None:
 
 def _refuse_other_topic(name: str, before: Mapping[str, Any], state: ClusterState) -> None:
     topic = state.topics.get(name)
+    _refuse_hidden(name, state)
     if topic is None or topic.topic_id != before["topic_id"]:
         gone = "is gone" if topic is None else "was deleted and created again"
         raise Conflict(f"topic {name} {gone} since it was read; nothing was written")
@@ -99,6 +100,7 @@ def _refuse_other_topic(name: str, before: Mapping[str, Any], state: ClusterStat
 def _refuse_other_partition(row: Mapping[str, Any], state: ClusterState) -> None:
     tp = TopicPartition(row["topic"], row["partition"])
     present = state.replicas(tp)
+    _refuse_hidden(tp.topic, state)
     if present is None:
         raise Conflict(f"{tp} is gone since it was read; nothing was written")
     topic = state.topics[tp.topic]
@@ -109,6 +111,14 @@ def _refuse_other_partition(row: Mapping[str, Any], state: ClusterState) -> None
     if present != tuple(row["replicas"]):
         raise Conflict(
             f"{tp} is on {list(present)}, not on {row['replicas']} as it was read; nothing was written"
+        )
+
+
+def _refuse_hidden(topic: str, state: ClusterState) -> None:
+    if (why := state.why_unseen(topic)) is not None:
+        raise Refused(
+            f"topic {topic} cannot be seen ({why}); nothing was written",
+            "kctl compares a topic before it changes it: run it as a user that may describe it",
         )
 
 
@@ -158,6 +168,8 @@ def _created(after: Mapping[str, Any], state: ClusterState) -> bool:
 
 def _deleted(after: Mapping[str, Any], state: ClusterState) -> bool:
     topic = state.topics.get(after["topic"])
+    if state.why_unseen(after["topic"]) is not None:
+        return False
     return topic is None or (after["topic_id"] is not None and topic.topic_id != after["topic_id"])
 
 
@@ -171,7 +183,10 @@ def _grown(after: Mapping[str, Any], state: ClusterState) -> bool:
 def _configured(after: Mapping[str, Any], state: ClusterState) -> bool:
     if after.get("at_controller"):
         return False  # of a dead broker, whose configuration no broker returns
-    present = state.config(after["entity_type"], after["entity_name"])
+    of = (after["entity_type"], after["entity_name"])
+    if state.why_unread(*of) is not None:
+        return False
+    present = state.config(*of)
     for config in after["configs"]:
         key, operation, value = config["key"], config["operation"], config.get("value")
         current = present.get(key)

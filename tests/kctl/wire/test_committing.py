@@ -8,17 +8,28 @@ from typing import Any, cast
 import pytest
 
 from formats.values import replace
-from kctl.changes.intents import AlterConfig, Reassign
+from kctl.changes.intents import AlterConfig, ClearThrottle, DeleteTopic, ElectPreferred, Intent, Reassign
 from kctl.changes.plan import Write
+from kctl.changes.waiting import Waited, how_far
 from kctl.cluster.reassignment.execution import reassigned
-from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, PartitionState, Quorum, Topic
+from kctl.cluster.reassignment.throttles import not_read, with_hidden_topics
+from kctl.cluster.state import (
+    UNTOLD,
+    Broker,
+    ClusterState,
+    EntityConfig,
+    PartitionState,
+    Problem,
+    Quorum,
+    Topic,
+)
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
 from kctl.wire.writes.commit import DISKS, MOVES, WireCommit
-from kctl.wire.writes.planning import reassign, request
+from kctl.wire.writes.planning import operations, reassign, request
 
 RATE = "leader.replication.throttled.rate"
 THROTTLE = request(
@@ -41,7 +52,7 @@ def state(rate: str | None, quorum: Quorum | None) -> ClusterState:
     return ClusterState(
         cluster_id=None,
         kafka_version=KafkaVersion(2, 8),
-        brokers={},
+        brokers={1: Broker(broker_id=1, host="h", port=1)},
         controller=None,
         configs={("brokers", "1"): config},
         backend="admin",
@@ -200,3 +211,55 @@ def test_a_request_of_which_a_part_was_carried_out(replicas: dict[int, Any], is_
     commit = WireCommit(cast(AdminCluster, SimpleNamespace(wire=None, read_state=lambda *_, **__: now)))
     moves = [request(MOVES, "2 partitions", {"partitions": rows})]
     assert commit.is_begun(moves) is is_begun and not commit.is_written(moves)
+
+
+HIDDEN = Problem("topic t", "not authorized")
+TP = TopicPartition("t", 0)
+
+
+def seen_as(intent: Intent, *problems: Problem, **values: Any) -> Waited:
+    return how_far(intent, replace(state(None, KRAFT), problems=problems, **values))
+
+
+@pytest.mark.parametrize(
+    "intent",
+    [
+        Reassign(targets={TP: (1, 2)}, origins={TP: (1, 3)}),
+        ElectPreferred(partitions=(TP,)),
+        DeleteTopic(topic="t"),
+        AlterConfig(entity_type="topics", entity_name="t", after={"k": None}, before={"k": "1"}),
+    ],
+    ids=lambda intent: intent.kind,
+)
+def test_what_may_not_be_seen_is_neither_done_nor_gone(intent: Intent) -> None:
+    """A right that was withdrawn while the change was waited for."""
+    waited = seen_as(intent, HIDDEN)
+    assert not waited.is_done
+    words = " ".join((*waited.missing, waited.failed))
+    assert "not authorized" in words and "gone" not in words
+
+
+def test_a_dead_broker_does_not_tell_that_a_value_is_unset() -> None:
+    unset = AlterConfig(entity_type="brokers", entity_name="2", after={"k": None}, before={"k": "1"})
+    assert not seen_as(unset).is_done and "it is not alive" in seen_as(unset).missing[0]
+    write = request(
+        "IncrementalAlterConfigs",
+        "broker 2",
+        {"entity_type": "brokers", "entity_name": "2", "configs": operations(unset)},
+    )
+    assert not committing.is_done(write, state(None, KRAFT))
+
+
+def test_a_throttle_on_what_cannot_be_read_may_be_left() -> None:
+    clear = ClearThrottle(throttled={"t": {RATE: ("0:1",)}}, rates={"1": {}, "10": {}, "9": {}})
+    asked: list[Any] = []
+
+    def read_state(topics: Any, **_: Any) -> ClusterState:
+        asked.append(topics)
+        return replace(state(None, KRAFT), problems=(HIDDEN,))
+
+    cluster = cast(AdminCluster, SimpleNamespace(read_state=read_state))
+    now = with_hidden_topics(cluster, clear, replace(state(None, KRAFT), broker_files={1: {}}))
+    assert asked == [["t"]] and not_read(clear, now) == ["broker 9", "broker 10", "topic t"]
+    with_hidden_topics(cluster, clear, replace(state(None, KRAFT), topic_names=("t",)))
+    assert asked == [["t"]], "it is listed, and not asked for"

@@ -41,6 +41,9 @@ class FakeWire:
     def version_of(self, request: Any) -> None:
         return None
 
+    def address_of(self, node: int) -> tuple[str, int]:
+        return "h", 1
+
     def read(self, request: Any) -> Places:
         self.lasts -= 1
         if self.lasts < 0:

@@ -130,6 +130,32 @@ def test_a_right_that_is_withdrawn_while_replicas_move(
     assert [k.replicas(name) for name in topics] == [[[1, 3]], [[1, 3]]] and nothing_left(k)
 
 
+@pytest.mark.parametrize("at", ["written:0", "finished:0"])
+def test_a_topic_that_may_not_be_seen_any_more(
+    c: Cluster, k: WireKctl, topic: str, tmp_path: Path, at: str
+) -> None:
+    """It is not gone, and a throttle may be left on it."""
+    first, second = two_topics(c, k, topic)
+    plan = plan_to(tmp_path, (first, second), [1, 3])
+    with k.stopped("reassign", "execute", plan, "--throttle", "50MiB", at=at) as moving:
+        allow(c, "TOPIC", second)
+        for _ in eventually("it is hidden"):
+            if second not in [row["topic"] for row in k("topic", "list").of("topic")]:
+                break
+        ran = moving.go_on()
+    assert ran.status == 5 and second in ran.err and "gone" not in ran.err, ran.err
+    (row,) = ran.of("change")
+    assert row["state"] == "partly_applied" and f"kctl journal resume {row['id']}" in ran.err
+    for _ in range(2):  # the second time nothing else is left of it
+        cleared = k.change("reassign", "throttle", "clear", plan, status=None)
+        assert cleared.status in (3, 5) and f"may be left on topic {second}" in cleared.err
+    verified = k("reassign", "verify", plan)
+    assert verified.status in (3, 5)
+    allow_all(c, None)
+    k.change("journal", "resume", row["id"])
+    assert k.replicas(second) == [[1, 3]] and nothing_left(k)
+
+
 # --- groups ---------------------------------------------------------------------------------------------------
 
 
