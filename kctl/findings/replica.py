@@ -134,6 +134,14 @@ TAIL_UNPROVEN = info("""replica-tail-unproven
     All brokers of the ISR were killed, or their hosts failed, before one of them led again.
     Find out whether these hosts lost power (`last -x`, the kernel's log): a killed process alone loses nothing. Offsets of
         consumers and answers to producers beyond this offset show a loss.""")
+STRAY_RECORDS = info("""replica-stray-records
+    {name} of broker {broker_id} holds {records} records that the present log of {partition} lacks: they are of another topic of
+        this name, and nothing in the evidence says that somebody deleted it.
+    A broker of 3.6 and later renames a folder that its metadata do not name to `-stray` at its start. Nothing serves its
+        records any more.
+    The topic was deleted and created again while the broker was down, or the metadata were lost and topics made anew.
+    If nobody deleted the topic, copy the folder before anybody removes it: `kctl segment dump --records` reads it, and a
+        producer can write its records to the topic again.""")
 MOMENTS_UNDATED = info("""replica-moments-undated
     The order of the moments {moments} is unknown: kctl treats the longest copies of each partition as the latest.
         Records removed between two moments look the same as records not written yet.

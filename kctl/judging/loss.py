@@ -33,6 +33,9 @@ BEYOND: Mapping[str, str] = {
 UNPROVEN = (
     "every member of the ISR had ended without a shutdown, and what was not on its disk yet may be gone"
 )
+STRAY = (
+    "a stray folder holds records of another topic of this name, and nothing says that somebody deleted it"
+)
 UNREADABLE = frozenset({replica_findings.COPY_UNREADABLE.code})
 DAMAGED = frozenset({replica_findings.DAMAGED_COPY.code, replica_findings.HOLE_EVERYWHERE.code})
 CLEAN = frozenset(
@@ -132,6 +135,8 @@ def judge_loss(
             missing = missing_replicas or [replica_of(broker_id, partition, finding.place.moment, why)]
             return judged(Verdict.COULD_NOT_JUDGE, BEYOND[finding.code], missing)
     for finding in findings:
+        if finding.code == replica_findings.STRAY_RECORDS.code:
+            return judged(Verdict.COULD_NOT_JUDGE, STRAY, [*missing_replicas, _deleted(finding)])
         if finding.code == replica_findings.TAIL_UNPROVEN.code:
             return judged(Verdict.COULD_NOT_JUDGE, UNPROVEN, [*missing_replicas, _power(finding)])
     if not needed:
@@ -150,6 +155,16 @@ def judge_loss(
         " held no more",
         missing_replicas,
     )
+
+
+def _deleted(finding: Finding) -> MissingEvidence:
+    """Whether a topic was deleted: where it was not, the stray folder is all that there is of it."""
+    broker_id, file = finding.place.broker_id, finding.place.file
+    owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
+    folder = (file or "").rpartition("/")[2]
+    what = f"whether somebody deleted the topic that {folder} is of"
+    why = "neither metadata nor logs tell"
+    return MissingEvidence(what, broker_id, None, why, f"rsync -a {owner}:LOG_DIR/{folder} kept/")
 
 
 def _power(finding: Finding) -> MissingEvidence:

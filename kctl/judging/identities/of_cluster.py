@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs
@@ -34,9 +33,9 @@ from kctl.judging.identities.statements import (
 )
 from kctl.log_dir_start.bootstrap import levels_in
 from kctl.model import TopicPartition
+from kctl.replica.copies.aside import held_batches
 from kctl.replica.copies.copy import NOBODY, Copy
 from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import ReplicaLog
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 WRITTEN = re.compile(r"^#\w{3} (\w{3}) (\d\d) (\d\d:\d\d:\d\d) \S+ (\d{4})\s*$", re.MULTILINE)
@@ -332,31 +331,16 @@ def _stray_folders(evidence: FoundEvidence) -> Iterator[Finding]:
         now = live.get((stray.broker_id, stray.moment, stray.topic_partition))
         if stray.kind is not FolderKind.STRAY or now is None:
             continue
-        aside, present = _read(stray), _read(now)
-        left = sum(records for batch, records in aside.batches.items() if batch not in present.batches)
-        if left:
+        aside, present = (
+            held_batches(Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, Place()))
+            for replica in (stray, now)
+        )
+        if left := aside.lacking_in(present):
             yield say.STRAY_HOLDS_EARLIER.at(
                 place_of_partition(place_in(evidence, stray.folder, stray.log_dir), stray.topic_partition),
                 name=stray.folder.name, end=aside.end, value=stray.topic_id or "unknown", records=left,
                 partition=stray.topic_partition, live_end=present.end, other=now.topic_id or "unknown",
             )  # fmt: skip
-
-
-class HeldBatches(NamedTuple):
-    """A log's sound batches, by base offset, leader epoch and CRC, each with its number of records; and the log's end."""
-
-    batches: dict[tuple[int, int, int], int]
-    end: int
-
-
-def _read(replica: Replica) -> HeldBatches:
-    log = ReplicaLog(Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, Place()))
-    held = {}
-    for batches in log.batches():
-        columns = (batches.first_offset, batches.leader_epoch, batches.crc, batches.records)
-        for offset, epoch, crc, records in zip(*(column.tolist() for column in columns), strict=True):
-            held[offset, epoch, crc] = max(records, 1)
-    return HeldBatches(held, log.next_offset)
 
 
 def place_of_partition(place: Place, partition: TopicPartition) -> Place:

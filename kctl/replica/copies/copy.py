@@ -63,7 +63,8 @@ class Copy:
     def who(self) -> str:
         """The copy in words: `broker 1 at moment 'before'`."""
         at = f" at moment {self.moment!r}" if self.moment else ""
-        return f"broker {self.broker_id}{at}"
+        folder = "" if self.replica.kind is FolderKind.LIVE else f", folder {self.folder.name}"
+        return f"broker {self.broker_id}{at}{folder}"
 
     def checkpoint(self, what: str) -> int | None:
         """Its offset in a checkpoint of its log directory; None without an entry."""

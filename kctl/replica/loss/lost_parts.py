@@ -19,16 +19,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from formats.errors import FormatError
 from formats.log.records import iterate_records
-from formats.log_dir.file_names import LEADER_EPOCHS
+from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
 from formats.values import Struct, field, replace
 from kctl.findings import Finding, Severity
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, Content, Pair, compare_pairs, content_of, entries
+from kctl.replica.copies.aside import held_batches
 from kctl.replica.copies.copy import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.replica.copies.moments import INTERNAL_COMPACTED, Znodes
 from kctl.replica.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batches_between
-from kctl.replica.loss.other_topics import origin_of, other_identity
+from kctl.replica.loss.other_topics import is_one_life, origin_of, other_identity
 from kctl.replica.loss.present_lineage import PresentLeader
 from kctl.replication.epochs import loaded
 from kctl.scan.pool import Jobs
@@ -90,15 +91,16 @@ def find_lost_parts(
     is_compacted: bool | None = None,
     made_ms: int | None = None,
     is_tiered: bool = False,
+    aside: Sequence[Copy] = (),
     jobs: Jobs = None,
 ) -> LostParts:
     """The records that each copy holds and the present leader's lacks; fills in the present lineage.
 
-    `made_ms` is when the topic that has the name now was created, if known. A tiered log whose start its broker has not
+    `aside` are folders that a broker put aside; those of another topic are left out. `made_ms` is when the topic that has the name now was created, if known. A tiered log whose start its broker has not
     written yet begins with its first epoch: brokers delete epochs below the start.
     """
     lost = LostParts(partition, present, znodes, findings=list(present.findings))
-    copies = _same_topic(lost, by_moment)
+    copies = [*_same_topic(lost, by_moment), *_of_this_life(lost, aside)]
     logs = [ReplicaLog(copy) for copy in copies]
     pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))], jobs)
     lost.holders = [Holder(copy, log, log.lineage()) for copy, log in zip(copies, logs, strict=True)]
@@ -110,7 +112,9 @@ def find_lost_parts(
     present.log_end_offset = lineage.log_end_offset
     pairs = _of_this_topic(lost, pairs, made_ms)
     for pair in pairs:
-        if lost.holders[pair.second].copy.moment == present.moment and not pair.contradict:
+        copy = lost.holders[pair.second].copy
+        is_live = copy.replica.kind is FolderKind.LIVE
+        if copy.moment == present.moment and is_live and not pair.contradict:
             _extend(lost, lost.holders[pair.second])
     compacted = lost.is_compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
@@ -267,6 +271,31 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
             }:
                 lost.findings.append(finding)
     return copies
+
+
+def _of_this_life(lost: LostParts, aside: Sequence[Copy]) -> Iterator[Copy]:
+    """The folders aside that are of the topic that has the name now; a finding of each other that holds records.
+
+    A folder to be deleted is of a topic or a replica that somebody gave up; so is one whose topic the metadata log says
+    was deleted.
+    """
+    present = lost.present.copy
+    removed = {topic_id for znodes in lost.znodes.values() for topic_id in znodes.removed}
+    for copy in aside:
+        if is_one_life(present, copy):
+            yield copy
+            continue
+        is_given_up = copy.replica.kind is FolderKind.DELETE or copy.replica.topic_id in removed
+        if not is_given_up and (records := held_batches(copy).lacking_in(held_batches(present))):
+            lost.findings.append(
+                say.STRAY_RECORDS.at(
+                    copy.place,
+                    name=copy.folder.name,
+                    broker_id=copy.broker_id,
+                    records=records,
+                    partition=copy.partition,
+                )
+            )
 
 
 def _of_this_topic(lost: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:

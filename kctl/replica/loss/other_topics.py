@@ -132,6 +132,12 @@ def _other_ids(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Znode
     return ""
 
 
+def is_one_life(first: Copy, second: Copy) -> bool:
+    """Whether two folders are of one topic: their ids say so, else their logs begin with the same batch."""
+    ids = first.replica.topic_id, second.replica.topic_id
+    return (None not in ids and ids[0] == ids[1]) or _is_same_log(first, second)
+
+
 def _is_same_log(first: Copy, second: Copy) -> bool:
     """Whether two logs begin with the same batch, so that only the topic's znodes or its id were made again.
 

@@ -11,7 +11,7 @@ from kctl.broker_logs.history.leaderships import shown_by, where_of
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
-from kctl.replica.copies.copy import ByMoment, Moment
+from kctl.replica.copies.copy import ByMoment, Copy, Moment
 from kctl.replica.copies.leaders import leaders_of
 from kctl.replica.copies.log_notes import LogNotes
 from kctl.replica.copies.moments import Znodes
@@ -111,11 +111,12 @@ def losses_of(
     given_leader: int | None = None,
     is_compacted: bool | None = None,
     external: Sequence[ExternalOffset] = (),
+    aside: Sequence[Copy] = (),
     jobs: Jobs = None,
 ) -> PartitionLosses:
     """The losses of a partition; large logs are read by several processes.
 
-    Copies of another topic of the same name are left out, with a finding.
+    `aside` are the folders that brokers put aside. Copies of another topic of the same name are left out, with a finding.
     """
     result = PartitionLosses(partition)
     if is_deleted(partition, order, znodes):
@@ -136,6 +137,7 @@ def losses_of(
         is_compacted=is_compacted,
         made_ms=made or log_notes.began_at(partition) or None,
         is_tiered=any(offset.kind == "remote_segment" for offset in external),
+        aside=aside,
         jobs=jobs,
     )
     for holder in lost_parts.holders:
@@ -152,10 +154,11 @@ def losses_of(
     result.losses += _losses_from_offsets(facts, lost_parts, other_offsets, result.losses)
     result.findings += lost_parts.findings
     result.findings += costs_unknown(facts, (loss.drop.leader_epoch for loss in result.losses))
-    open_tails = [leadership.finding(facts) for leadership in unproven(facts, minimum=minimum_isr(facts))]
+    open_tails = list(unproven(facts, minimum=minimum_isr(facts)))
     for loss in result.losses:
         loss.is_at_least |= bool(open_tails) and loss.loss_class != "uncommitted"
-    result.findings += open_tails
+    known = {loss.drop.leader_epoch for loss in result.losses if loss.is_at_least}
+    result.findings += [tail.finding(facts) for tail in open_tails if tail.term.leader_epoch not in known]
     result.losses.sort(key=lambda loss: (loss.from_offset, loss.drop.leader_epoch or -1))
     return result
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
+from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, replace
 from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
@@ -16,7 +17,8 @@ from kctl.findings import replica as say
 from kctl.judging.judgement import Judgement
 from kctl.judging.loss import KnownLeadership, LossFacts, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
-from kctl.replica.copies.copy import ByMoment, Moment, copies_of, partitions_in
+from kctl.replica.copies.aside import aside_copies, held_batches
+from kctl.replica.copies.copy import ByMoment, Copy, Moment, copies_of, partitions_in
 from kctl.replica.copies.leaders import leaders_of, of_present_topic
 from kctl.replica.copies.log_notes import LogNotes, read_log_notes
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
@@ -84,6 +86,11 @@ class LossSearch:
             and (partition.topic != METADATA_LOG or METADATA_LOG in self.options.topics)
         }
 
+    @cached_property
+    def aside(self) -> dict[TopicPartition, list[Copy]]:
+        """The folders that brokers put aside, by partition."""
+        return aside_copies(self.evidence, self.options.topics)
+
     @property
     def undated(self) -> list[Finding]:
         """The finding that the moments are undated, if so."""
@@ -125,6 +132,7 @@ class LossSearch:
             given_leader=self.options.leader,
             is_compacted=compacted,
             external=self.external.get(partition, ()),
+            aside=self.aside.get(partition, ()),
             jobs=jobs,
         )
         facts = self._facts(partition)
@@ -156,12 +164,25 @@ class LossSearch:
         named = (
             assigned_in(self.znodes)
             if topics
-            else {*(in_force.replicas if in_force else ()), *self._in_checkpoints}
+            else {*(in_force.replicas if in_force else ()), *self._in_checkpoints, *self._stray}
         )
         for partition in sorted(named - self.partitions.keys()):
             is_selected = partition.topic in topics if topics else partition.topic != METADATA_LOG
             if is_selected and (not numbers or partition.partition in numbers):
                 yield judge_loss(self._facts(partition), ())
+
+    @cached_property
+    def _stray(self) -> frozenset[TopicPartition]:
+        """The partitions that have records in stray folders, of topics that nothing says were deleted."""
+        removed = {topic_id for znodes in self.znodes.values() for topic_id in znodes.removed}
+        return frozenset(
+            partition
+            for partition, copies in self.aside.items()
+            for copy in copies
+            if copy.replica.kind is FolderKind.STRAY
+            and copy.replica.topic_id not in removed
+            and held_batches(copy).batches
+        )
 
     @cached_property
     def _in_checkpoints(self) -> frozenset[TopicPartition]:

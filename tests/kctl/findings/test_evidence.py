@@ -40,7 +40,7 @@ HISTORY = {
     "replica-start-missing", "replica-same-payload-other-epoch", "replica-no-common-range",
     "replica-topic-recreated", "replica-topic-of-before", "replica-same-under-two-topic-ids", "replica-sent-again", "replica-tail-of-handover",
     "replica-clusters-mixed", "replica-incomplete-copy", "replica-present-incomplete", "replica-undecided-tail",
-    "replica-unclean-cost-unknown", "replica-tail-unproven", "log-clock-back", "log-year-unlikely", "log-zone-changed",
+    "replica-unclean-cost-unknown", "replica-tail-unproven", "replica-stray-records", "log-clock-back", "log-year-unlikely", "log-zone-changed",
     "unclean-leader-election", "last-of-isr-elected", "isr-below-minimum", "stale-controller-request", "zombie-leader-write",
     "truncated-below-high-watermark",
 }  # fmt: skip
