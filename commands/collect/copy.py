@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
@@ -50,7 +50,9 @@ def collect(
 ) -> Outcome:
     """Copy the evidence of brokers, while they run, with a manifest.
 
-    SOURCE is a log directory, a folder of broker logs, a server.properties file, or a folder that holds such. Copied are
+    SOURCE is a log directory, a folder of broker logs, a server.properties file, or a folder that holds such: a path, or
+    on another machine ssh://[USER@]HOST[:PORT]/PATH, docker://CONTAINER/PATH, k8s://NAMESPACE/POD[/CONTAINER]/PATH, read
+    by the ssh, docker or kubectl of this machine and a shell, find, stat and tar of that one. Copied are
     log directories, broker logs, settings without secrets, znode exports and tiers; with --topic or --partition only
     these partitions, and the metadata log. Files are read in an order that suits running brokers, each once and up to
     its first size; nothing is written to a source. The folder is evidence for every command: `kctl audit run FOLDER`.
@@ -58,6 +60,7 @@ def collect(
 
     $ kctl collect --to evidence /var/lib/kafka/data /var/log/kafka /etc/kafka/server.properties
     $ kctl collect --to evidence --topic orders --rate 50MiB /var/lib/kafka
+    $ kctl collect --to evidence ssh://kafka1/etc/kafka/server.properties ssh://kafka1/var/log/kafka
     """
     from kctl.collect.placement import Choice
     from kctl.times import parse_time
@@ -85,6 +88,10 @@ class _Run:
 
         self.frame, self.to, self.choice, self.rate, self.is_resumed = frame, to, choice, rate, resume
         self.command_line = redact_text(command_line)
+        self.lost: dict[str, str] = {}
+        """Sources that could not be reached, and why."""
+        self._folder: Path | None = None
+        self._shadows = 0
 
     def rows(
         self, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...]
@@ -95,8 +102,9 @@ class _Run:
         from kctl.rows.verify import COLLECTION_SUMMARY
 
         begun = monotonic()
-        planned = self._local(paths, brokers, moments)
-        roots = [source.root for source, _ in planned]
+        sources = self._sources(paths)
+        planned = self._planned(sources, brokers, moments)
+        roots = [source.root for source in sources if source.command is None]
         folder = prepare(self.to, roots, resume=self.is_resumed)
         progress = self.frame.progress()
         progress.start("copying", sum(amount(source, plan) for source, plan in planned))
@@ -109,6 +117,8 @@ class _Run:
                 if done.incomplete:
                     self.frame.fail(f"{done.source}: {done.incomplete}", "go on with --resume")
                 yield _row(done)
+            for shown, why in self.lost.items():
+                yield _row(run.unreached(shown, why, self.choice))
             seal = run.manifest.seal(self.command_line, __version__, time_ns() // 1_000_000)
         finally:
             run.manifest.close()
@@ -129,42 +139,88 @@ class _Run:
         manifest = ManifestWriter.resumed(folder) if self.is_resumed else ManifestWriter.new(folder, first)
         return Collection(Target(folder), manifest, Throttle(self.rate), self.frame.progress(), earlier)
 
-    def _local(
-        self, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...]
-    ) -> list[tuple[Source, Plan]]:
-        """The sources of this machine, with what is copied of each."""
-        from commands.cli.evidence_options import EvidenceOptions, refuse_nothing
+    def _sources(self, paths: tuple[str, ...]) -> list[Source]:
+        """The sources, and those that files of settings among them name. What cannot be reached is reported."""
         from kctl.collect.local_source import LocalSource
-        from kctl.collect.placement import Places, log_dirs_of_settings, plan_of, settings_files
+        from kctl.collect.placement import log_dirs_of_settings
+        from kctl.collect.shell import is_remote
+
+        sources: list[Source] = []
+        for text in dict.fromkeys(paths):
+            if is_remote(text):
+                sources += self._remote(text)
+                continue
+            if "://" in text:
+                raise BadValue(
+                    f"{text}: is no source",
+                    "a source is a path, ssh://HOST/PATH, docker://CONTAINER/PATH or k8s://NAMESPACE/POD/PATH",
+                )
+            named = [name for name in log_dirs_of_settings(Path(text)) if Path(name).is_dir()]
+            sources += [LocalSource(Path(path).resolve(), path) for path in (text, *named)]
+        return list({source.shown: source for source in sources}.values())
+
+    def _remote(self, text: str) -> Iterator[Source]:
+        """A source of another machine, listed, and the log directories that it names where it is a file of settings."""
+        from kctl.collect.placement import log_dirs_of_settings
+        from kctl.collect.remote_source import RemoteSource
+        from kctl.collect.shell import Shell, address_of
+
+        address = address_of(text)
+        shell = Shell(address.command, address.shown)
+        click.get_current_context().call_on_close(shell.close)
+        paths = [address.path]
+        for path in paths:
+            self._shadows += 1
+            source = RemoteSource(shell, path, self._temporary() / f"{self._shadows}" / path.strip("/"))
+            try:
+                source.clock_offset_ms = shell.clock_offset_ms()
+                source.shadow()
+            except KctlError as error:
+                self.frame.report(error)
+                self.lost[source.shown] = error.message
+                continue
+            yield source
+            if path == address.path:
+                paths += [name for name in log_dirs_of_settings(source.root) if name != path]
+
+    def _temporary(self) -> Path:
+        """A folder of this process for what stands for files of other machines."""
+        if self._folder is None:
+            from kctl.temporary_folder import new_folder
+
+            folder = new_folder("collect")
+            click.get_current_context().call_on_close(folder.remove)
+            self._folder = folder.path
+        return self._folder
+
+    def _planned(
+        self, sources: Sequence[Source], brokers: tuple[str, ...], moments: tuple[str, ...]
+    ) -> list[tuple[Source, Plan]]:
+        """The sources with what is copied of each."""
+        from commands.cli.evidence_options import EvidenceOptions, refuse_nothing
+        from kctl.collect.placement import Places, plan_of, settings_files
         from kctl.evidence.discover import discover
 
-        for path in paths:
-            if "://" in path:
-                raise BadValue(f"{path}: a source is a path of this machine", "copy it to this machine first")
-        given = list(
-            dict.fromkeys([*paths, *(p for path in paths for p in log_dirs_of_settings(Path(path)))])
-        )
-        evidence = discover(given, brokers=brokers, moments=moments)
+        by_root = {source.root: source for source in sources}
+        evidence = discover([str(root) for root in by_root], brokers=brokers, moments=moments)
         for failure in evidence.failures:
             self.frame.report(failure)
         folders = {log_dir.path for log_dir in evidence.log_dirs}
         places = Places()
         planned: list[tuple[Source, Plan]] = []
         for root in evidence.roots:
-            source = LocalSource(root.path, root.given_path)
-            settings = list(settings_files([root.path], folders))
-            plan = plan_of(source, evidence, self.choice, places, settings)
+            source = by_root[root.path]
+            plan = plan_of(source, evidence, self.choice, places, list(settings_files([root.path], folders)))
             if not plan.is_empty:
                 planned.append((source, plan))
             elif not any(root.path.is_relative_to(folder) for folder in folders):
-                self.frame.fail(
-                    f"{root.given_path}: no evidence of Kafka in it", "name a log directory or logs"
-                )
-        if not planned:
+                self.frame.fail(f"{source.shown}: no evidence of Kafka in it", "name a log directory or logs")
+        if not planned and not self.lost:
             refuse_nothing(evidence)
+        if not planned:
             raise KctlError("nothing to copy", "name a log directory, or a folder of broker logs")
         options = EvidenceOptions(
-            paths, topics=tuple(self.choice.topics), partitions=tuple(self.choice.partitions)
+            (), topics=tuple(self.choice.topics), partitions=tuple(self.choice.partitions)
         )
         if not self.choice.is_all:
             options.report_absent(self.frame, evidence)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
@@ -31,7 +31,7 @@ from kctl.collect.reading_order import in_reading_order
 from kctl.collect.settings_file import without_secrets
 from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, Source, SourceLost, trouble_with_name
 from kctl.collect.writing import Target, Throttle, Written
-from kctl.errors import KctlError, reason_of
+from kctl.errors import reason_of
 from kctl.evidence.model import encodable
 from kctl.files import read_whole
 from kctl.model import SILENT, Progress
@@ -108,6 +108,9 @@ class Collection(Struct):
                     self.manifest.add(PlannedLine(f"{log_dir.place}/{name}"))
         self.manifest.flush()
         copying = _Copying(self, source, choice, done)
+        for words in source.left_out:
+            self.manifest.add(LeftOutLine("", source.shown, "a name, or several", words))
+            done.left_out += 1
         try:
             for log_dir in plan.log_dirs:
                 copying.log_dir(log_dir)
@@ -129,6 +132,14 @@ class Collection(Struct):
         )  # fmt: skip
         self.manifest.flush()
         return done
+
+    def unreached(self, shown: str, why: str, choice: Choice) -> Collected:
+        """Note a source of which nothing could be read."""
+        now = self.now_ms()
+        line = SourceLine(shown, [], now, now, 0, 0, incomplete=why)
+        line.topics, line.partitions = sorted(choice.topics) or None, sorted(choice.partitions) or None
+        self.manifest.add(line)
+        return Collected(shown, [], incomplete=why)
 
 
 class _Copying(Struct):
@@ -435,22 +446,11 @@ def _has_later_epochs(path: Path, data: bytes) -> bool:
 def amount(source: Source, plan: Plan) -> int:
     """The bytes that are to be copied, as far as a first look tells; nothing of it is kept."""
     total = 0
-
-    def sizes(folder: Path, names: Iterable[str] | None) -> int:
-        try:
-            entries = source.listing(folder)
-        except (OSError, KctlError):
-            return 0
-        chosen = None if names is None else set(names)
-        return sum(e.size for e in entries if e.kind == FILE and (chosen is None or e.name in chosen))
-
     for log_dir in plan.log_dirs:
-        total += sizes(log_dir.folder, log_dir.files)
-        for name in log_dir.partitions:
-            total += sizes(log_dir.folder / name, None)
+        total += source.size_of(log_dir.folder, log_dir.files)
+        total += sum(source.size_of(log_dir.folder / name, None) for name in log_dir.partitions)
     for part in (*plan.log_files, *plan.properties, *plan.exports):
-        total += sizes(part.folder, part.names)
+        total += source.size_of(part.folder, part.names)
     for tree in plan.trees:
-        for folder, _, _ in os.walk(tree.folder):
-            total += sizes(Path(folder), None)
+        total += sum(source.size_of(Path(folder), None) for folder, _, _ in os.walk(tree.folder))
     return total

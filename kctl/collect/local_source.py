@@ -10,7 +10,7 @@ import errno
 import os
 import resource
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class LocalSource:
     def __init__(self, root: Path, shown: str) -> None:
         self.root = root
         self.shown = shown
+        self.left_out: list[str] = []
         self._at_once = _most_open()
         self._buffer = memoryview(bytearray(PIECE))
 
@@ -50,6 +51,14 @@ class LocalSource:
                 with suppress(FileNotFoundError):
                     entries.append(entry_of(name.name, name.stat(follow_symlinks=False)))
             return entries
+
+    def size_of(self, folder: Path, names: Collection[str] | None) -> int:
+        """The bytes of the named files of a folder, of all its files without names; 0 where it cannot be listed."""
+        try:
+            entries = self.listing(folder)
+        except OSError:
+            return 0
+        return sum(e.size for e in entries if e.kind == FILE and (names is None or e.name in names))
 
     def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
         """The files in the order given; a file that the broker has marked for deletion meanwhile is read as that."""

@@ -228,7 +228,7 @@ LOG_DIRS = re.compile(r"^\s*(?:log\.dirs|log\.dir|metadata\.log\.dir)\s*[=:]\s*(
 
 
 def log_dirs_of_settings(path: Path) -> list[str]:
-    """The log directories that a file of settings names, those that are there; none for any other file."""
+    """The log directories that a file of settings names; none for any other file."""
     from kctl.files import read_text
 
     if not PROPERTIES.fullmatch(path.name):
@@ -238,4 +238,4 @@ def log_dirs_of_settings(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError):
         return []
     named = (part.strip() for match in LOG_DIRS.finditer(text) for part in match[1].split(","))
-    return list(dict.fromkeys(name for name in named if name and Path(name).is_dir()))
+    return list(dict.fromkeys(name for name in named if name.startswith("/")))

@@ -6,7 +6,7 @@ Names and contents come from a machine that nobody trusts: each name is checked 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -68,6 +68,8 @@ class Source(Protocol):
     clock_offset_ms: int | None
     command: str | None
     """The command that reads the source, where that is not this process."""
+    left_out: list[str]
+    """What a first look could not take in, each in words."""
 
     def shown_path(self, path: Path) -> str:
         """The source's own name of a path below `root`."""
@@ -75,6 +77,10 @@ class Source(Protocol):
 
     def listing(self, folder: Path) -> list[Entry]:
         """The entries of a folder as they are now. Raises OSError, SourceLost."""
+        ...
+
+    def size_of(self, folder: Path, names: Collection[str] | None) -> int:
+        """The bytes of the named files of a folder, of all its files without names, as far as a first look tells."""
         ...
 
     def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
