@@ -14,11 +14,12 @@ import pytest
 
 from kctl.broker_logs.clocks import offsets as clock_offsets
 from kctl.broker_logs.clocks.offsets import agreed_gap
-from kctl.broker_logs.clocks.skew import estimate_skew
+from kctl.broker_logs.clocks.skew import ClockBounds, HandledRequest, OrderedPairs, State, estimate_skew
 from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.history.timeline import Timeline, timeline
 from kctl.broker_logs.merging import Merge, prepare
 from kctl.broker_logs.sources import LogSource, find_sources
+from kctl.model import TopicPartition
 from tests.conftest import kctl, recording, rows
 
 HEAD = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),", re.MULTILINE)
@@ -211,6 +212,9 @@ def test_no_more_is_read_than_it_takes(tmp_path: Path, monkeypatch: pytest.Monke
     history(folder)
     first, second, third = clock_offsets.ENDS
     assert {most for _, most in read} == {first}
+    history(shifted("incidents/unclean-2.8", {2: 7}, tmp_path))
+    assert {most for _, most in read} == {first, second}, "how far a clock is off takes more pairs"
+    read.clear()
     (folder / "broker-9" / "logs").mkdir(parents=True)
     (folder / "broker-9" / "logs" / "state-change.log").write_bytes(
         b"[2026-11-21 10:00:00,000] INFO quiet (x)\n"
@@ -275,3 +279,45 @@ def test_what_was_found_out_is_said_on_both_outputs(tmp_path: Path) -> None:
         ] == [True]
     assert sentence in kctl("state-log", "merge", folder).err
     assert any(row.get("code") == "log-zone-estimated" for row in rows("replica", "loss", folder).rows)
+
+
+def test_a_clock_that_is_off_is_found_where_every_logger_writes_to_one_file(tmp_path: Path) -> None:
+    """The file is named server.log, and has what controllers send as well."""
+    folder = shifted("incidents/pauses-1.1", {2: 7}, tmp_path)
+    for logs in folder.glob("broker-*/logs"):
+        records: list[bytes] = []
+        for path in sorted(logs.iterdir()):
+            records += re.split(rb"^(?=\[\d{4}-)", path.read_bytes(), flags=re.MULTILINE)
+            path.unlink()
+        records.sort(key=lambda record: record[:25])
+        (logs / "server.log").write_bytes(b"".join(records))
+    _, merging = history(folder)
+    assert merging.ahead.keys() == {2}
+    assert abs(merging.ahead[2] - 7 * 60_000) < 2_000
+
+
+def test_a_slow_broker_is_no_wrong_clock_and_both_directions_bound_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds = {
+        (1, 2): ClockBounds(at_least=0, at_most=4_900, pairs=9),
+        (1, 3): ClockBounds(at_least=419_000, at_most=421_000, pairs=9),
+        (3, 1): ClockBounds(at_least=-420_003, at_most=-420_001, pairs=9),
+        (2, 4): ClockBounds(at_least=-420_003, at_most=9_000, pairs=9),
+    }
+    monkeypatch.setattr(OrderedPairs, "bounds", lambda self: bounds)
+    assert clock_offsets._Said().bounded() == {(1, 2): (0, 9), (1, 3): (420_002, 18)}
+
+
+def test_what_was_sent_before_the_part_that_was_read_bounds_nothing() -> None:
+    """A state sent again to a broker that came back: it had received it a minute before the sending that is known."""
+    pairs = OrderedPairs()
+    states = [State(TopicPartition("ledger", number), 3, 1, 7) for number in range(3)]
+    for number, (state, sent, received) in enumerate(
+        zip(states, (0, 60_000, 90_000), (420_003, 420_000, 510_009), strict=True)
+    ):
+        pairs.sent[state] = {1: sent}
+        pairs.received[state, 2] = received
+        pairs.handled[request := HandledRequest(1, 7, 2, number)] = (420_000, 420_000)
+        pairs.answered[request] = [1]
+    assert pairs.bounds() == {(1, 2): ClockBounds(at_least=419_999, at_most=420_003, pairs=5)}

@@ -213,7 +213,7 @@ def judge_clocks(story: Story, found: list[Row]) -> list[Statement]:
         if "clock_offset_ms" not in row:
             continue
         proofs = [proof["broker_id"] for proof in row["evidence"] if proof.get("broker_id") is not None]
-        broker = row["broker_id"] if row.get("broker_id") is not None else (proofs or [None])[0]
+        broker = proofs[0] if proofs else row.get("broker_id")
         ahead = story.skew.get(broker, 0) * 1000 if broker is not None else 0
         offset = row["clock_offset_ms"]
         said.append(

@@ -15,7 +15,7 @@ from formats.broker_logs.table import state_change_table
 from formats.broker_logs.template import landmark
 from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import Reading, blocks_of
-from kctl.broker_logs.clocks.skew import RECEIVED, SENT, OrderedPairs, State, state_of
+from kctl.broker_logs.clocks.skew import RECEIVED, ROUNDED, SENT, ClockBounds, OrderedPairs, State, state_of
 from kctl.broker_logs.clocks.skew import WANTED as ORDERED
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
 from kctl.broker_logs.opening import STDIN
@@ -53,6 +53,9 @@ PACKED = 16
 
 # What is told about it, see `ClockOffsets.findings`.
 CODES = (say.LOG_ZONE_ESTIMATED.code, say.LOG_CLOCK_OFF.code, say.LOG_CLOCK_DOUBTFUL.code)
+
+# The kinds of files that have what controllers send and brokers receive.
+OF_STATES = ("state-change", "stdout", "other")
 
 Pair = tuple[int, int]
 
@@ -151,13 +154,23 @@ class _Said(Struct):
         return times_by_pair
 
     def bounded(self) -> dict[Pair, tuple[int, int]]:
-        """By two brokers: how far the second clock is ahead where both directions bound it closely, and by how many pairs."""
-        gaps: dict[Pair, tuple[int, int]] = {}
+        """By two brokers: how far the second clock is ahead where both directions bound it closely, and by how many pairs.
+
+        0 where the bounds allow that the clocks agree: a slow broker is no wrong clock.
+        """
+        both: dict[Pair, ClockBounds] = {}
         for (a, b), bounds in self.ordered.bounds().items():
             low, high = bounds.at_least, bounds.at_most
-            if low is not None and high is not None and 0 <= high - low <= TIGHT:
-                middle = (low + high) // 2
-                gaps[min(a, b), max(a, b)] = (middle if a < b else -middle, bounds.pairs)
+            if a > b:
+                a, b, low, high = b, a, None if high is None else -high, None if low is None else -low
+            one = both.setdefault((a, b), ClockBounds())
+            one.add(at_least=low, at_most=high)
+            one.pairs += bounds.pairs - 1
+        gaps: dict[Pair, tuple[int, int]] = {}
+        for pair, bounds in both.items():
+            low, high = bounds.at_least, bounds.at_most
+            if low is not None and high is not None and -ROUNDED <= high - low <= TIGHT:
+                gaps[pair] = 0 if low <= 0 <= high else (low + high) // 2, bounds.pairs
         return gaps
 
     def together(self) -> dict[Pair, list[Pair]]:
@@ -222,16 +235,20 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
     clock_offsets = ClockOffsets()
     if len(brokers) < 2:
         return clock_offsets
-    speaking = [
-        s for s in sources if s.broker_id in brokers and s.kind in ("state-change", "stdout", "other")
-    ]
+    of_brokers = [source for source in sources if source.broker_id is not None]
+    with_states = {source.broker_id for source in of_brokers if source.kind in OF_STATES}
+    # Without such a file every logger of a broker may write to one file of another name.
+    speaking = [s for s in of_brokers if s.kind in OF_STATES or s.broker_id not in with_states]
     shapes = Shapes()
     for most in ENDS if open_ids else ENDS[:2]:
         messages = _Said(shapes=shapes)
         are_whole = [_listen(messages, source, zones.get(source.broker_id), most) for source in speaking]
         clock_offsets, placed = _weighed(messages, brokers, open_ids)
         missing = brokers - placed
-        if not missing or all(are_whole) or (most >= SILENT and not missing & messages.speaking()):
+        is_enough = not missing and (
+            most >= SILENT or not clock_offsets.ahead
+        )  # how far off takes more pairs
+        if is_enough or all(are_whole) or (most >= SILENT and not missing & messages.speaking()):
             break
     return clock_offsets
 

@@ -29,6 +29,8 @@ MOST = 200_000
 # Requests take some milliseconds; a smallest delay beyond this is a difference of clocks.
 PLAUSIBLE = 2_000
 ENOUGH = 5
+# By how many milliseconds bounds may contradict each other: times are rounded.
+ROUNDED = 10
 # Lines about one request are not further apart than this.
 SAME = 5_000
 
@@ -141,17 +143,20 @@ class OrderedPairs(Struct):
         """What the pairs say. A state that several controllers sent, and a request whose number was used again
         after a broker came back, pair with nothing."""
         bounds_of_pair: dict[tuple[int, int], ClockBounds] = {}
-        for (state, receiver), received in self.received.items():
-            by = self.sent.get(state, {})
-            if len(by) == 1 and receiver not in by:
-                ((sender, sent),) = by.items()
-                bounds_of_pair.setdefault((sender, receiver), ClockBounds()).add(at_most=received - sent)
         for request, (first, last) in self.handled.items():
             answered = self.answered.get(request, ())
             if len(answered) == 1 and last - first < SAME and request.broker_id != request.controller_id:
                 key = request.controller_id, request.broker_id
                 bounds_of_pair.setdefault(key, ClockBounds()).add(at_least=last - answered[0])
-        return bounds_of_pair
+        for (state, receiver), received in self.received.items():
+            by = self.sent.get(state, {})
+            if len(by) == 1 and receiver not in by:
+                ((sender, sent),) = by.items()
+                bounds = bounds_of_pair.setdefault((sender, receiver), ClockBounds())
+                # It is received only later: that it was sent before is in a part of the log that was not read.
+                if bounds.at_least is None or received - sent >= bounds.at_least - ROUNDED:
+                    bounds.add(at_most=received - sent)
+        return {pair: bounds for pair, bounds in bounds_of_pair.items() if bounds.pairs}
 
 
 def state_of(event: Event, *, is_request: bool) -> State | None:
