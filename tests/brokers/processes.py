@@ -88,6 +88,7 @@ class JavaProcess:
 
     def __init__(self, command: Sequence[str], log: Path, *, stdin: int | None = subprocess.DEVNULL) -> None:
         self.log = log
+        self.began_ms = time.time() * 1000
         self._printed_before = log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
             self.process = subprocess.Popen(

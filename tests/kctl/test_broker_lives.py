@@ -23,6 +23,7 @@ LOCKED = "org.apache.kafka.common.KafkaException: Failed to acquire lock on file
 EXIT = "Exiting Kafka. (kafka.server.KafkaServerStartable)"
 CONTROLLER_STARTS = "[ControllerServer id=1] Starting controller (kafka.server.ControllerServer)"
 BROKER_STARTS = "[BrokerServer id=1] Starting broker (kafka.server.BrokerServer)"
+SHARED = "[SharedServer id=1] Starting SharedServer (kafka.server.SharedServer)"
 BROKER = "kafka.server.BrokerServer"
 UNFENCED = (
     "[BrokerLifecycleManager id=1] The broker has been unfenced. Transitioning from RECOVERY to RUNNING. "
@@ -115,6 +116,27 @@ def test_a_process_killed_before_it_had_started_is_told(tmp_path: Path) -> None:
     assert told(lives(tmp_path, server)) == [
         (4, "starting", None), (4, "killed", "no_shutdown"), (23, "starting", None),
     ]  # fmt: skip
+
+
+def test_a_broker_without_a_controller_begins_with_the_first_line_of_its_process(tmp_path: Path) -> None:
+    """It reads the metadata log, for seconds, before it says that the broker starts."""
+    raft = "[RaftManager id=1] Reading KRaft snapshot and log as part of the initialization (org.apache.kafka.raft.KafkaRaftClient)"
+    work = [(32 + number // 4, raft) for number in range(20)]
+    server = log((1, FIRST), (2, SHARED), (3, BROKER_STARTS), (5, UNFENCED), (9, WORK), (30, FIRST), (31, SIGNALS),
+                 (31, SHARED), *work, (40, BROKER_STARTS))  # fmt: skip
+    states = lives(tmp_path, server)
+    assert told(states) == [
+        (3, "starting", None), (5, "up", None), (9, "killed", "no_shutdown"), (40, "starting", None),
+    ]  # fmt: skip
+    assert [state.until_ms // 1000 % 60 for state in states if state.until_ms] == [30]
+
+
+def test_a_controller_that_stopped_in_order_was_not_killed(tmp_path: Path) -> None:
+    """A process that has no broker: it never says that one has started."""
+    stops = "[ControllerServer id=1] shutting down (kafka.server.ControllerServer)"
+    server = log((1, FIRST), (2, CONTROLLER_STARTS), (3, SHARED), (20, SIGTERM), (21, stops), (30, FIRST),
+                 (31, CONTROLLER_STARTS), (32, SHARED), (50, FIRST), (51, CONTROLLER_STARTS))  # fmt: skip
+    assert told(lives(tmp_path, server)) == [(32, "killed", "no_shutdown")]
 
 
 def test_a_process_told_to_stop_before_it_had_started_was_not_killed(tmp_path: Path) -> None:

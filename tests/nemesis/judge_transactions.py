@@ -154,7 +154,8 @@ def judge_explanation(
         elif row["what"] in ("written", "lost") and epoch is not None:
             right &= epoch in leaders and broker in (None, leaders[epoch])
         elif row["what"] == "led" and broker is not None:
-            right &= broker in leaders.values()
+            # Where nobody leads at the end it is the one whose copy is taken.
+            right &= broker in leaders.values() or story.leader(partition, story.moments[-1].time) is None
         said.append(Statement(right, f"{what}: of broker {broker} {moment} epoch {epoch}; leaders {leaders}"))
     told = {
         (row["moment"], row["broker_id"])

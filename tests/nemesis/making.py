@@ -14,7 +14,7 @@ from tests.brokers import network
 from tests.brokers.cluster import Cluster, cluster, kraft_cluster
 from tests.brokers.jars import classpath, tier_jars
 from tests.nemesis.incident import Incident
-from tests.nemesis.load import now, topics
+from tests.nemesis.load import topics
 from tests.nemesis.story import IDS, Fault, Story
 from tests.nemesis.truth import (
     kraft_history,
@@ -152,8 +152,6 @@ def make(folder: Path, seed: int, version: str, seconds: float, kinds: Collectio
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network.network()) if "net" in kinds else None
         controllers = CONTROLLERS if "controllers" in kinds else 0
-        apart = [100 + number for number in range(1, controllers + 1)]
-        story.faults = [Fault(now(), "start", id) for id in (*IDS, *apart)]
         c = stack.enter_context(
             kraft_cluster(
                 release,
@@ -172,6 +170,9 @@ def make(folder: Path, seed: int, version: str, seconds: float, kinds: Collectio
                 before=before,
             )
         )
+        story.faults = [
+            Fault(node.process.began_ms, "start", id) for id, node in c.nodes.items() if node.process
+        ]
         incident = Incident(c, rng, folder, story, chosen, network=net)
         incident.run(seconds)
         tell(c, story)

@@ -23,7 +23,9 @@ OWN = {
     "U10": "up", "U06": "unclean_shutdown",
     **dict.fromkeys(("U20", "U22", "U23", "U24", "U25", "T25", "D04", "D05"), "halted"),
 }  # fmt: skip
-CONTROLLER_STARTS = "U17"
+# What a process of KRaft says before its broker starts, which does not show yet that it has one.
+CONTROLLER_STARTS = ("U17", "W65")
+CONTROLLER_SERVER = "kafka.server.ControllerServer"
 SIGNALLED = "U26"
 STARTUP_FAILS = "U20"
 # How a process ended that says so; what its line or the stack trace says more exactly comes first.
@@ -74,7 +76,7 @@ SEEN = {
 }  # fmt: skip
 
 
-TOLD = frozenset((*OWN, *SEEN, CONTROLLER_STARTS, SIGNALLED))
+TOLD = frozenset((*OWN, *SEEN, *CONTROLLER_STARTS, SIGNALLED))
 # So many lines are remembered to know their copies in other files by.
 MOST_SAID = 2_000
 
@@ -184,7 +186,7 @@ class Lives:
 
     def _note(self, event: Event, time_ms: int) -> None:
         name = event.event or ""
-        if name == CONTROLLER_STARTS:
+        if name in CONTROLLER_STARTS:
             self._note_controller_start(event, time_ms)
         elif name == SIGNALLED:
             life = self._own.get(event.broker_id)
@@ -206,6 +208,7 @@ class Lives:
         if event.event in ("U11", "U12", "U13", "U14", "U15") and not (event.logger or "").startswith(
             SERVERS
         ):
+            self._note_controller_end(event)
             return
         if state == "starting":
             self._begin(event, time_ms)
@@ -343,6 +346,17 @@ class Lives:
         if event.broker_id is not None:
             self._replayed_by.pop(event.broker_id, None)
             self._begin(event, time_ms)
+
+    def _note_controller_end(self, event: Event) -> None:
+        """A process that has a controller alone stops: no broker says so."""
+        life = self._own.get(event.broker_id)
+        if (
+            (event.logger or "").startswith(CONTROLLER_SERVER)
+            and life is not None
+            and life.state == "starting"
+            and life.started <= frozenset(CONTROLLER_STARTS)
+        ):
+            life.state = "down"
 
     def _note_registration(self, event: Event, time_ms: int) -> None:
         """KRaft: fenced, unfenced and controlled shutdown, from the records that controllers replay."""

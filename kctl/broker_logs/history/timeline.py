@@ -58,7 +58,7 @@ TURNS = frozenset((CLUSTER_ID, *BEGINS))
 # Templates that a history is made of; the others need not be looked at.
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
-    CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
+    CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (*CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
     ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
@@ -66,7 +66,7 @@ REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L
 # What a controller says of all partitions as it begins, whoever decided it.
 RETOLD = frozenset(("C01", "C02", "C04", "C05", "C06", "C20", "Q02", "Q03", "Q04", "Q05", "Q06"))
 RETOLD_WITHIN = 5_000
-STARTING = frozenset(("U11", "U16", CONTROLLER_STARTS))
+STARTING = frozenset(("U11", "U16", *CONTROLLER_STARTS))
 SPEAKING = frozenset(("C03", "C07"))
 MOST_SEEN = 100_000
 STATE_CHANGES = "state.change.logger"
