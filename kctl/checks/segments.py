@@ -153,7 +153,8 @@ def follow_scan(
         _note(scanned, marked, report, named)
     _spare_neighbours(scanned, report, scan.checks)
     report.batches, report.records = totals.batches, totals.records
-    report.base_offset, report.next_offset = totals.base_offset, scanned.next_offset
+    report.base_offset = named if totals.base_offset is None else totals.base_offset
+    report.next_offset = scanned.next_offset
     report.size_in_bytes = totals.good_bytes + totals.damaged_bytes
     report.damaged_bytes = totals.damaged_bytes
     scanned.batches, scanned.records = totals.batches, totals.records

@@ -94,8 +94,11 @@ def test_a_link_that_leads_to_itself(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_and_one_of_no_known_name(tmp_path: Path) -> None:
-    (tmp_path / segment(0)).touch()
-    assert rows("segment", "verify", tmp_path / segment(0)).status == 0
+    (tmp_path / segment(72)).touch()
+    ran = rows("segment", "verify", tmp_path / segment(72))
+    assert ran.status == 0
+    (file,) = ran.of("file")
+    assert (file["batches"], file["base_offset"], file["next_offset"]) == (0, 72, None)
     source = recording("segments/2.8.2") / "data-clean/broker-11/logdir-0" / ROLLED / segment(72)
     shutil.copy(source, tmp_path / "evidence.bin")
     ran = rows("segment", "verify", tmp_path / "evidence.bin")

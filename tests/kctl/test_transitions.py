@@ -297,3 +297,27 @@ def test_copies_name_the_id_of_a_topic_that_was_made_once(tmp_path: Path) -> Non
     (folder / "partition.metadata").write_text("version: 0\ntopic_id: dUQTvzUQQFOnlSYPbrUgpw")
     (row,) = (row for row in rows("state-log", "timeline", tmp_path).rows if row["kind"] == "leader")
     assert row["topic_id"] is None
+
+
+def test_what_only_the_next_controller_tells_of_began_before(tmp_path: Path) -> None:
+    """The controller stopped when it had written the state and told nobody: a broker leads in it seconds later."""
+    state = sent(1, 1, "1", "1,2").replace("[Controller id=9 epoch=1]", "[Controller id=9 epoch=2]")
+    leads = "[Broker id=1] Leader t-0 starts at leader epoch 1 from offset 8 with high watermark 5 ISR [1] "
+    leads += "addingReplicas [] removingReplicas []. Previous leader epoch was 0. (state.change.logger)"
+    found = leaderships(
+        tmp_path, state_change_9=[f"000 {CREATED}", f"050 {state}"], state_change_1=[f"051 {leads}"]
+    )
+    assert [(one.leader_epoch, one.began_before) for one in found] == [(0, False), (1, True)]
+    found = leaderships(tmp_path, state_change_9=[f"000 {CREATED}", f"050 {sent(1, 1, '1', '1,2')}"])
+    assert [(one.leader_epoch, one.began_before) for one in found] == [(0, False), (1, False)]
+
+
+def test_a_change_of_the_isr_that_is_refused_in_the_next_epoch_was_none(tmp_path: Path) -> None:
+    """The controller took the replica out while the leader tried to: the leader hears that before it is refused."""
+    shrinks = "[Partition t-0 broker=1] Shrinking ISR from 1,2 to 1 (kafka.cluster.Partition)"
+    refused = "[Partition t-0 broker=1] Cached zkVersion [0] not equal to that in zookeeper, skip updating ISR (kafka.cluster.Partition)"
+    taken_out = offline(1, 1, "1", 2, controller=1)
+    found = leaderships(
+        tmp_path, server_1=[f"000 {CREATED}", *(f"010 {line}" for line in (shrinks, taken_out, refused))]
+    )
+    assert [(one.leader_epoch, len(one.isr_changes)) for one in found] == [(0, 0), (1, 0)]

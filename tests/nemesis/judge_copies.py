@@ -28,6 +28,7 @@ def judge_damage(story: Story, found: list[Row], command: str) -> list[Statement
     """Errors and warnings about bytes, in rows of one command: only where bytes were touched."""
     end = max(moment.done for moment in story.moments)
     done = {moment.name: moment.done for moment in story.moments}
+    running = {moment.name: moment.running for moment in story.moments}
     said = []
     for row in found:
         if row["kind"] != "finding" or row["severity"] == "info" or row["code"] in OF_STATE:
@@ -44,6 +45,9 @@ def judge_damage(story: Story, found: list[Row], command: str) -> list[Statement
             right |= any(
                 state.is_unclean and state.time <= done.get(row.get("moment") or "", end) for state in states
             )
+        # A cleaner puts new files in the place of old ones while a running broker's folder is copied.
+        if is_compacted and row["code"].startswith(("index-", "timeindex-")):
+            right |= broker in running.get(row.get("moment") or "", ())
         what = f"{row['severity']} {row['code']} {row.get('file')}: {row['message'][:200]}"
         said.append(
             Statement(right, f"{command} {row.get('moment')} broker {broker} {what}; nobody touched it")
@@ -347,7 +351,7 @@ def _of_log(row: Row, data: bytes) -> dict[str, object]:
         "batches": len(held),
         "records": sum(batch.records for batch in held),
         "base_offset": base,
-        "next_offset": held[-1].last_offset + 1 if held else base,
+        "next_offset": held[-1].last_offset + 1 if held else None,
     }
     if row["damaged_bytes"]:
         return {}

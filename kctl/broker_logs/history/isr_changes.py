@@ -51,11 +51,18 @@ class IsrLines(Struct):
             current = history.current
             if current is not None and current.leader not in (event.broker_id, None, -1):
                 self._zombie(event, history, time_ms, "its change of the ISR was refused")
-            if current is not None and current.isr_changes and name == "S09":
-                last = current.isr_changes[-1]
-                if last.version is None and last.file == event.file and time_ms - last.time_ms < LATE:
-                    # It was printed before it was tried, and then it failed.
-                    current.isr_changes.pop()
+            if name == "S09":
+                self._take_back(event, history, time_ms)
+
+    @staticmethod
+    def _take_back(event: Event, history: PartitionHistory, time_ms: int) -> None:
+        """A change was printed before it was tried, and then it failed: by then the next epoch may have begun."""
+        for epoch in sorted(history.epochs, reverse=True)[:2]:
+            changes = history.epochs[epoch].isr_changes
+            if changes and changes[-1].version is None and changes[-1].file == event.file:
+                if time_ms - changes[-1].time_ms < LATE:
+                    changes.pop()
+                return
 
     def _note_change(self, event: Event, history: PartitionHistory, time_ms: int) -> None:
         isr = event.fields.get(CHANGES[event.event or ""])

@@ -94,6 +94,12 @@ class Observation(NamedTuple):
         )
 
     @property
+    def is_of_earlier_term(self) -> bool:
+        """Whether the controller that sends it comes after the one that decided it."""
+        sent_in = self.event.number("controller_epoch")
+        return sent_in is not None and self.controller_epoch is not None and self.controller_epoch < sent_in
+
+    @property
     def _is_of_new_process(self) -> bool:
         """Whether a leader that just started says that it leads: it may have led before."""
         return self.leader_epoch > 0 and self.event.number("previous_leader_epoch") == -1
@@ -123,6 +129,8 @@ class Leadership(Struct):
     """Whether states and words decide how it began, or only that the words were said about then."""
     is_exact: bool = False
     """Whether a line tells of it that is printed as it begins."""
+    is_told_late: bool = False
+    """Whether the controller after the one that decided it was the first to tell of it."""
     begun_by: str | None = None
     """The template of the line in which the controller decided it."""
     removed: int | None = None
@@ -212,7 +220,9 @@ class Leadership(Struct):
         self.is_moving = self.is_moving or observation.is_moving
         if self.begun_by is None and rank <= 1:
             self.begun_by, self.removed = observation.event.event, observation.event.number("replica")
-        if observation.is_exact and time_ms - self.from_ms < CLOCK_SLACK:
+        self.is_told_late |= observation.is_of_earlier_term and not self.is_exact
+        is_early = rank <= 1 or not self.is_told_late
+        if observation.is_exact and is_early and time_ms - self.from_ms < CLOCK_SLACK:
             self.is_exact = True
         if observation.version is not None and (
             self.first_version is None or observation.version < self.first_version
