@@ -62,6 +62,18 @@ def judge_loss(
                 f"loss {partition}: {ranges(unclaimed)} are lost, a copy holds them, and no range claims them",
             )
         )
+        unbounded = [
+            offset
+            for offset, sent in lost.items()
+            if sent.acks == "all" and not claims(offset) and has_trace(story, sent)
+        ]
+        is_total = bool(losses) and not any(row.get("is_at_least") for row in losses)
+        said.append(
+            Statement(
+                not (is_total and unbounded),
+                f"loss {partition}: {ranges(unbounded)} are lost beside what is told, which is not called the least",
+            )
+        )
         understated = [
             offset
             for offset, sent in shown.items()
@@ -177,6 +189,7 @@ def judge_loss_keys(
         log = kept[partition]
         where = f"loss {partition} [{row['from_offset']}, {row['to_offset']})"
         said += _of_states(story, row, where)
+        said += _of_topic(story, row, where)
         said += _of_cause(story, row, where)
         said += _of_bytes(row, log, lost_records(copies, story, row, log), where)
     return said
@@ -203,6 +216,22 @@ def _of_states(story: Story, row: Row, where: str) -> list[Statement]:
             )
         )
     return said
+
+
+def _of_topic(story: Story, row: Row, where: str) -> list[Statement]:
+    """Which topic of the name it is, what it is like, and how sure its cause is."""
+    partition = partition_of(row)
+    ids = {state.topic_id for state in story.history[partition]} - {None}
+    truth = {
+        "topic_id": {None, *ids} if ids else {row["topic_id"]},
+        "incarnation": {None, len(story.before.get(partition, ())) + 1},
+        "is_compacted": {row["topic"] in story.compacted},
+        "strength": {None} if row["cause"] == "unknown" else {"sure", "likely"},
+    }
+    return [
+        Statement(row[key] in values, f"{where}: says {key} {row[key]}, it is {values}")
+        for key, values in truth.items()
+    ]
 
 
 def _of_cause(story: Story, row: Row, where: str) -> list[Statement]:

@@ -156,6 +156,8 @@ def judge_explanation(
         elif row["what"] == "led" and broker is not None:
             # Where nobody leads at the end it is the one whose copy is taken.
             right &= broker in leaders.values() or story.leader(partition, story.moments[-1].time) is None
+        ids = {state.topic_id for state in states} - {None}
+        right &= row["topic_id"] is None or not ids or row["topic_id"] in ids
         said.append(Statement(right, f"{what}: of broker {broker} {moment} epoch {epoch}; leaders {leaders}"))
     told = {
         (row["moment"], row["broker_id"])

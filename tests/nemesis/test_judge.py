@@ -95,6 +95,14 @@ def test_what_a_leader_deleted_from_its_tier_is_not_demanded() -> None:
     assert not wrong(judge_loss(made(), found, KEPT, lambda *_: True, {"ledger-0": 9}))
 
 
+def test_what_is_lost_beside_the_total_makes_it_the_least() -> None:
+    """No copy has offset 9, but brokers had it whose disks nobody touched."""
+    story = made()
+    judged = lambda row: wrong(judge_loss(story, [row], KEPT, lambda _, offset, __: offset < 9))  # noqa: E731
+    assert "[9, 10) are lost beside what is told" in judged(loss(8, 9))
+    assert not judged({**loss(8, 9), "is_at_least": True})
+
+
 def test_what_compaction_took_is_not_lost() -> None:
     story = made()
     kept = {"ledger-0": {o: r for o, r in KEPT["ledger-0"].items() if o != 3}}
