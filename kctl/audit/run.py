@@ -53,6 +53,8 @@ class AuditTotals(Struct):
     lost: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
     dropped: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
     """What handovers dropped that was never committed."""
+    is_at_least: bool = False
+    """Whether more may be lost than the ranges say."""
     brokers: set[int] = field(default_factory=set)
     coverages: dict[Question, Coverage] = field(default_factory=dict)  # of each question asked
 
@@ -72,6 +74,7 @@ class AuditTotals(Struct):
             ranges = self.dropped if row["cause"] == "handover" else self.lost
             partition_ranges = ranges.setdefault((row["topic"], row["partition"]), [])
             partition_ranges.append((_number(row["from_offset"]), end if isinstance(end, int) else None))
+            self.is_at_least |= ranges is self.lost and row["is_at_least"] is True
         is_held = row["kind"] != METADATA_PARTITION.kind  # a cluster has more than the evidence
         if is_held and row.get("topic") is not None and row.get("partition") is not None:
             self.partitions.add((row["topic"], row["partition"]))
@@ -419,7 +422,8 @@ def verdict(totals: AuditTotals, lost: int | None, parts: Iterable[Row] = ()) ->
 def _clauses(totals: AuditTotals, lost: int | None) -> Iterator[str]:
     if lost:
         partitions = len(totals.lost)
-        yield f"{lost:,} records are lost in {partitions:,} partition{'' if partitions == 1 else 's'}"
+        at_least = "at least " if totals.is_at_least else ""
+        yield f"{at_least}{lost:,} records are lost in {partitions:,} partition{'' if partitions == 1 else 's'}"
     dropped = totals.dropped_records()
     if dropped:
         yield f"{dropped:,} uncommitted records were dropped at a handover"

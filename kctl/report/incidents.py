@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from formats.values import Struct
+from formats.values import Struct, replace
 from kctl.audit.tables import Tables
+from kctl.internal_topics.decisions import LAST_KNOWN
 from kctl.replica.loss.words import amount_of, cause_words, listed
 from kctl.report.html import slug
 from kctl.times import iso, parse_iso
 
 Row = Mapping[str, Any]
 Key = tuple[str, int]
+# When it began, the partition, and the loss where one is known.
+Member = tuple[int | None, Key, Row | None]
 UNCLEAN = "unclean_election"
+TAIL_LOST = "power_failure_tail"
 APART_MS = 10 * 60_000  # elections further apart than this are two incidents
 LIVES_BEFORE_MS = 10 * 60_000
 ENDS = {
@@ -26,7 +30,7 @@ CONSEQUENCES = frozenset({
     "unclean-leader-election", "isr-below-minimum", "truncated-below-high-watermark", "zombie-leader-write",
     "index-stale-tail", "index-untrimmed", "epoch-entry-beyond-end", "high-watermark-above-log-end",
     "replica-tail-of-handover", "replica-same-payload-other-epoch", "replica-sent-again", "replica-undecided-tail",
-    "replica-unclean-cost-unknown",
+    "replica-unclean-cost-unknown", "replica-tail-unproven",
 })  # fmt: skip
 
 
@@ -40,6 +44,7 @@ class Incident(Struct, frozen=True):
     partitions: tuple[Key, ...]
     losses: tuple[Row, ...]
     before: Row | None  # the last change in the life of a broker that led to it
+    is_last_known: bool = False  # nobody was in the ISR or eligible, and the last known leader was elected
 
     @property
     def anchor(self) -> str:
@@ -61,8 +66,9 @@ class Incident(Struct, frozen=True):
         """What happened and when, as a sentence."""
         where = names(self.partitions)
         who = "A broker" if self.broker_id is None else f"Broker {self.broker_id}"
+        unclean = "as the last known leader, for nobody was in the ISR or eligible"
         event = {
-            UNCLEAN: f"{who} became leader of {where} without being in sync",
+            UNCLEAN: f"{who} became leader of {where} {unclean if self.is_last_known else 'without being in sync'}",
             "high_watermark_truncation": f"{who} led {where} after a truncation to a stale high watermark",
             "power_failure_tail": f"{who} led {where} without the end of its log, which a power failure had taken",
             "zombie_leader": f"a leader of {where} that was cut off went on taking records",
@@ -135,29 +141,33 @@ def incidents(tables: Tables) -> list[Incident]:
     losses = list(tables.rows("losses"))
     lost_keys = {(row["topic"], row["partition"], row["lost_in_epoch"]) for row in losses}
     times: dict[tuple[str, int, int], int] = {}
+    last_known = set()
     unclean: list[dict[str, Any]] = []
     for row in tables.rows(
-        "leaders", columns=["topic", "partition", "leader", "leader_epoch", "from_time", "how"]
+        "leaders", columns=["topic", "partition", "leader", "leader_epoch", "from_time", "how", "cause"]
     ):
         key = row["topic"], row["partition"], row["leader_epoch"]
         if key in lost_keys or row["how"] == "unclean":
             times[key] = parse_iso(row["from_time"])
+            if LAST_KNOWN in (row["cause"] or ""):
+                last_known.add(key)
             if row["how"] == "unclean":
                 unclean.append(row)
-    members: dict[tuple[str, int | None], list[tuple[int | None, Key, Row | None]]] = defaultdict(list)
+    members: dict[tuple[str, int | None, bool], list[Member]] = defaultdict(list)
     incident_keys = set()
     for row in losses:
         key = row["topic"], row["partition"], row["lost_in_epoch"]
-        members[row["cause"], row["dropped_by"]].append((times.get(key), key[:2], row))
+        is_last_known = row["cause"] == UNCLEAN and key in last_known
+        members[row["cause"], row["dropped_by"], is_last_known].append((times.get(key), key[:2], row))
         incident_keys.add(key)
     for row in unclean:
         key = row["topic"], row["partition"], row["leader_epoch"]
         if key not in incident_keys:
-            members[UNCLEAN, row["leader"]].append((times[key], key[:2], None))
+            members[UNCLEAN, row["leader"], key in last_known].append((times[key], key[:2], None))
     ends = [row for row in tables.rows("broker_states") if row["state"] in ENDS]
     all_incidents = [
-        _incident(cause, broker_id, group, ends)
-        for (cause, broker_id), members_of_cause in members.items()
+        replace(_incident(cause, broker_id, group, ends), is_last_known=is_last_known)
+        for (cause, broker_id, is_last_known), members_of_cause in members.items()
         for group in _clusters(members_of_cause)
     ]
     all_incidents.sort(key=lambda incident: (incident.from_ms or 0, incident.cause, incident.partitions))
@@ -165,11 +175,11 @@ def incidents(tables: Tables) -> list[Incident]:
 
 
 def _clusters(
-    members: list[tuple[int | None, Key, Row | None]],
-) -> Iterator[list[tuple[int | None, Key, Row | None]]]:
+    members: list[Member],
+) -> Iterator[list[Member]]:
     """Members whose times are close together; those without a time are a group of their own."""
     dated = sorted((m for m in members if m[0] is not None), key=lambda member: (member[0] or 0, member[1]))
-    group: list[tuple[int | None, Key, Row | None]] = []
+    group: list[Member] = []
     for member in dated:
         if group and (member[0] or 0) - (group[-1][0] or 0) > APART_MS:
             yield group
@@ -185,18 +195,17 @@ def _clusters(
 def _incident(
     cause: str,
     broker_id: int | None,
-    group: Sequence[tuple[int | None, Key, Row | None]],
+    group: Sequence[Member],
     ends: Iterable[Row],
 ) -> Incident:
     times = [time for time, _, _ in group if time is not None]
     start, end = min(times, default=None), max(times, default=None)
     before = None
-    if start is not None and cause == UNCLEAN:
+    if start is not None and cause in (UNCLEAN, TAIL_LOST):
         in_sync = {broker for _, _, row in group if row for broker in listed(row["isr_before"])}
         near = [
             row for row in ends
-            if row["broker_id"] != broker_id and (not in_sync or row["broker_id"] in in_sync)
-            and 0 <= start - parse_iso(row["time"]) <= LIVES_BEFORE_MS
+            if _may_have_led_to(row, cause, broker_id, in_sync) and 0 <= start - parse_iso(row["time"]) <= LIVES_BEFORE_MS
         ]  # fmt: skip
         before = max(near, key=lambda row: parse_iso(row["time"]), default=None)
         for row in near:
@@ -213,6 +222,13 @@ def _incident(
         cause, broker_id, start, end, tuple(sorted({key for _, key, _ in group})),
         tuple(row for _, _, row in group if row is not None), before,
     )  # fmt: skip
+
+
+def _may_have_led_to(end: Row, cause: str, leader: int | None, in_sync: Container[int]) -> bool:
+    """Whether the end of a broker's life can be what an incident began with: the leader's own where it lost its tail."""
+    if cause == TAIL_LOST:
+        return (leader, end["state"]) in {(end["broker_id"], "killed"), (end["broker_id"], "halted")}
+    return bool(end["broker_id"] != leader) and (not in_sync or end["broker_id"] in in_sync)
 
 
 def is_consequence(finding: Row, partitions: frozenset[Key] | set[Key]) -> bool:

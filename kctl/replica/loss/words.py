@@ -23,7 +23,7 @@ HANDOVER = "handover"  # drops no committed record
 KINDS = {
     "committed": ("committed {}", "are gone from the cluster"),
     "unknown": ("{} of which nothing says whether they were committed", "are gone from the cluster"),
-    "uncommitted": ("{} that were never committed", "were dropped"),
+    "uncommitted": ("{} that were never committed", "were dropped, acknowledged with acks=1 at most"),
     HANDOVER: (
         "{} that were never committed",
         "were dropped at a handover, lost to producers with acks=0 or acks=1",

@@ -178,7 +178,7 @@ def test_the_losses_that_are_folded_and_those_left_out_are_counted_apart(tmp_pat
         ({"records": None, "recoverable_from": NO_COPY}, "20 committed offsets are gone from the cluster; no copy in this evidence holds them."),
         ({"records": None}, "20 committed offsets are gone from the cluster; some may still be on broker 1 (copy 'during')."),
         ({"to_offset": None, "records": None, "recoverable_from": NO_COPY}, "At least 1 committed offset is gone from the cluster; no copy in this evidence holds them."),
-        ({"class": "uncommitted"}, "20 records that were never committed were dropped; all 20 are still on broker 1 (copy 'during')."),
+        ({"class": "uncommitted"}, "20 records that were never committed were dropped, acknowledged with acks=1 at most; all 20 are still on broker 1 (copy 'during')."),
     ],
 )  # fmt: skip
 def test_what_is_said_of_a_loss_claims_no_more_than_its_row(
@@ -206,6 +206,52 @@ def test_elections_far_apart_are_two_incidents(tmp_path: Path) -> None:
     found = incidents(made)
     assert [one.partitions for one in found] == [(("ledger", 0),), (("ledger", 1), ("ledger", 2))]
     assert [len(one.losses) for one in found] == [1, 1]
+
+
+def ended(
+    broker_id: int, state: str, time: str, until: str | None = None, how: str | None = None
+) -> dict[str, Any]:
+    day = "2026-11-21T13:18:"
+    until_time = None if until is None else f"{day}{until}.000Z"
+    return {
+        "broker_id": broker_id,
+        "state": state,
+        "time": f"{day}{time}.000Z",
+        "until_time": until_time,
+        "how": how,
+    }
+
+
+@pytest.mark.parametrize(
+    ("ends", "after"),
+    [
+        ([ended(2, "killed", "10", "20"), ended(1, "killed", "30", "33")], "after broker 2 was killed between 13:18:10 and 13:18:20, "),
+        (
+            [ended(2, "killed", "10", "20"), ended(2, "halted", "25", None, "fatal_error_in_startup")],
+            "after broker 2 halted (fatal error in startup) at 13:18:25, ",
+        ),
+        ([ended(1, "killed", "30", "33")], ""),
+    ],
+)  # fmt: skip
+def test_a_lost_tail_is_told_with_the_end_of_its_own_broker(
+    ends: list[dict[str, Any]], after: str, tmp_path: Path
+) -> None:
+    cause = {"cause": "power_failure_tail"}
+    made = tables(tmp_path, losses=[loss(**cause)], leaders=[election(how="failure")], broker_states=ends)
+    (found,) = incidents(made)
+    what = "broker 2 led ledger-0 without the end of its log, which a power failure had taken."
+    assert found.sentence() == f"On 2026-11-21 at 13:18:34 UTC{', ' * bool(after)}{after or ' '}{what}"
+
+
+def test_the_last_known_leader_is_no_outsider(tmp_path: Path) -> None:
+    why = "nobody was in the ISR or eligible, and broker 2 was the last known leader"
+    made = tables(tmp_path, losses=[loss(), loss(1)], leaders=[election(cause=why), election(1)])
+    said = [found.sentence() for found in incidents(made)]
+    assert said == [
+        "On 2026-11-21 at 13:18:34 UTC broker 2 became leader of ledger-0 as the last known leader, for nobody was in the ISR"
+        " or eligible.",
+        "On 2026-11-21 at 13:18:34 UTC broker 2 became leader of ledger-1 without being in sync.",
+    ]
 
 
 def test_what_follows_from_an_incident_is_told_there_and_not_again(tmp_path: Path) -> None:
