@@ -23,6 +23,8 @@ from kctl.broker_logs.clocks.zones import UNKNOWN, Zone, detect_zones, shown_off
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
+from kctl.findings import Finding, Place
+from kctl.findings.manifest import CLOCK_MEASURED
 
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event
@@ -235,11 +237,39 @@ def prepare(
     if not mends_clocks:
         estimate.ahead.clear()
     sources.findings.extend(estimate.findings())
+    if mends_clocks and not estimate.ahead:
+        estimate.ahead.update(measured_offsets(sources))
+        sources.findings.extend(map(_measured_finding, estimate.ahead, estimate.ahead.values()))
     for broker_id, offset in estimate.offsets.items():
         detected[broker_id] = Zone(shown_offset(offset), offsets=[offset], source="estimated")
     for broker_id, ahead in estimate.ahead.items():
         detected[broker_id] = replace(detected.get(broker_id, UNKNOWN), ahead=ahead)
     return Merge(sources, detected, doubtful=frozenset(estimate.doubtful), ahead=estimate.ahead)
+
+
+LEAST_MEASURED = 2000  # milliseconds: less is what a slow connection explains
+
+
+def measured_offsets(sources: Sources) -> dict[int, int]:
+    """How far clocks of brokers are ahead of the middle one, as measured when their files were copied.
+
+    Nothing unless every broker was measured: the clock of the copying machine may be off itself.
+    """
+    measured = dict(sources.evidence.clock_offsets) if sources.evidence else {}
+    brokers = {source.broker_id for source in sources.sources}
+    if len(brokers) < 2 or not all(broker_id in measured for broker_id in brokers):
+        return {}
+    middle = sorted(measured[broker_id] for broker_id in brokers if broker_id is not None)[len(brokers) // 2]
+    offsets = {
+        broker_id: measured[broker_id] - middle for broker_id in sorted(b for b in brokers if b is not None)
+    }
+    return {broker_id: offset for broker_id, offset in offsets.items() if abs(offset) > LEAST_MEASURED}
+
+
+def _measured_finding(broker_id: int, ahead: int) -> Finding:
+    side = "ahead of" if ahead > 0 else "behind"
+    place = Place(broker_id=broker_id)
+    return CLOCK_MEASURED.at(place, broker=broker_id, seconds=abs(ahead) / 1000, side=side)
 
 
 def read_events(

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
@@ -29,10 +29,21 @@ from kctl.collect.manifest import (
 from kctl.collect.placement import Choice, Plan, PlannedFiles, PlannedLogDir
 from kctl.collect.reading_order import in_reading_order
 from kctl.collect.settings_file import without_secrets
-from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, Source, SourceLost, trouble_with_name
+from kctl.collect.transport import (
+    FILE,
+    FOLDER,
+    Content,
+    Entry,
+    Gone,
+    Source,
+    SourceLost,
+    Unsettled,
+    trouble_with_name,
+)
 from kctl.collect.writing import Target, Throttle, Written
 from kctl.errors import reason_of
 from kctl.evidence.model import encodable
+from kctl.evidence.names import SEGMENT_FILE
 from kctl.files import read_whole
 from kctl.model import SILENT, Progress
 
@@ -40,8 +51,9 @@ NOT_COPIED = frozenset({".lock"})  # empty, and says nothing
 LARGEST_BESIDE = 64 << 20
 """Bytes of a file directly in a log directory: the checkpoints of a million partitions have less."""
 LARGEST_SETTINGS = 1 << 20
-ATTEMPTS = 3
-"""Listings of a partition folder whose files vanish faster than they are read."""
+ATTEMPTS = 12
+"""Listings of a partition folder whose segments are replaced while they are opened."""
+BETWEEN_ATTEMPTS = 0.02  # seconds: renaming the files of some segments takes a broker less
 AFTER = ".after"
 CUT_OFF = "the copy was cut off"
 
@@ -198,26 +210,31 @@ class _Copying(Struct):
             return
         if place in self.run.earlier.whole:
             return
-        copied: dict[str, Written] = {}
+        copied: dict[str, Entry] = {}
         for attempt in range(ATTEMPTS):
             entries = self._listing(folder, place)
-            for entry in entries:
-                if entry.kind != FILE:
-                    self._leave_out(folder, place, entry.name, entry.kind, f"it is {entry.kind}")
             listed = {entry.name for entry in entries}
             for gone in (copied.keys() | self._of_earlier(place, attempt)) - listed:  # of a listing before
                 self.run.target.remove(f"{place}/{gone}")
                 self.run.manifest.add(DroppedLine(f"{place}/{gone}"))
                 copied.pop(gone, None)
-            wanted = [e for e in in_reading_order(entries) if attempt == 0 or e.name not in copied]
+            wanted = [e for e in in_reading_order(entries) if not _is_same(copied.get(e.name), e)]
             vanished: list[Gone] = []
-            for entry, written in self._files(folder, place, wanted, vanished):
-                copied[entry.name] = written
-            self._epochs_once_more(folder, place, copied)
-            if not any(gone.entry.name.endswith(".log") for gone in vanished) or attempt == ATTEMPTS - 1:
+            is_last = attempt == ATTEMPTS - 1
+            try:
+                for entry, _ in self._files(folder, place, wanted, vanished, settled=not is_last):
+                    copied[entry.name] = entry
+            except Unsettled:
+                time.sleep(BETWEEN_ATTEMPTS)
+                continue
+            if is_last or not any(SEGMENT_FILE.fullmatch(lost.entry.name) for lost in vanished):
                 for lost in vanished:
                     self._leave_out(folder, place, lost.entry.name, FILE, lost.reason)
+                for entry in entries:
+                    if entry.kind != FILE:
+                        self._leave_out(folder, place, entry.name, entry.kind, f"it is {entry.kind}")
                 break
+        self._epochs_once_more(folder, place, copied)
         if not copied:
             self.run.target.folder_at(place)
         self.run.manifest.add(WholeLine(place))
@@ -230,7 +247,7 @@ class _Copying(Struct):
         prefix = f"{place}/"
         return {path.removeprefix(prefix) for path in self.run.earlier.files if path.startswith(prefix)}
 
-    def _epochs_once_more(self, folder: Path, place: str, copied: dict[str, Written]) -> None:
+    def _epochs_once_more(self, folder: Path, place: str, copied: Container[str]) -> None:
         """Read the epochs again, behind the batches that may have begun one."""
         if LEADER_EPOCHS not in copied:
             return
@@ -338,6 +355,7 @@ class _Copying(Struct):
         entries: Sequence[Entry],
         vanished: list[Gone] | None = None,
         renamed: dict[str, str] | None = None,
+        settled: bool = False,
     ) -> Iterator[tuple[Entry, Written]]:
         """Copy files of a folder in the order given; `vanished` gets those that are gone."""
         names = renamed or {}
@@ -352,7 +370,7 @@ class _Copying(Struct):
                 yield entry, Written(entry.size, "")
             else:
                 wanted.append(entry)
-        for content in self.source.contents(folder, wanted):
+        for content in self.source.contents(folder, wanted, settled=settled):
             if isinstance(content, Gone):
                 if vanished is None:
                     self._leave_out(folder, place, content.entry.name, FILE, content.reason)
@@ -412,6 +430,11 @@ class _Copying(Struct):
         path = _printable(f"{place}/{name}" if place else name)
         self.run.manifest.add(LeftOutLine(path, shown, what, why))
         self.done.left_out += 1
+
+
+def _is_same(copied: Entry | None, now: Entry) -> bool:
+    """Whether a file was copied as it is now."""
+    return copied is not None and (copied.size, copied.mtime_ns) == (now.size, now.mtime_ns)
 
 
 def _printable(text: str) -> str:

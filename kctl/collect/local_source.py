@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone
+from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, Unsettled
 from kctl.errors import reason_of
+from kctl.evidence.names import SEGMENT_FILE
 from kctl.files import what_it_is
 
 PIECE = 1 << 20
@@ -60,17 +61,25 @@ class LocalSource:
             return 0
         return sum(e.size for e in entries if e.kind == FILE and (names is None or e.name in names))
 
-    def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
-        """The files in the order given; a file that the broker has marked for deletion meanwhile is read as that."""
+    def contents(
+        self, folder: Path, entries: Sequence[Entry], *, settled: bool = False
+    ) -> Iterator[Content | Gone]:
+        """The files in the order given; a file that the broker has marked for deletion meanwhile is read as that.
+
+        Raises Unsettled where `settled` is asked for and segments were replaced while the files were opened.
+        """
         with _opened_folder(folder) as descriptor:
             for start in range(0, len(entries), self._at_once):
-                yield from self._opened(descriptor, entries[start : start + self._at_once])
+                part = entries[start : start + self._at_once]
+                yield from self._opened(descriptor, part, settled and not start)
 
-    def _opened(self, folder: int, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
+    def _opened(self, folder: int, entries: Sequence[Entry], settled: bool) -> Iterator[Content | Gone]:
         opened: list[LocalContent | Gone] = []
         try:
             for entry in entries:
                 opened.append(_open(folder, entry, self._buffer))
+            if settled and not _is_settled(folder, opened):
+                raise Unsettled
             yield from opened
         finally:
             for content in opened:
@@ -86,6 +95,11 @@ class LocalContent:
         self._folder, self._descriptor, self._buffer = folder, descriptor, buffer
         self._is_renamed = renamed
         self._read = 0
+
+    @property
+    def inode(self) -> int:
+        """Which file it is, whatever its name has become."""
+        return os.fstat(self._descriptor).st_ino
 
     def pieces(self) -> Iterator[memoryview | int]:
         """The bytes up to the size that the file has now; holes are not read."""
@@ -152,6 +166,21 @@ def entry_of(name: str, status: os.stat_result) -> Entry:
     return Entry(
         name, kind, status.st_size, status.st_mtime_ns, stat.S_IMODE(mode), status.st_uid, status.st_gid
     )
+
+
+def _is_settled(folder: int, opened: Sequence[LocalContent | Gone]) -> bool:
+    """Whether the segment files that are there now are those that were opened, and none is about to replace others."""
+    files = {
+        content.entry.name: content.inode
+        for content in opened
+        if isinstance(content, LocalContent) and SEGMENT_FILE.fullmatch(content.entry.name)
+    }
+    with os.scandir(folder) as names:
+        present = {name.name: name.inode() for name in names if SEGMENT_FILE.fullmatch(name.name)}
+    if any(name.endswith(".swap") for name in present):
+        return False
+    is_one_gone = any(isinstance(c, Gone) and SEGMENT_FILE.fullmatch(c.entry.name) for c in opened)
+    return not is_one_gone and all(present.get(name) == inode for name, inode in files.items())
 
 
 class _opened_folder:

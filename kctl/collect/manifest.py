@@ -183,10 +183,13 @@ class ManifestWriter:
         self._file.close()
 
 
-def lines_of(path: Path, *, may_be_torn: bool = False) -> Iterator[tuple[Line, bytes]]:
+def lines_of(
+    path: Path, *, may_be_torn: bool = False, passing: bytes | None = None
+) -> Iterator[tuple[Line, bytes]]:
     """The lines of a manifest with their bytes. `UnreadableFile` names the line that is none.
 
-    `may_be_torn`: a last line without an end is passed over, as a process that was killed leaves it.
+    `may_be_torn`: a last line without an end is passed over, as a process that was killed leaves it. Lines that begin
+    with `passing` are not looked at.
     """
     try:
         with open_file(path) as file:
@@ -195,6 +198,8 @@ def lines_of(path: Path, *, may_be_torn: bool = False) -> Iterator[tuple[Line, b
                 number += 1
                 if may_be_torn and not raw.endswith(b"\n"):
                     return
+                if passing is not None and raw.startswith(passing):
+                    continue
                 try:
                     line = _decode(raw)
                 except (msgspec.MsgspecError, ValueError, RecursionError) as error:

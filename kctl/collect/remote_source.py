@@ -17,7 +17,16 @@ from typing import BinaryIO
 from formats.log_dir.file_names import META_PROPERTIES, parse_partition_folder
 from kctl.collect.shell import Output, Shell, quoted
 from kctl.collect.tar_stream import BadTar, Member, TarStream
-from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, SourceLost, trouble_with_name
+from kctl.collect.transport import (
+    FILE,
+    FOLDER,
+    Content,
+    Entry,
+    Gone,
+    SourceLost,
+    Unsettled,
+    trouble_with_name,
+)
 from kctl.errors import KctlError
 from kctl.evidence.names import LOG_DIR_FILES, MAYBE_BROKER_LOG, MAYBE_EXPORT, SEGMENT_FILE, broker_log_kind
 from kctl.files import what_it_is
@@ -175,8 +184,12 @@ class RemoteSource:
 
     # --- reading ---
 
-    def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
-        """The files in the order given, through one tar for many of them. Raises SourceLost."""
+    def contents(
+        self, folder: Path, entries: Sequence[Entry], *, settled: bool = False
+    ) -> Iterator[Content | Gone]:
+        """The files in the order given, through one tar for many of them. Raises SourceLost, Unsettled."""
+        if settled and any(entry.name.endswith(".swap") for entry in entries):
+            raise Unsettled
         for start in range(0, len(entries), AT_ONCE):
             part = entries[start : start + AT_ONCE]
             read: set[str] = set()

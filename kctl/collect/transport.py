@@ -23,6 +23,10 @@ class SourceLost(KctlError):
     hint = "look whether the source can be reached, and go on with `kctl collect --resume`"
 
 
+class Unsettled(Exception):
+    """Files of a folder were replaced between the listing and the opening: list it again."""
+
+
 class Entry(NamedTuple):
     """One name of a listed folder; `kind` is `file`, `folder`, or words for anything else."""
 
@@ -83,8 +87,13 @@ class Source(Protocol):
         """The bytes of the named files of a folder, of all its files without names, as far as a first look tells."""
         ...
 
-    def contents(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Content | Gone]:
-        """The files of a folder in the order given; each is read before the next is asked for. Raises SourceLost."""
+    def contents(
+        self, folder: Path, entries: Sequence[Entry], *, settled: bool = False
+    ) -> Iterator[Content | Gone]:
+        """The files of a folder in the order given; each is read before the next is asked for. Raises SourceLost.
+
+        `settled`: raises Unsettled, before it gives the first, where the folder's segments are being replaced.
+        """
         ...
 
 

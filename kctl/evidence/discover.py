@@ -9,6 +9,7 @@ from pathlib import Path
 from formats.log_dir.file_names import META_PROPERTIES, parse_partition_folder
 from formats.values import replace
 from kctl.errors import BadValue
+from kctl.evidence.copies import CopyNotes, notes_of
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
     BrokerLog,
@@ -19,12 +20,14 @@ from kctl.evidence.model import (
     Root,
     Tier,
     ZnodeExport,
+    encodable,
 )
 from kctl.evidence.moments import colliding, moment_folders, moment_of
 from kctl.evidence.names import LOG_DIR_FILES
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import FoundLogDir, Walked, walk
 from kctl.findings import evidence as say
+from kctl.findings import manifest as say_manifest
 
 MOST_LOOKED_AT = 2000
 """Files without the name of a log that are looked into for lines of one, each at its start alone."""
@@ -165,15 +168,29 @@ def _evidence(
     broker_folders: Mapping[Path, int],
     given_moments: tuple[str, ...],
 ) -> FoundEvidence:
-    replicas, loose_folders = [], []
+    replicas, loose_folders, cut_off = [], [], []
+    notes = _notes(walked)
     for log_dir in log_dirs:
         for name in sorted(walked.log_dirs[log_dir.path].partitions):
             parsed = parse_partition_folder(name)
             folder = log_dir.path / name
             if parsed is None:
                 loose_folders.append((folder, log_dir))
+                continue
+            replica = Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir)
+            if folder in notes.cut_off:
+                cut_off.append(replica)
+                walked.say_cut_off(replica, notes.cut_off[folder])
             else:
-                replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
+                replicas.append(replica)
+        # What was planned and not even begun.
+        begun = {*walked.log_dirs[log_dir.path].partitions}
+        for folder, why in notes.cut_off.items():
+            parsed = parse_partition_folder(folder.name) if folder.parent == log_dir.path else None
+            if parsed is not None and folder.name not in begun:
+                replica = Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir)
+                cut_off.append(replica)
+                walked.say_cut_off(replica, why)
     broker_logs = _broker_logs(walked, log_dirs, folders, broker_folders)
     return FoundEvidence(
         roots=walked.roots,
@@ -190,8 +207,28 @@ def _evidence(
         findings=tuple(walked.findings),
         failures=tuple(walked.failures),
         given_moments=given_moments,
+        cut_off=tuple(cut_off),
+        unreached=tuple(notes.unreached),
+        clock_offsets=tuple(sorted(notes.clock_offsets.items())),
         order_of=ordered_moments,
     )
+
+
+def _notes(walked: Walked) -> CopyNotes:
+    """What the manifests say; findings for those that cannot be read, and for what they left out."""
+    notes = notes_of(walked.manifests)
+    for path, reason in notes.troubles.items():
+        walked.say(say_manifest.MANIFEST_BAD, path, walked.manifests[path], reason=reason)
+    for path, (line, *_) in notes.left_out.items():
+        walked.say(
+            say_manifest.LEFT_OUT, path, walked.manifests[path],
+            count=notes.counts[path], what=encodable(line.what), name=encodable(line.source), why=encodable(line.why),
+        )  # fmt: skip
+    for source, why in notes.unreached.items():
+        root = next(iter(walked.manifests.values()))
+        path = next(iter(walked.manifests))
+        walked.say(say_manifest.UNREACHED, path, root, source=encodable(source), why=encodable(why))
+    return notes
 
 
 def _add_findings(walked: Walked, log_dirs: list[LogDir], identities: Mapping[Path, Identity]) -> None:

@@ -147,6 +147,11 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     # Files that were named, have none of Kafka's names and hold no batch: broker logs perhaps.
     unnamed_files: tuple[tuple[Path, Root], ...] = ()
     given_moments: tuple[str, ...] = ()
+    # Partition folders that `kctl collect` copied in part: they are no replicas; and sources that it did not reach.
+    cut_off: tuple[Replica, ...] = ()
+    unreached: tuple[str, ...] = ()
+    clock_offsets: tuple[tuple[int, int], ...] = ()
+    """By broker how far its clock was ahead of that of the machine that copied its files, in milliseconds."""
     order_of: Callable[[FoundEvidence], tuple[str, ...]] = lambda evidence: ()
 
     @cached_property
@@ -161,7 +166,16 @@ class FoundEvidence(Struct, frozen=True, dict=True):
         below = [
             f.place.file or "" for f in self.findings if f.code == UNREADABLE.code and f.place.topic is None
         ]
-        return tuple(dict.fromkeys([*named, *below]))
+        return tuple(dict.fromkeys([*named, *below, *self.unreached]))
+
+    def unopened_for(self, partition: TopicPartition) -> tuple[str, ...]:
+        """The same, with the folders of a partition that were copied in part."""
+        folders = (str(cut.folder) for cut in self.cut_off if cut.topic_partition == partition)
+        return (*self.unopened, *folders)
+
+    def was_cut_off(self, partition: TopicPartition, broker_id: int | None) -> bool:
+        """Whether the copy of a partition that a broker has was cut off."""
+        return any(r.broker_id == broker_id and r.topic_partition == partition for r in self.cut_off)
 
     def replica_brokers(self, *moments: str | None) -> frozenset[int]:
         """The brokers that hold replicas of these moments, of all without any; a controller's metadata log is none."""

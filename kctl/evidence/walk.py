@@ -14,8 +14,9 @@ from pathlib import Path
 from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
 from formats.values import Struct, field
+from kctl.collect.manifest import MANIFEST, is_manifest
 from kctl.errors import KctlError, UnreadableFile, file_error, reason_of
-from kctl.evidence.model import BrokerLogKind, Root, encodable, relative
+from kctl.evidence.model import BrokerLogKind, Replica, Root, encodable, relative
 from kctl.evidence.names import (
     LOG_DIR_FILES,
     MAYBE_BROKER_LOG,
@@ -33,6 +34,7 @@ from kctl.evidence.names import (
 from kctl.files import open_file, what_it_is
 from kctl.findings import Finding, FindingType, Place
 from kctl.findings import evidence as say
+from kctl.findings.manifest import CUT_OFF
 from kctl.stores.mirror import given_name, unlisted
 
 BEFORE_A_BATCH = 64 << 20
@@ -62,6 +64,8 @@ class Walked(Struct):
     maybe_exports: list[tuple[Path, Root]] = field(default_factory=list)
     """Files that may be exports of logs, outside of log directories."""
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
+    manifests: dict[Path, Root] = field(default_factory=dict)
+    """Manifests of copies that `kctl collect` made."""
     files: list[tuple[Path, Root]] = field(default_factory=list)
     unnamed_files: list[tuple[Path, Root]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -80,6 +84,17 @@ class Walked(Struct):
         name = encodable(root.given_path) if len(self.roots) > 1 else None
         place = Place(file=encodable(relative(path, root)), evidence=name, broker_id=broker_id)
         self.findings.append(type_.at(place, severity=None, **details))
+
+    def say_cut_off(self, replica: Replica, why: str) -> None:
+        """Add a finding about a partition folder that was copied in part."""
+        root = replica.log_dir.root
+        name = encodable(root.given_path) if len(self.roots) > 1 else None
+        place = Place(
+            broker_id=replica.broker_id, topic=replica.topic, partition=replica.partition,
+            file=encodable(relative(replica.folder, root)), evidence=name, moment=replica.moment,
+        )  # fmt: skip
+        partition = f"{replica.topic}-{replica.partition}"
+        self.findings.append(CUT_OFF.at(place, severity=None, partition=partition, why=encodable(why)))
 
     def log_dir(self, path: Path, root: Root, *, is_whole: bool = True) -> FoundLogDir:
         """The log directory at a path, an unmarked one where none is known yet."""
@@ -184,6 +199,8 @@ def _folder(folder: Path, root: Root, walked: Walked) -> list[Path]:
             walked.broker_logs.append((folder / name, root, kind))
         elif ZNODES.fullmatch(name):
             walked.znodes.append((folder / name, root))
+        elif name == MANIFEST and is_manifest(folder / name):
+            walked.manifests[folder / name] = root
         elif MAYBE_BROKER_LOG.fullmatch(name) and not (
             SEGMENT_FILE.fullmatch(name) or REMOTE_FILE.fullmatch(name)
         ):

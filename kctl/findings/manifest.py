@@ -37,3 +37,13 @@ LEFT_OUT = info("""evidence-left-out-of-copy
     They were not examined.
     Links and devices are not followed; a running broker deletes files.
     The manifest names each; copy them by hand if they matter.""")
+UNREACHED = info("""evidence-not-reached
+    Nothing was copied from {source}: {why}.
+    What it has was not examined.
+    The source could not be reached as the copy was made.
+    Go on with the copy by `kctl collect --resume`.""")
+CLOCK_MEASURED = info("""log-clock-measured
+    The clock of broker {broker} was {seconds:.1f} s {side} those of the other brokers as its files were copied. kctl corrected its times.
+    Rows of what this broker printed name the correction in `clock_offset_ms`; its lines still have the times of its clock.
+    The host's clock is not synchronized; the manifest of the copy has what was measured.
+    Check NTP on the broker's host, and whether its clock was set between the lines and the copy.""")

@@ -10,6 +10,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import evidence as evidence_findings
 from kctl.findings import logs as log_findings
 from kctl.findings import segments as segment_findings
+from kctl.findings.manifest import CUT_OFF
 from kctl.judging.fetching import log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.rows import LEFT_OUT
@@ -76,7 +77,9 @@ class Integrity(Struct):
         self._count(place, 0)
         if finding.code == evidence_findings.BROKER_FOLDER_EMPTY.code:
             self._of(place).empty.append(place.file or "")
-        if finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
+        if finding.code == CUT_OFF.code:
+            self._of(place).unread.append((place.file, "the copy was cut off"))
+        elif finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
             self._of(place).unread.append((place.file, finding.message))
         elif finding.code in NOT_KAFKAS:
             self._of(place).foreign.append((place.file, finding.message, "use the tools of that system"))

@@ -212,7 +212,7 @@ def compare_rows(
             str(worst["verdict"]),
             f"by leader epochs alone: {worst['reason']}",
             [(copy.broker_id, "; ".join(log.problems)) for copy, log, _ in logs if log.problems],
-            unopened=evidence.unopened,
+            unopened=evidence.unopened_for(partition),
             agreement="have the same leader epochs at every shared offset; their records were not compared",
         )
 

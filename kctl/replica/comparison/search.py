@@ -13,6 +13,7 @@ from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.internal_topics.decisions import voters_in
+from kctl.judging.cut_off import with_cut_off
 from kctl.judging.divergence import AGREEING, judge_divergence
 from kctl.judging.judgement import Judgement
 from kctl.model import SILENT, Progress, TopicPartition
@@ -97,6 +98,7 @@ class ComparedEvidence:
                 if (partition, moment) not in compared:
                     yield self._judged(partition, moment, by_moment[moment])
         named = {tp for tp in assigned_in(self.znodes) if tp.topic in self.options.topics}
+        named |= {cut.topic_partition for cut in self.evidence.cut_off}
         for partition in sorted(named - copied.keys()):
             if not self.options.partitions or partition.partition in self.options.partitions:
                 yield self._judged(partition, None, ())
@@ -117,7 +119,7 @@ class ComparedEvidence:
         assigned = znodes.replicas.get(partition, ()) if znodes else ()
         if partition.topic == CLUSTER_METADATA and znodes and (voters := voters_in(self.evidence, moment)):
             assigned = tuple(sorted({*voters, *znodes.registered}))  # brokers follow the voters
-        return judge_divergence(
+        judgement = judge_divergence(
             partition,
             moment,
             copies,
@@ -127,8 +129,9 @@ class ComparedEvidence:
             reason,
             unreadable,
             incomplete,
-            self.evidence.unopened,
+            self.evidence.unopened_for(partition),
         )
+        return with_cut_off(judgement, self.evidence)
 
     def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
         """The comparisons in order; each small one in one process, each large one with all processes."""

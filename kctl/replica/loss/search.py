@@ -14,6 +14,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
 from kctl.findings import Finding
 from kctl.findings import replica as say
+from kctl.judging.cut_off import with_cut_off
 from kctl.judging.judgement import Judgement
 from kctl.judging.loss import KnownLeadership, LossFacts, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
@@ -150,7 +151,8 @@ class LossSearch:
         lineage = result.facts.present.lineage if result.facts else None
         if lineage and lineage.log_start_offset < (lineage.local_log_start_offset or 0):
             facts = replace(facts, remote_only=(lineage.log_start_offset, lineage.local_log_start_offset))
-        return judge_acknowledged(judge_loss(facts, classes, result.findings), facts, self.options.acks)
+        judgement = judge_acknowledged(judge_loss(facts, classes, result.findings), facts, self.options.acks)
+        return with_cut_off(judgement, self.evidence)
 
     def without_copies(self) -> Iterator[Judgement]:
         """Judgements on partitions that the evidence names and has no copy of.
@@ -166,10 +168,11 @@ class LossSearch:
             if topics
             else {*(in_force.replicas if in_force else ()), *self._in_checkpoints, *self._stray}
         )
+        named = {*named, *(cut.topic_partition for cut in self.evidence.cut_off)}
         for partition in sorted(named - self.partitions.keys()):
             is_selected = partition.topic in topics if topics else partition.topic != METADATA_LOG
             if is_selected and (not numbers or partition.partition in numbers):
-                yield judge_loss(self._facts(partition), ())
+                yield with_cut_off(judge_loss(self._facts(partition), ()), self.evidence)
 
     @cached_property
     def _stray(self) -> frozenset[TopicPartition]:
@@ -222,7 +225,7 @@ class LossSearch:
             is_deleted=is_deleted(partition, self.order, self.znodes),
             was_there=any(partition.topic in znodes.created for znodes in moments),
             is_metadata_there=bool(self.znodes),
-            unopened=self.evidence.unopened,
+            unopened=self.evidence.unopened_for(partition),
             is_folder_missing=self.order[-1] not in by_moment and partition in self._in_checkpoints,
             newest_epoch=self._newest_epoch(partition),
         )

@@ -1,0 +1,76 @@
+"""What the manifests of copies say about the evidence: which partitions were cut off, what was left out, whose clock is off.
+
+A manifest comes with the evidence, and is trusted no more than that: it only takes away from what counts as examined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from formats.values import Struct, field
+from kctl.collect.manifest import (
+    FILE_BEGINNING,
+    LeftOutLine,
+    PlannedLine,
+    SourceLine,
+    WholeLine,
+    lines_of,
+)
+from kctl.errors import UnreadableFile
+
+MOST_PLANNED = 2_000_000
+CUT_OFF = "the copy was cut off"
+
+
+class CopyNotes(Struct):
+    """The notes of all manifests below the evidence."""
+
+    cut_off: dict[Path, str] = field(default_factory=dict)
+    """Partition folders of which not all was copied, and why."""
+    unreached: dict[str, str] = field(default_factory=dict)
+    """Sources of which nothing at all was copied, and why."""
+    left_out: dict[Path, list[LeftOutLine]] = field(default_factory=dict)
+    """By manifest the first names that were not copied, and how many follow."""
+    counts: dict[Path, int] = field(default_factory=dict)
+    clock_offsets: dict[int, int] = field(default_factory=dict)
+    """How far the clock of a broker was ahead of that of the copying machine, in milliseconds."""
+    troubles: dict[Path, str] = field(default_factory=dict)
+
+
+def notes_of(manifests: Iterable[Path]) -> CopyNotes:
+    """The notes of manifests; of one that cannot be read why."""
+    notes = CopyNotes()
+    for manifest in manifests:
+        try:
+            _read(manifest, notes)
+        except UnreadableFile as error:
+            notes.troubles[manifest] = error.message.removeprefix(f"{manifest}: ")
+    return notes
+
+
+def _read(manifest: Path, notes: CopyNotes) -> None:
+    folder = manifest.parent
+    open_: set[str] = set()
+    reasons: list[str] = []
+    ended: dict[str, SourceLine] = {}
+    for line, _ in lines_of(manifest, may_be_torn=True, passing=FILE_BEGINNING):
+        if isinstance(line, PlannedLine) and len(open_) < MOST_PLANNED:
+            open_.add(line.path)
+        elif isinstance(line, WholeLine):
+            open_.discard(line.path)
+        elif isinstance(line, LeftOutLine):
+            notes.counts[manifest] = notes.counts.get(manifest, 0) + 1
+            if notes.counts[manifest] == 1:
+                notes.left_out[manifest] = [line]
+        elif isinstance(line, SourceLine):
+            ended[line.source] = line  # a run that went on says it anew
+    for source, line in ended.items():
+        if line.incomplete:
+            reasons.append(f"{source}: {line.incomplete}")
+            if not line.files:
+                notes.unreached[source] = line.incomplete
+        if line.clock_offset_ms is not None and len(line.broker_ids) == 1:
+            notes.clock_offsets[line.broker_ids[0]] = line.clock_offset_ms
+    why = "; ".join(reasons[:2]) or "it was interrupted"
+    notes.cut_off.update({folder / path: why for path in open_})
