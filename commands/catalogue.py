@@ -243,11 +243,17 @@ znode  List, explain and export znodes.
         znode:show znodes.ZNODE_CONTENT
     export  Export all znodes to a file.
         znode:export znodes.EXPORT
-acl  List rules of access and what they decide.
+acl  List and change rules of access; show what they decide.
     list  List rules of access.
         access.acl:list_acls access.ACL
     check  Show whether something is allowed, and by which rule.
         access.acl:check access.DECISION
+    create  Create rules of access.
+        access.acl:create access.ACL access.ACCESS CHANGE
+    delete  Delete rules of access: those that fit all that is given.
+        access.acl:delete access.ACL access.ACCESS CHANGE
+    copy  Give a principal the rules of another one; those that it has already stay.
+        access.acl:copy access.ACL access.ACCESS CHANGE
 journal  List, verify, undo and resume changes.
     list  List changes, oldest first.
         journal:list_changes changes.CHANGE

@@ -16,17 +16,23 @@ from commands.access.sources import (
     known,
     read_view,
     recorded,
+    view_of,
 )
-from commands.cli.connecting import At, reads
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import option
+from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row
-from kctl.errors import BadValue
-from kctl.rows.access import ACL, DECISION
+from kctl.errors import BadValue, KctlError
+from kctl.rows.access import ACCESS, ACL, DECISION
 
 if TYPE_CHECKING:
     from kctl.access.acl import Acl, Resource
     from kctl.access.authorizer import Authorizer, Decision
+    from kctl.access.forecast import AccessChange
+    from kctl.access.view import AccessView
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import Problem
 
 
 def acl_row(acl: Acl) -> Row:
@@ -175,3 +181,265 @@ def decision_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield f"{question}: {words[allowed]}, {by}"
         if row["why"]:
             yield f"  {row['why']}: give --server-properties, or --super-user and --allow-everyone"
+
+
+# --- changes --------------------------------------------------------------------------------------------
+
+ACCEPT_LOCKOUT = flag(
+    "--accept-lockout",
+    "Accept that the change locks somebody out, or that a resource gets its first rule or loses its last one.",
+)
+
+
+@command("create", status=CHANGE_STATUS)
+@changes(timeout=60)
+@known
+@choice("literal", "prefixed", verb="Rules")
+@flag("--deny", "Create rules that deny.")
+@flag("--producer", "What a producer needs: write, describe and create on topics, write and describe on ids.")
+@flag("--consumer", "What a consumer needs: read and describe on topics, read on groups.")
+@flag("--idempotent", "Add idempotent_write on the cluster, which producers before 3.0 need.")
+@ACCEPT_LOCKOUT
+def create(
+    frame: Frame,
+    how: How,
+    told: Known,
+    wanted: Choice,
+    deny: bool,
+    producer: bool,
+    consumer: bool,
+    idempotent: bool,
+    accept_lockout: bool,
+) -> Outcome:
+    """Create rules of access.
+
+    Shows beforehand who gains and who loses which operations on the topics and groups that exist. Without --operation
+    a rule is about all operations; without --host about all hosts.
+
+    $ kctl acl create --principal User:app --producer --topic orders
+    $ kctl acl create --principal User:app --consumer --topic orders --group billing
+    $ kctl acl create --principal User:app --operation read --topic orders- --pattern prefixed
+    $ kctl acl create --principal 'User:*' --operation write --topic orders --deny --host 10.0.0.7
+    """
+    from kctl.access.acl import check_principal
+    from kctl.access.expansion import expanded, rules_of
+
+    if not wanted.principals:
+        raise BadValue("no principal is named", "give --principal TYPE:NAME, for example User:app")
+    is_expanded = producer or consumer or idempotent
+    if is_expanded and (wanted.operations or deny):
+        raise BadValue(
+            "--producer, --consumer and --idempotent say which operations are allowed",
+            "leave --operation and --deny out",
+        )
+    if not wanted.resources and not idempotent:
+        raise BadValue("no resource is named", "give --topic, --group, --cluster or another resource")
+    with open_for_change(frame) as cluster:
+        view = known_view(frame, cluster, told)
+        subjects = (
+            expanded(
+                wanted.resources,
+                producer=producer,
+                consumer=consumer,
+                idempotent=idempotent,
+                version=how.version or view.kafka_version,
+            )
+            if is_expanded
+            else [
+                (*resource, name) for resource in wanted.resources for name in wanted.operations or ("all",)
+            ]
+        )
+        acls = rules_of(
+            map(check_principal, wanted.principals),
+            subjects,
+            pattern=wanted.pattern or "literal",
+            hosts=wanted.hosts,
+            permission="deny" if deny else "allow",
+        )
+        title = "create rules: all of them are there"
+        return change_rules(frame, how, cluster, view, acls, [], title, accepted=accept_lockout)
+
+
+@command("delete", status=CHANGE_STATUS)
+@changes(timeout=60)
+@known
+@choice("literal", "prefixed", "match", verb="Rules")
+@option("--permission", "Only rules that allow, or that deny.", type=click.Choice(("allow", "deny")))
+@ACCEPT_LOCKOUT
+def delete(
+    frame: Frame, how: How, told: Known, wanted: Choice, permission: str | None, accept_lockout: bool
+) -> Outcome:
+    """Delete rules of access: those that fit all that is given.
+
+    Shows beforehand who gains and who loses which operations on the topics and groups that exist.
+
+    $ kctl acl delete --principal User:app --topic orders
+    $ kctl acl delete --principal User:app --operation write --topic orders --dry-run
+    $ kctl acl delete --principal User:old
+    """
+    if wanted.is_empty:
+        raise BadValue("nothing is named: that would be all rules", "give --principal or a resource")
+    with open_for_change(frame) as cluster:
+        view = known_view(frame, cluster, told)
+        acls = wanted.of(view.acls, permission)
+        title = "delete rules: there are no such rules"
+        return change_rules(frame, how, cluster, view, [], acls, title, accepted=accept_lockout)
+
+
+@command("copy", status=CHANGE_STATUS)
+@changes(timeout=60)
+@known
+@click.argument("principal", metavar="FROM")
+@click.argument("to", metavar="TO")
+@ACCEPT_LOCKOUT
+def copy(frame: Frame, how: How, told: Known, principal: str, to: str, accept_lockout: bool) -> Outcome:
+    """Give a principal the rules of another one; those that it has already stay.
+
+    $ kctl acl copy User:app User:app2
+    """
+    from kctl.access.acl import check_principal
+
+    with open_for_change(frame) as cluster:
+        view = known_view(frame, cluster, told)
+        source = check_principal(principal)
+        target = check_principal(to)
+        acls = [acl._replace(principal=target) for acl in view.acls if acl.principal == source]
+        if not acls:
+            raise KctlError(f"no rule names {source}", "`kctl acl list` shows the rules; nothing was written")
+        title = f"copy the rules of {source} to {target}: all of them are there"
+        return change_rules(frame, how, cluster, view, acls, [], title, accepted=accept_lockout)
+
+
+def known_view(frame: Frame, cluster: Cluster, told: Known) -> AccessView:
+    """What a cluster says about access, with what the user knows of the brokers. Raises KctlError."""
+    from formats.values import replace
+
+    view = view_of(cluster)
+    for problem in view.problems:
+        raise KctlError(
+            f"{problem.place}: {problem.reason}; nothing was written", problem.hint or "repair it first"
+        )
+    return replace(view, settings=told.over(view.settings))
+
+
+def change_rules(
+    frame: Frame,
+    how: How,
+    cluster: Cluster,
+    view: AccessView,
+    added: list[Acl],
+    removed: list[Acl],
+    title: str,
+    *,
+    accepted: bool,
+) -> Outcome:
+    """Plan, show and carry out a change of rules, and say where somebody else changed them meanwhile."""
+    from formats.values import replace
+    from kctl.access.forecast import Uses, forecast, lockouts
+    from kctl.access.planning import plan_acls
+
+    known_acls = set(view.acls)
+    added = [acl for acl in added if acl not in known_acls]
+    uses, own, brokers = Uses(), None, None
+    if cluster.backend == "admin":
+        from kctl.wire.acls import broker_principal, own_principal, read_uses
+        from kctl.wire.cluster import AdminCluster
+
+        assert isinstance(cluster, AdminCluster)
+        own = own_principal(cluster.wire.access)
+        state = cluster.read_state((), partition_states=False, recent=True)
+        brokers = broker_principal(cluster.wire, state)
+        problems: list[Problem] = []
+        uses = read_uses(cluster.wire, problems)
+        for problem in problems:
+            frame.note(f"warning: {problem.place}: {problem.reason}; who uses what is not known")
+        view = replace(view, groups=None if problems else uses.groups)
+        if own is None:
+            frame.note(
+                "warning: whom brokers take this connection for is not known, nor whether it is locked out"
+            )
+    if view.settings.super_users is None:
+        frame.note("super users are not known: what follows does not concern them")
+    rows = [access_row(change) for change in forecast(view, added, removed, uses)]
+    sentences = lockouts(view, added, removed, own=own, brokers=brokers)
+    if any("is not known" in sentence for sentence in sentences):
+        frame.note(
+            "give --server-properties, or --allow-everyone or --no-allow-everyone, to settle what is not known"
+        )
+    plan = plan_acls(
+        cluster, view.acls, added, removed, title=title, lockouts=sentences, forecast=rows, accepted=accepted
+    )
+    listed = [*map(acl_row, [*added, *removed])]
+    outcome = carry_out(frame, how, cluster, plan, [*listed, *rows], text=change_rules_text)
+    if not plan.is_empty and not how.dry_run and not plan.needs:
+        note_others(frame, cluster, view.acls, added, removed)
+    return outcome
+
+
+def note_others(
+    frame: Frame, cluster: Cluster, before: Iterable[Acl], added: Iterable[Acl], removed: Iterable[Acl]
+) -> None:
+    """Say where rules on the changed resources are not what they should be after the change."""
+    resources = {acl.resource for acl in (*added, *removed)}
+    expected = {acl for acl in before if acl.resource in resources} - set(removed) | set(added)
+    try:
+        present = {acl for acl in view_of(cluster).acls if acl.resource in resources}
+    except KctlError as error:
+        frame.note(f"warning: the rules could not be read again: {error.message}")
+        return
+    for acl in sorted(present ^ expected):
+        frame.note(
+            f"warning: somebody else changed the rules meanwhile: {acl} {'is there' if acl in present else 'is gone'}"
+        )
+
+
+def access_row(change: AccessChange) -> Row:
+    """The row of an operation that somebody gains or loses."""
+    return ACCESS(
+        principal=change.principal,
+        host=change.host,
+        operation=change.operation,
+        resource=str(change.resource),
+        resource_type=change.resource.resource_type,
+        resource_name=change.resource.resource_name,
+        before=change.before,
+        after=change.after,
+        used_by=list(change.used_by),
+    )
+
+
+def change_rules_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """The rules, then who gains and who loses what, a line a principal and resource."""
+    lines: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if row["kind"] == "acl":
+            yield acl_line(row)
+        else:
+            key = tuple(str(row[name]) for name in ("principal", "host", "resource", "before", "after"))
+            lines.setdefault(key, []).append(row)
+    for (principal, host, resource, before, after), listed in lines.items():
+        operations = ", ".join(str(row["operation"]) for row in listed)
+        at = "" if host == "*" else f" from {host}"
+        who = "everybody whom no rule names" if principal == "User:*" else principal
+        style = "good" if after == "allowed" else "warning"
+        yield f"{who}{at}: {operations} on {resource}: {before} -> {page.style(after, style)}"
+        used = sorted({str(name) for row in listed for name in row["used_by"]})  # type: ignore[attr-defined]
+        for name in used:
+            reads = f"reads {row_topic}" if (row_topic := _topic(listed)) else "has members now"
+            yield page.style(f"  consumer group {name} {reads} and would be denied if it is {who}", "warning")
+
+
+def _topic(rows: Iterable[Row]) -> str | None:
+    return next((str(row["resource_name"]) for row in rows if row["resource_type"] == "topic"), None)
+
+
+def acl_line(row: Row) -> str:
+    """A rule on one line."""
+    pattern = f"{row['pattern_type']} " if row["pattern_type"] != "literal" else ""
+    name = (
+        "cluster"
+        if row["resource_type"] == "cluster"
+        else f"{pattern}{row['resource_type']} {row['resource_name']}"
+    )
+    host = "" if row["host"] == "*" else f" from {row['host']}"
+    return f"{row['permission']} {row['principal']} {row['operation']} on {name}{host}"

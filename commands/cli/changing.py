@@ -101,6 +101,9 @@ def _request_lines(before: object, after: object, page: Page) -> Iterator[str]:
                     shown = new if isinstance(new, list) else ENDED.get((name, new), new)
                     if name not in ("topic", "partition") and shown is not None:
                         yield line(f"{row['topic']}-{row['partition']} {name}", old.get(name), shown)
+        elif key == "acls":
+            for acl in value:
+                yield f"      {acl['permission']} {acl['principal']} {acl['operation']} from {acl['host']}"
         elif key == "levels":
             for name, level in value.items():
                 yield line(name, old_values.get(key, {}).get(name), level)

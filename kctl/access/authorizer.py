@@ -32,6 +32,12 @@ class AuthorizerSettings(Struct, frozen=True, kw_only=True):
     is_enabled: bool = True
     unknown: tuple[str, ...] = ()
 
+    @property
+    def has_super_users(self) -> bool:
+        """Whether there are super users, known or not."""
+        is_set = any(clause.startswith(SUPER_USERS) and "is set" in clause for clause in self.unknown)
+        return bool(self.super_users) or (self.super_users is None and is_set)
+
 
 class Decision(NamedTuple):
     """Whether something is allowed, and what decides. `allowed` is None where a setting that decides is not known."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict, get_type_hints
 from msgspec import convert
 
 from formats.values import Struct, field
+from kctl.access.acl import Acl
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.state import Replicas
 from kctl.errors import Refused
@@ -463,6 +464,28 @@ class UnregisterBroker(Intent, frozen=True, kw_only=True):
     broker_id: int
 
 
+class AlterAcls(Intent, frozen=True, kw_only=True):
+    """Create rules that are not there and delete rules that are. Inverse: exchanged.
+
+    Rules are sets: what is there already, or gone already, is left as it is.
+    """
+
+    kind: ClassVar[str] = "alter-acls"
+    added: tuple[Acl, ...] = ()
+    removed: tuple[Acl, ...] = ()
+
+    def __str__(self) -> str:
+        parts = (("create", self.added), ("delete", self.removed))
+        return " and ".join(
+            f"{verb} {acls[0]}" if len(acls) == 1 else f"{verb} {counted(len(acls), 'rule')}"
+            for verb, acls in parts
+            if acls
+        )
+
+    def inverse(self) -> Intent:
+        return AlterAcls(added=self.removed, removed=self.added)
+
+
 def replica_dir_rows(log_dirs: ReplicaDirs) -> list[Json]:
     """Log directories of replicas as a list of objects, by topic, number and broker."""
     return [
@@ -498,6 +521,9 @@ class IntentCodec(NamedTuple):
 PLAIN = IntentCodec(lambda value: value, lambda value: value)
 TEXTS = IntentCodec(lambda value: dict(sorted(value.items())), dict)
 BY_PARTITION = IntentCodec(partition_rows, partitions_from)
+ACLS = IntentCodec(
+    lambda value: [acl._asdict() for acl in value], lambda value: tuple(Acl.from_json(row) for row in value)
+)
 CODECS: dict[str, IntentCodec] = {  # by field; the others go as they are
     "configs": TEXTS,
     "after": TEXTS,
@@ -530,6 +556,8 @@ CODECS: dict[str, IntentCodec] = {  # by field; the others go as they are
     "previous": IntentCodec(offset_rows, offsets_from),
     "log_dirs": IntentCodec(replica_dir_rows, replica_dirs_from),
     "previous_log_dirs": IntentCodec(replica_dir_rows, replica_dirs_from),
+    "added": ACLS,
+    "removed": ACLS,
     "members": IntentCodec(list, lambda value: convert(value, tuple[str, ...])),
     "config_changes": IntentCodec(
         lambda value: [change.to_json() for change in value],

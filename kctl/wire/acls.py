@@ -4,20 +4,42 @@ Source: clients/src/main/resources/common/message/{DescribeAcls,CreateAcls,Delet
 core/src/main/scala/kafka/server/ConfigHelper.scala @ 3.9.0-rc3 (keys of unknown type are not told)
 """
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from kafka.protocol.admin.acl import DescribeAclsRequest
+from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
-from kctl.access.acl import Acl
+from kctl.access.acl import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    Acl,
+    Resource,
+    number_of,
+    sorted_acls,
+)
 from kctl.access.authorizer import AuthorizerSettings
+from kctl.access.forecast import Uses
 from kctl.access.view import SETTINGS, AccessView, agreed, settings_of
+from kctl.changes.intents import AlterAcls, Intent
+from kctl.changes.plan import Write
+from kctl.cluster.interface import Conflict
 from kctl.cluster.state import ClusterState, Problem
 from kctl.errors import KctlError
+from kctl.model import Json
+from kctl.wire.access import Access
 from kctl.wire.adapter import BrokerError, Wire, error_name
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.configs import in_force
+from kctl.wire.groups import read_all_groups
+from kctl.wire.writes.planning import request
+from kctl.wire.writes.requests import OwnRequest, RequestItem, ask
 
 ANY = 1
+ANONYMOUS = "User:ANONYMOUS"
+INTER_BROKER_LISTENER, INTER_BROKER_PROTOCOL = "inter.broker.listener.name", "security.inter.broker.protocol"
+PROTOCOLS = "listener.security.protocol.map"
 SECURITY_DISABLED = 54
 FILTER: dict[str, Any] = {
     "resource_type_filter": ANY,
@@ -77,6 +99,55 @@ def read_settings(wire: Wire, state: ClusterState, problems: list[Problem]) -> A
     return agreed(listed)
 
 
+def own_principal(access: Access) -> str | None:
+    """Whom brokers take this connection for; None where a certificate, a ticket or a token tells."""
+    mechanism = access.sasl_mechanism or ""
+    if mechanism == "PLAIN" or mechanism.startswith("SCRAM-"):
+        return f"User:{access.sasl_username}"
+    if mechanism or access.tls_certificate:
+        return None
+    return ANONYMOUS
+
+
+def broker_principal(wire: Wire, state: ClusterState) -> str | None:
+    """Whom brokers take each other for; None where it is not to be seen: with passwords, tickets or certificates."""
+    keys = (INTER_BROKER_LISTENER, INTER_BROKER_PROTOCOL, PROTOCOLS)
+    protocols = set()
+    for _, configs in in_force(wire, "brokers", [str(broker) for broker in sorted(state.live_brokers)], keys):
+        if isinstance(configs, KctlError):
+            return None
+        values = {config.key: config.value or "" for config in configs}
+        by_listener = dict(part.strip().partition(":")[::2] for part in values.get(PROTOCOLS, "").split(","))
+        listener = values.get(INTER_BROKER_LISTENER) or values.get(INTER_BROKER_PROTOCOL) or "PLAINTEXT"
+        protocols.add(by_listener.get(listener, listener))
+    return ANONYMOUS if protocols == {"PLAINTEXT"} else None
+
+
+def read_uses(wire: Wire, problems: list[Problem]) -> Uses:
+    """The groups with members, and the topics that they read. Groups that are not listed are a problem."""
+    try:
+        groups = read_all_groups(wire)
+    except KctlError as error:
+        problems.append(Problem("groups", error.message))
+        return Uses()
+    by_topic: dict[str, set[str]] = {}
+    connected = {}
+    for group in groups:
+        if group.members:
+            connected[group.group] = tuple(
+                sorted({member.client_host.lstrip("/") for member in group.members})
+            )
+        for member in group.members:
+            assigned = {tp.topic for tp in member.assignment or ()}
+            for topic in assigned | set(member.subscription or ()):
+                by_topic.setdefault(topic, set()).add(group.group)
+    return Uses(
+        groups=tuple(group.group for group in groups),
+        groups_by_topic={topic: tuple(sorted(names)) for topic, names in by_topic.items()},
+        connected=connected,
+    )
+
+
 def read_access(cluster: AdminCluster) -> AccessView:
     """Rules, settings and topics as brokers tell them. Raises NoAuthorizer, KctlError."""
     state = cluster.read_state((), partition_states=False)
@@ -87,3 +158,119 @@ def read_access(cluster: AdminCluster) -> AccessView:
         acls=tuple(acls), settings=settings, kafka_version=state.kafka_version, topics=state.topic_names,
         problems=tuple(problems),
     )  # fmt: skip
+
+
+# --- changes --------------------------------------------------------------------------------------------
+
+
+def _rows(acls: Iterable[Acl]) -> list[Json]:
+    return [dict(acl._asdict()) for acl in acls]
+
+
+def _on(acls: Iterable[Acl], resources: Collection[Resource]) -> list[Acl]:
+    return sorted_acls(acl for acl in acls if acl.resource in resources)
+
+
+def alter_acls(wire: Wire, intent: Intent) -> list[Write]:
+    """The rules to create, then those to delete; each with the rules that are on their resources now."""
+    assert isinstance(intent, AlterAcls)
+    present = read_acls(wire)
+    writes = []
+    added = [acl for acl in intent.added if acl not in present]
+    removed = [acl for acl in intent.removed if acl in present]
+    resources = {acl.resource for acl in (*added, *removed)}
+    before: Json = {"rules": _rows(_on(present, resources))}
+    for name, acls in (("CreateAcls", added), ("DeleteAcls", removed)):
+        for resource in dict.fromkeys(acl.resource for acl in acls):
+            rows = _rows(acl for acl in acls if acl.resource == resource)
+            writes.append(request(name, f"on {resource}", {"acls": rows}, before))
+    return writes
+
+
+TRANSLATIONS = {"alter-acls": alter_acls}
+
+
+def _acls(after: Mapping[str, Any]) -> list[Acl]:
+    return [Acl.from_json(row) for row in after["acls"]]
+
+
+def _numbers(acl: Acl) -> dict[str, int]:
+    return {
+        "resource_type": number_of(RESOURCE_TYPES, acl.resource_type),
+        "pattern": number_of(PATTERN_TYPES, acl.pattern_type),
+        "operation": number_of(OPERATIONS, acl.operation),
+        "permission_type": number_of(PERMISSIONS, acl.permission),
+    }
+
+
+def _create(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    acls = _acls(after)
+    creations = []
+    for acl in acls:
+        numbers = _numbers(acl)
+        creation = CreateAclsRequest.AclCreation(
+            resource_type=numbers["resource_type"],
+            resource_name=acl.resource_name,
+            resource_pattern_type=numbers["pattern"],
+            principal=acl.principal,
+            host=acl.host,
+            operation=numbers["operation"],
+            permission_type=numbers["permission_type"],
+        )
+        creations.append(creation)
+    results = ask(wire, CreateAclsRequest(creations=creations, **_at_least(acls))).results
+    for acl, result in zip(acls, results, strict=True):
+        yield RequestItem(str(acl), result.error_code, result.error_message)
+
+
+def _delete(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    acls = _acls(after)
+    filters = []
+    for acl in acls:
+        numbers = _numbers(acl)
+        filter = DeleteAclsRequest.DeleteAclsFilter(
+            resource_type_filter=numbers["resource_type"],
+            resource_name_filter=acl.resource_name,
+            pattern_type_filter=numbers["pattern"],
+            principal_filter=acl.principal,
+            host_filter=acl.host,
+            operation=numbers["operation"],
+            permission_type=numbers["permission_type"],
+        )
+        filters.append(filter)
+    results = ask(wire, DeleteAclsRequest(filters=filters, **_at_least(acls))).filter_results
+    for acl, result in zip(acls, results, strict=True):
+        failed = next((match for match in result.matching_acls if match.error_code), result)
+        yield RequestItem(str(acl), failed.error_code, failed.error_message)
+
+
+def _at_least(acls: Iterable[Acl]) -> dict[str, int]:
+    """The version that carries prefixes: brokers before 2.0 would take them for names."""
+    return {"min_version": 1} if any(acl.pattern_type == "prefixed" for acl in acls) else {}
+
+
+def _are_created(wire: Wire, after: Mapping[str, Any]) -> bool:
+    return set(_acls(after)) <= set(read_acls(wire))
+
+
+def _are_deleted(wire: Wire, after: Mapping[str, Any]) -> bool:
+    return not set(_acls(after)) & set(read_acls(wire))
+
+
+def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise Conflict if the rules on a resource are not those that the change was computed from."""
+    expected = [Acl.from_json(row) for row in before["rules"]]
+    resources = {acl.resource for acl in (*expected, *_acls(after))}
+    present = _on(read_acls(wire), resources)
+    if set(present) != set(expected):
+        others = [f"{acl} is there now" for acl in present if acl not in expected]
+        gone = [f"{acl} is gone" for acl in expected if acl not in present]
+        raise Conflict(
+            f"somebody else changed the rules: {'; '.join((*others, *gone)[:3])}; nothing was written"
+        )
+
+
+REQUESTS = {
+    "CreateAcls": OwnRequest(_create, _are_created, _refuse_changed),
+    "DeleteAcls": OwnRequest(_delete, _are_deleted, _refuse_changed),
+}

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from formats.errors import FormatError
-from formats.values import Struct, field
-from formats.whole_numbers import whole_number
 from formats.znodes import cluster as znodes
 from formats.znodes.requests import (
     ConfigChange,
@@ -41,39 +39,15 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.zookeeper.store import LARGEST_REQUEST, Znode, ZnodeStore, parent_of
+from kctl.zookeeper.acl_writes import alter_acls
+from kctl.zookeeper.fresh import FreshZnodes, missing_parents, set_or_create
+from kctl.zookeeper.store import LARGEST_REQUEST, Znode, ZnodeStore
 
 T = TypeVar("T")
 CHANGES = "/config/changes"
 NOTIFICATION = f"{CHANGES}/config_change_"
 REASSIGNMENT = "/admin/reassign_partitions"
 ELECTION = "/admin/preferred_replica_election"
-
-
-class FreshZnodes(Struct, frozen=True):
-    """Znodes read from the store for one intent, each once, and the state that its plan was made from."""
-
-    store: ZnodeStore
-    state: ClusterState
-    read: dict[str, Znode | None] = field(default_factory=dict)
-
-    @property
-    def version(self) -> KafkaVersion:
-        """The version of the oldest broker."""
-        return self.state.kafka_version
-
-    def get(self, *paths: str) -> list[Znode | None]:
-        """Znodes as first read by this translation; new ones are read at once."""
-        new = [path for path in dict.fromkeys(paths) if path not in self.read]
-        if new:
-            self.read.update(zip(new, self.store.get_many(new), strict=True))
-        return [self.read[path] for path in paths]
-
-    def live_brokers(self) -> set[int]:
-        """Ids of the brokers that are registered now."""
-        return {
-            id for name in self.store.children("/brokers/ids") or () if (id := whole_number(name)) is not None
-        }
 
 
 def guards(fresh: FreshZnodes) -> list[Write]:
@@ -96,13 +70,6 @@ def refuse_migration(controller: Znode | None, migration: Znode | None) -> None:
             f"the cluster is under migration to KRaft ({sign}); nothing was written",
             "use --bootstrap-server",
         )
-
-
-def set_or_create(path: str, node: Znode | None, data: bytes) -> Write:
-    """The write that gives a znode this content, whether it exists or not."""
-    if node is None:
-        return Write(action="create", target=path, after=data)
-    return Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)
 
 
 # --- topics -------------------------------------------------------------------------------------------
@@ -226,21 +193,10 @@ def _one_entity(
             else:
                 values[key] = value
     write = set_or_create(path, node, znodes.format_config(values, present.other))
-    parents = [*_missing_parents(fresh, path, made), *_missing_parents(fresh, NOTIFICATION, made)]
+    parents = [*missing_parents(fresh, path, made), *missing_parents(fresh, NOTIFICATION, made)]
     change_data = ConfigChange(notification_form(fresh.version, kind), f"{kind}/{name}").encode()
     notification = Write(action="create", target=NOTIFICATION, after=change_data, sequence=True)
     return [*checks, *parents, write, notification]
-
-
-def _missing_parents(fresh: FreshZnodes, path: str, made: set[str]) -> list[Write]:
-    """Creates of missing parents of a path: brokers before 1.1 do not make all of them."""
-    missing: list[Write] = []
-    parent = parent_of(path)
-    while parent not in ("/", "/config") and parent not in made and fresh.get(parent)[0] is None:
-        made.add(parent)
-        missing.insert(0, Write(action="create", target=parent, after=b""))
-        parent = parent_of(parent)
-    return missing
 
 
 def notification_form(version: KafkaVersion, entity_type: str) -> int:
@@ -494,6 +450,7 @@ def translations() -> Mapping[str, Translation]:
         "wait-until": lambda fresh, intent: [],
         "clear-throttle": clear_throttle,
         "move-controller": move_controller,
+        "alter-acls": alter_acls,
         "reassign": reassign,
         "elect-preferred": elect_preferred,
         "replace-stuck-reassignment": replace_stuck_reassignment,

@@ -24,7 +24,14 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.writes import kraft
 from kctl.wire.writes.planning import TRANSLATIONS, content, item_count, name_of
-from kctl.wire.writes.requests import Quantifier, RequestItem, can_be_validated, own_request, send
+from kctl.wire.writes.requests import (
+    Quantifier,
+    RequestItem,
+    can_be_validated,
+    own_request,
+    own_translation,
+    send,
+)
 
 SETTLING = 5.0  # seconds to find out whether a lost request was carried out
 # Seconds that brokers have to apply a throttle; those not in force then are reported after the write.
@@ -266,6 +273,8 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
         kafka_version=state.kafka_version,
         recent=True,  # it is read again before anything is sent
     )
+    if (own := own_translation(intent)) is not None:
+        return tuple(own(cluster.wire, intent))
     translate = TRANSLATIONS.get(intent.kind) or kraft.TRANSLATIONS[intent.kind]
     writes = tuple(translate(fresh, intent, state))
     refuse_other_answers(cluster.wire, writes)

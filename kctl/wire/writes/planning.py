@@ -51,7 +51,9 @@ def content(write: Write) -> dict[str, Any]:
 def item_count(write: Write) -> int:
     """The number of items of the request; each has its own result in the answer."""
     after = content(write)
-    return len(after.get("partitions", ())) or len(after.get("members", ())) or 1
+    return (
+        len(after.get("partitions", ())) or len(after.get("members", ())) or len(after.get("acls", ())) or 1
+    )
 
 
 def existing(state: ClusterState, name: str) -> Topic:

@@ -20,6 +20,7 @@ from kafka.protocol.admin.topics import (
     ElectLeadersRequest,
 )
 
+from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.versions import needs
@@ -372,7 +373,22 @@ OWN_REQUESTS = {
     "LeaveGroup": "group_changes",
     "AlterShareGroupOffsets": "group_changes",
     "DeleteShareGroupOffsets": "group_changes",
+    "CreateAcls": "acls",
+    "DeleteAcls": "acls",
 }
+# Modules that have the translation of such an intent as `TRANSLATIONS[KIND]`: what it stands on brokers have to be asked.
+OWN_INTENTS = {"alter-acls": "acls"}
+
+
+def own_translation(intent: Intent) -> Callable[[Wire, Intent], list[Write]] | None:
+    """What makes requests of an intent whose present state brokers have to be asked for; None for another intent."""
+    module = OWN_INTENTS.get(intent.kind)
+    if module is None:
+        return None
+    translation: Callable[[Wire, Intent], list[Write]] = import_module(f"kctl.wire.{module}").TRANSLATIONS[
+        intent.kind
+    ]
+    return translation
 
 
 def own_request(write: Write) -> OwnRequest | None:
