@@ -254,6 +254,8 @@ acl  List and change rules of access; show what they decide.
         access.acl:delete access.ACL access.ACCESS CHANGE
     copy  Give a principal the rules of another one; those that it has already stay.
         access.acl:copy access.ACL access.ACCESS CHANGE
+    audit  Find rules that decide nothing, or more than was meant.
+        access.acl:audit FINDING
 journal  List, verify, undo and resume changes.
     list  List changes, oldest first.
         journal:list_changes changes.CHANGE

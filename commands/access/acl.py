@@ -22,7 +22,8 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
-from commands.cli.render import Outcome, Page, Row
+from commands.cli.render import Outcome, Page, Row, finding_line
+from commands.topic import note_problems
 from kctl.errors import BadValue, KctlError
 from kctl.rows.access import ACCESS, ACL, DECISION
 
@@ -181,6 +182,63 @@ def decision_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield f"{question}: {words[allowed]}, {by}"
         if row["why"]:
             yield f"  {row['why']}: give --server-properties, or --super-user and --allow-everyone"
+
+
+@command(
+    "audit",
+    paged=True,
+    status="0 nothing wrong · 2 wrong usage · 3 no connection, something could not be read · 5 a rule is wrong",
+)
+@reads
+@recorded
+@known
+def audit(frame: Frame, at: At, source: Recorded, told: Known) -> Outcome:
+    """Find rules that decide nothing, or more than was meant.
+
+    Mistakes are warnings: a host that is no address, a rule that another one denies as a whole, everybody who may write,
+    a prefix that reaches internal topics. What may be meant is info: rules for topics that do not exist, users without
+    rules, rules without users.
+
+    $ kctl acl audit --bootstrap-server kafka1:9092
+    $ kctl acl audit --snapshot znodes.jsonl --server-properties server.properties
+    """
+    from formats.values import replace
+    from kctl.access.audit import audit_access
+
+    view = source.read()
+    if view is None:
+        with at.open(frame) as cluster:
+            view = view_of(cluster)
+            if cluster.backend == "admin":
+                view = _with_users(frame, cluster, view)
+    note_problems(frame, view.problems)
+    view = replace(view, settings=told.over(view.settings))
+    findings = (finding.row() for finding in audit_access(view))
+    return Outcome(findings, text=finding_lines, nothing="nothing is wrong with the rules")
+
+
+def _with_users(frame: Frame, cluster: Cluster, view: AccessView) -> AccessView:
+    """The view with users and groups, as far as brokers tell them; the rest is reported (status 3)."""
+    from formats.values import replace
+    from kctl.wire.acls import read_uses
+    from kctl.wire.cluster import AdminCluster
+    from kctl.wire.users import read_users
+
+    assert isinstance(cluster, AdminCluster)
+    problems: list[Problem] = []
+    uses = read_uses(cluster.wire, problems)
+    note_problems(frame, problems)
+    try:
+        users = read_users(cluster.wire)
+    except KctlError as error:
+        frame.report(error)
+        users = None
+    return replace(view, groups=None if problems else uses.groups, users=users)
+
+
+def finding_lines(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a finding."""
+    return (finding_line(row, page) for row in rows)
 
 
 # --- changes --------------------------------------------------------------------------------------------

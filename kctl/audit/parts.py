@@ -312,6 +312,22 @@ def retention(audit: Audit) -> Iterator[Row]:
     yield from (finding.row() for finding in retention_findings(audit.evidence))
 
 
+def access(audit: Audit) -> Iterator[Row]:
+    """Findings about rules of access and users, of the newest moment."""
+    from kctl.access.audit import audit_access
+    from kctl.access.evidence import views_in
+
+    for view in views_in(audit.evidence):
+        yield from (finding.row() for finding in audit_access(view))
+
+
+def has_rules(evidence: FoundEvidence) -> bool:
+    """Whether it holds an export of znodes or a copy of a metadata log."""
+    return bool(evidence.znode_exports) or any(
+        replica.topic == CLUSTER_METADATA for replica in evidence.replicas
+    )
+
+
 def transactions(audit: Audit) -> Iterator[Row | Judgement]:
     """The transactions that data logs hold open, and whether each hangs."""
     from kctl.internal_topics.open_rows import open_rows
@@ -397,6 +413,7 @@ PARTS: tuple[AuditPart, ...] = (
     AuditPart("loss", has_copies, losses, Question.LOSS),
     AuditPart("timeline", has_leaders, leaderships, Question.LEADERSHIP),
     AuditPart("internal topics", has_internal_topics, internal_topics),
+    AuditPart("access", has_rules, access),
     AuditPart("transactions", has_transactions, transactions, Question.TRANSACTIONS),
     AuditPart("tier", has_tier, tiered_storage, Question.TIER),
 )

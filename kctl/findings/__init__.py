@@ -145,6 +145,7 @@ SUBJECTS = [
     "retention",
     "migration",
     "manifest",
+    "access",
 ]
 
 
