@@ -20,16 +20,16 @@ DENIES_NOTHING = info("""acl-denies-nothing
     Nothing, or delete it.""")
 WIDE_OPEN = warning("""acl-wide-open
     The rule `{acl}` lets {whom} change {what}.
-    {whom} that can connect may write there, or change or delete it.
+    Whoever it names and can connect may write there, or change or delete it.
     The rule was made for a test, or in place of one for each application.
     Name principals and topics: `kctl acl create`, then delete this rule.""")
 WITHOUT_USER = info("""acl-without-user
     Rules name {principal}, who has no SCRAM credential.
     Nobody can log in as that user by SCRAM. By certificates, Kerberos, PLAIN or tokens somebody may.
     The user was deleted, or the name has a mistake, or users of several mechanisms are in use.
-    Delete the rules if the user is gone: `kctl acl delete --principal {principal}`.""")
+    Delete the rules if the user is gone: `kctl acl delete --principal User:NAME`.""")
 USER_WITHOUT = info("""user-without-acl
-    User {user} has a SCRAM credential, and no rule names User:{user}.
+    User {user} has a SCRAM credential, and no rule names it.
     The user can log in and may do only what rules allow everybody.
     The user's rules were deleted, or name another spelling; or the user is a super user.
     Delete the user, or create its rules.""")
