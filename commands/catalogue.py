@@ -256,6 +256,15 @@ acl  List and change rules of access; show what they decide.
         access.acl:copy access.ACL access.ACCESS CHANGE
     audit  Find rules that decide nothing, or more than was meant.
         access.acl:audit FINDING
+user  List, create and delete SCRAM users; set passwords.
+    list  List users with SCRAM credentials.
+        access.user:list_users access.USER
+    create  Create a user with SCRAM credentials.
+        access.user:create access.USER CHANGE
+    set-password  Set the password of a user.
+        access.user:set_password access.USER CHANGE
+    delete  Delete the SCRAM credentials of a user; its rules stay.
+        access.user:delete access.USER CHANGE
 journal  List, verify, undo and resume changes.
     list  List changes, oldest first.
         journal:list_changes changes.CHANGE

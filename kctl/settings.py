@@ -175,11 +175,11 @@ def with_secrets(context: Context) -> Context:
     for key in sorted(SECRET_KEYS):
         command = getattr(context, f"{key}_command", None)
         if command and getattr(context, key) is None:
-            printed[key] = _printed_by(command, f"{key}_command")
+            printed[key] = printed_by(command, f"{key}_command")
     return context._replace(**printed)
 
 
-def _printed_by(command: str, key: str) -> str:
+def printed_by(command: str, key: str) -> str:
     """The first line that a command prints; it may ask on the terminal. No shell reads it."""
     import shlex
     import subprocess

@@ -98,3 +98,9 @@ def parse_scram(value: str) -> ScramCredential:
         return ScramCredential(salt, stored, server, int(parts["iterations"]))
     except (KeyError, ValueError, binascii.Error):
         raise FormatError("not a SCRAM credential", 0) from None
+
+
+def format_scram(credential: ScramCredential) -> str:
+    """The inverse of `parse_scram`."""
+    salt, stored, server = (base64.b64encode(part).decode() for part in credential[:3])
+    return f"salt={salt},stored_key={stored},server_key={server},iterations={credential.iterations}"

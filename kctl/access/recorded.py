@@ -14,9 +14,10 @@ from kctl.internal_topics.reading import NOW, AsOf
 
 def view_of_image(image: ClusterImage, problems: Iterable[Problem] = ()) -> AccessView:
     """What the image says; settings of the authorizer are not in it."""
-    users: dict[str, list[str]] = {}
+    users: dict[str, dict[str, int | None]] = {}
     for name, mechanism in sorted(image.scram_users):
-        users.setdefault(name, []).append(SCRAM_MECHANISMS.get(mechanism, str(mechanism)))
+        known = SCRAM_MECHANISMS.get(mechanism, str(mechanism))
+        users.setdefault(name, {})[known] = image.scram_iterations.get((name, mechanism))
     rules = (
         Acl.numbered(
             acl["resource_type"],
@@ -30,7 +31,11 @@ def view_of_image(image: ClusterImage, problems: Iterable[Problem] = ()) -> Acce
         for acl in image.acls.values()
     )
     return AccessView(
-        acls=tuple(rules), topics=sorted(image.names.values()), users=users, problems=tuple(problems)
+        acls=tuple(rules),
+        topics=sorted(image.names.values()),
+        users={name: sorted(of) for name, of in users.items()},
+        credentials=users,
+        problems=tuple(problems),
     )
 
 

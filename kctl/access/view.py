@@ -37,6 +37,8 @@ class AccessView(Struct, frozen=True, kw_only=True):
     transactional_ids: Collection[str] | None = None
     users: Mapping[str, Collection[str]] | None = None
     """The mechanisms of each user with SCRAM credentials."""
+    credentials: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    """The iterations of each user by mechanism, as a metadata log has them."""
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     def authorizer(self, acls: Iterable[Acl] | None = None) -> Authorizer:

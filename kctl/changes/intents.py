@@ -486,6 +486,39 @@ class AlterAcls(Intent, frozen=True, kw_only=True):
         return AlterAcls(added=self.removed, removed=self.added)
 
 
+class SetScram(Intent, frozen=True, kw_only=True):
+    """Give a user a password, which is nowhere kept. Inverse: delete the credentials, where there were none before."""
+
+    kind: ClassVar[str] = "set-scram"
+    final: ClassVar[str] = "the former password is not kept: set one again with `kctl user set-password`"
+    user: str
+    mechanisms: Mapping[str, int]  # iterations by mechanism
+    previous_mechanisms: Mapping[str, int]  # those of them that there were
+
+    def __str__(self) -> str:
+        verb = "set the password" if self.previous_mechanisms else "create credentials"
+        return f"{verb} of user {self.user} ({', '.join(sorted(self.mechanisms))})"
+
+    def inverse(self) -> Intent:
+        if self.previous_mechanisms:
+            return Intent.inverse(self)
+        return DeleteScram(user=self.user, mechanisms=self.mechanisms)
+
+
+class DeleteScram(Intent, frozen=True, kw_only=True):
+    """Take credentials of a user away. No inverse: the password is not kept."""
+
+    kind: ClassVar[str] = "delete-scram"
+    final: ClassVar[str] = (
+        "the password is not kept: create the user again with `kctl user create`, with a new one"
+    )
+    user: str
+    mechanisms: Mapping[str, int]  # iterations by mechanism
+
+    def __str__(self) -> str:
+        return f"delete credentials of user {self.user} ({', '.join(sorted(self.mechanisms))})"
+
+
 def replica_dir_rows(log_dirs: ReplicaDirs) -> list[Json]:
     """Log directories of replicas as a list of objects, by topic, number and broker."""
     return [
@@ -530,6 +563,8 @@ CODECS: dict[str, IntentCodec] = {  # by field; the others go as they are
     "before": TEXTS,
     "listeners": TEXTS,
     "levels": TEXTS,
+    "mechanisms": TEXTS,
+    "previous_mechanisms": TEXTS,
     "previous_levels": TEXTS,
     "targets": BY_PARTITION,
     "origins": BY_PARTITION,

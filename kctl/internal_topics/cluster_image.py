@@ -83,6 +83,7 @@ class ClusterImage(Struct):
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
     acls: dict[str, Values] = field(default_factory=dict)
     scram_users: dict[tuple[str, int], str] = field(default_factory=dict)  # by user and mechanism: a digest
+    scram_iterations: dict[tuple[str, int], int] = field(default_factory=dict)  # likewise
     delegation_tokens: dict[str, Values] = field(default_factory=dict)
     zk_migration_state: int = 0  # of `MIGRATION_STATES`
     is_ready_to_migrate: dict[int, bool] = field(default_factory=dict)  # by controller
@@ -235,6 +236,7 @@ def _controller(image: ClusterImage, values: Values) -> None:
 def _scram(image: ClusterImage, values: Values) -> None:
     credential = ScramCredential(*(values[name] for name in ScramCredential._fields))
     image.scram_users[values["name"], values["mechanism"]] = credential.digest
+    image.scram_iterations[values["name"], values["mechanism"]] = credential.iterations
 
 
 def _remove_scram(image: ClusterImage, values: Values) -> None:

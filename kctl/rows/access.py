@@ -39,3 +39,10 @@ ACCESS = RowType("""
     before, after  allowed|denied|unknown
     used_by        array   groups with members or offsets there, which the principal may be
 """)
+
+USER = RowType("""
+    user: A SCRAM credential of a user.
+    name        string
+    mechanism   string    SCRAM-SHA-256, SCRAM-SHA-512
+    iterations  integer?  null: the export holds no credentials
+""")

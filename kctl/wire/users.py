@@ -4,14 +4,24 @@ Source: clients/src/main/resources/common/message/{DescribeUserScramCredentials,
 (KIP-554); metadata/src/main/java/org/apache/kafka/controller/ScramControlManager.java @ 3.9.0-rc3
 """
 
-from collections.abc import Collection
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
-from kafka.protocol.admin.users import DescribeUserScramCredentialsRequest
+from kafka.protocol.admin.users import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
 
 from formats.znodes.security import SCRAM_MECHANISMS
+from kctl.access.users import Salted, password_not_kept
+from kctl.changes.intents import DeleteScram, Intent, SetScram
+from kctl.changes.plan import Write
+from kctl.cluster.interface import Conflict
+from kctl.model import Json
 from kctl.wire.adapter import BrokerError, Wire, error_name
+from kctl.wire.writes.planning import request
+from kctl.wire.writes.requests import OwnRequest, RequestItem, ask
 
 RESOURCE_NOT_FOUND = 91
+ALTER = "AlterUserScramCredentials"
 
 
 def read_users(wire: Wire, names: Collection[str] | None = None) -> dict[str, dict[str, int]]:
@@ -36,3 +46,82 @@ def read_users(wire: Wire, names: Collection[str] | None = None) -> dict[str, di
                 for info in result.credential_infos
             }
     return users
+
+
+# --- changes --------------------------------------------------------------------------------------------
+
+
+def set_scram(wire: Wire, intent: Intent) -> list[Write]:
+    """Nothing: the password is known only while the command runs that was given it. Raises Refused."""
+    raise password_not_kept(intent)
+
+
+def scram_writes(intent: SetScram, passwords: Mapping[str, Salted]) -> tuple[Write, ...]:
+    """The requests that give a user credentials: one a mechanism. Contents are secrets."""
+    writes = []
+    for mechanism, password in sorted(passwords.items()):
+        after: dict[str, Json] = {
+            "user": intent.user,
+            "mechanism": mechanism,
+            "iterations": password.iterations,
+            "salt": b64encode(password.salt).decode(),
+            "salted_password": b64encode(password.salted_password).decode(),
+        }
+        writes.append(_request(intent.user, mechanism, after, intent.previous_mechanisms))
+    return tuple(writes)
+
+
+def delete_scram(wire: Wire, intent: Intent) -> list[Write]:
+    """The requests that take credentials away, where they are still there."""
+    assert isinstance(intent, DeleteScram)
+    present = read_users(wire, [intent.user]).get(intent.user, {})
+    return [
+        _request(intent.user, mechanism, {"user": intent.user, "mechanism": mechanism}, intent.mechanisms)
+        for mechanism in sorted(intent.mechanisms)
+        if mechanism in present
+    ]
+
+
+def _request(user: str, mechanism: str, after: Mapping[str, Json], expected: Mapping[str, int]) -> Write:
+    before: Json = {"iterations": expected.get(mechanism)}
+    return request(ALTER, f"{mechanism} of user {user}", after, before)
+
+
+TRANSLATIONS = {"set-scram": set_scram, "delete-scram": delete_scram}
+
+
+def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    number = next(number for number, name in SCRAM_MECHANISMS.items() if name == after["mechanism"])
+    deletions, upsertions = [], []
+    if "salted_password" in after:
+        upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+            name=after["user"],
+            mechanism=number,
+            iterations=after["iterations"],
+            salt=b64decode(after["salt"]),
+            salted_password=b64decode(after["salted_password"]),
+        )
+        upsertions.append(upsertion)
+    else:
+        kind = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+        deletions.append(kind(name=after["user"], mechanism=number))
+    message = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+    for result in ask(wire, message).results:
+        yield RequestItem(f"user {result.user}", result.error_code, result.error_message)
+
+
+def _is_done(wire: Wire, after: Mapping[str, Any]) -> bool:
+    present = read_users(wire, [after["user"]]).get(after["user"], {})
+    return present.get(after["mechanism"]) == after.get("iterations")
+
+
+def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise Conflict if the user's credential is not as it was read; a password set meanwhile does not show."""
+    present = read_users(wire, [after["user"]]).get(after["user"], {})
+    if present.get(after["mechanism"]) != before["iterations"]:
+        raise Conflict(
+            f"{after['mechanism']} of user {after['user']} was changed by somebody else; nothing was written"
+        )
+
+
+REQUESTS = {ALTER: OwnRequest(_send, _is_done, _refuse_changed)}

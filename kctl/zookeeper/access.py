@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from formats.errors import FormatError
 from formats.znodes.cluster import parse_config
-from formats.znodes.security import SCRAM_MECHANISMS, parse_acls, protocol_name
+from formats.znodes.security import SCRAM_MECHANISMS, parse_acls, parse_scram, protocol_name
 from kctl.access.acl import Acl
 from kctl.access.view import AccessView
 from kctl.cluster.state import Problem
@@ -59,6 +59,16 @@ def read_users(reader: ZnodeReader, problems: list[Problem]) -> dict[str, dict[s
         if credentials:
             users[unquote(name)] = credentials
     return users
+
+
+def iterations_of(credential: str | None) -> int | None:
+    """The iterations of a stored credential; None without one, 0 for one that is redacted or cannot be read."""
+    if credential is None:
+        return None
+    try:
+        return parse_scram(credential).iterations
+    except FormatError:
+        return 0
 
 
 def read_access(reader: ZnodeReader) -> AccessView:

@@ -20,25 +20,30 @@ from formats.znodes.requests import (
     format_reassignment,
     parse_reassignment,
 )
+from kctl.access.users import password_not_kept
 from kctl.changes.intents import (
     AddPartitions,
     AlterConfig,
     ClearThrottle,
     CreateTopic,
+    DeleteScram,
     DeleteTopic,
     ElectPreferred,
     Intent,
     MoveController,
     Reassign,
     ReplaceStuckReassignment,
+    SetScram,
 )
 from kctl.changes.plan import Write
 from kctl.cluster import names
+from kctl.cluster.configs import sanitized
 from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
+from kctl.zookeeper.access import iterations_of, read_users
 from kctl.zookeeper.acl_writes import alter_acls
 from kctl.zookeeper.fresh import FreshZnodes, missing_parents, set_or_create
 from kctl.zookeeper.store import LARGEST_REQUEST, Znode, ZnodeStore
@@ -210,6 +215,47 @@ def notification_form(version: KafkaVersion, entity_type: str) -> int:
             "check --kafka-version",
         )
     return 0 if version < V0_9 else 1
+
+
+# --- users --------------------------------------------------------------------------------------------
+
+
+def set_scram(fresh: FreshZnodes, intent: SetScram) -> list[Write]:
+    """Nothing: the password is known only while the command runs that was given it. Raises Refused."""
+    raise password_not_kept(intent)
+
+
+def scram_writes(
+    store: ZnodeStore, intent: SetScram, credentials: Mapping[str, str], state: ClusterState
+) -> tuple[Write, ...]:
+    """The transaction that gives a user credentials, as they stand in znodes. Raises Refused if there are others now."""
+    fresh = FreshZnodes(store, state)
+    _refuse_other_credentials(
+        fresh, intent.user, dict.fromkeys(intent.mechanisms), intent.previous_mechanisms
+    )
+    change = AlterConfig(
+        entity_type="users", entity_name=sanitized(intent.user), after=credentials, before={}
+    )
+    return (*guards(fresh), *alter_configs(fresh, [change]))
+
+
+def delete_scram(fresh: FreshZnodes, intent: DeleteScram) -> list[Write]:
+    """The user's configuration without the credentials."""
+    _refuse_other_credentials(fresh, intent.user, intent.mechanisms, intent.mechanisms)
+    gone = dict.fromkeys(intent.mechanisms)
+    return alter_configs(
+        fresh, [AlterConfig(entity_type="users", entity_name=sanitized(intent.user), after=gone, before={})]
+    )
+
+
+def _refuse_other_credentials(
+    fresh: FreshZnodes, user: str, mechanisms: Iterable[str], expected: Mapping[str, int]
+) -> None:
+    present = read_users(fresh.store, []).get(user, {})
+    for mechanism in mechanisms:
+        iterations = iterations_of(present.get(mechanism))
+        if iterations != expected.get(mechanism):
+            raise Conflict(f"{mechanism} of user {user} was changed by somebody else; nothing was written")
 
 
 # --- the controller -----------------------------------------------------------------------------------
@@ -451,6 +497,8 @@ def translations() -> Mapping[str, Translation]:
         "clear-throttle": clear_throttle,
         "move-controller": move_controller,
         "alter-acls": alter_acls,
+        "set-scram": set_scram,
+        "delete-scram": delete_scram,
         "reassign": reassign,
         "elect-preferred": elect_preferred,
         "replace-stuck-reassignment": replace_stuck_reassignment,

@@ -375,9 +375,10 @@ OWN_REQUESTS = {
     "DeleteShareGroupOffsets": "group_changes",
     "CreateAcls": "acls",
     "DeleteAcls": "acls",
+    "AlterUserScramCredentials": "users",
 }
 # Modules that have the translation of such an intent as `TRANSLATIONS[KIND]`: what it stands on brokers have to be asked.
-OWN_INTENTS = {"alter-acls": "acls"}
+OWN_INTENTS = {"alter-acls": "acls", "set-scram": "users", "delete-scram": "users"}
 
 
 def own_translation(intent: Intent) -> Callable[[Wire, Intent], list[Write]] | None:
