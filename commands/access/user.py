@@ -186,7 +186,7 @@ ITERATION_COUNT = option(
 @ITERATION_COUNT
 @password_options
 def create(
-    frame: Frame, how: How, name: str, mechanisms: tuple[str, ...], iterations: int, password: Password
+    frame: Frame, how: How, password: Password, name: str, mechanisms: tuple[str, ...], iterations: int
 ) -> Outcome:
     """Create a user with SCRAM credentials.
 
@@ -207,7 +207,7 @@ def create(
 @ITERATION_COUNT
 @password_options
 def set_password(
-    frame: Frame, how: How, name: str, mechanisms: tuple[str, ...], iterations: int, password: Password
+    frame: Frame, how: How, password: Password, name: str, mechanisms: tuple[str, ...], iterations: int
 ) -> Outcome:
     """Set the password of a user.
 

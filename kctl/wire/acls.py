@@ -34,7 +34,7 @@ from kctl.wire.cluster import AdminCluster
 from kctl.wire.configs import in_force
 from kctl.wire.groups import read_all_groups
 from kctl.wire.writes.planning import request
-from kctl.wire.writes.requests import OwnRequest, RequestItem, ask
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
 
 ANY = 1
 ANONYMOUS = "User:ANONYMOUS"
@@ -249,12 +249,14 @@ def _at_least(acls: Iterable[Acl]) -> dict[str, int]:
     return {"min_version": 1} if any(acl.pattern_type == "prefixed" for acl in acls) else {}
 
 
-def _are_created(wire: Wire, after: Mapping[str, Any]) -> bool:
-    return set(_acls(after)) <= set(read_acls(wire))
+def _are_created(wire: Wire, after: Mapping[str, Any], quantifier: Quantifier) -> bool:
+    present = set(read_acls(wire))
+    return quantifier(acl in present for acl in _acls(after))
 
 
-def _are_deleted(wire: Wire, after: Mapping[str, Any]) -> bool:
-    return not set(_acls(after)) & set(read_acls(wire))
+def _are_deleted(wire: Wire, after: Mapping[str, Any], quantifier: Quantifier) -> bool:
+    present = set(read_acls(wire))
+    return quantifier(acl not in present for acl in _acls(after))
 
 
 def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from kctl.cluster.interface import Conflict
 from kctl.model import Json
 from kctl.wire.adapter import BrokerError, Wire, error_name
 from kctl.wire.writes.planning import request
-from kctl.wire.writes.requests import OwnRequest, RequestItem, ask
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
 
 RESOURCE_NOT_FOUND = 91
 ALTER = "AlterUserScramCredentials"
@@ -110,7 +110,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
         yield RequestItem(f"user {result.user}", result.error_code, result.error_message)
 
 
-def _is_done(wire: Wire, after: Mapping[str, Any]) -> bool:
+def _is_done(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
     present = read_users(wire, [after["user"]]).get(after["user"], {})
     return present.get(after["mechanism"]) == after.get("iterations")
 

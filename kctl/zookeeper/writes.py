@@ -37,7 +37,6 @@ from kctl.changes.intents import (
 )
 from kctl.changes.plan import Write
 from kctl.cluster import names
-from kctl.cluster.configs import sanitized
 from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
@@ -234,7 +233,7 @@ def scram_writes(
         fresh, intent.user, dict.fromkeys(intent.mechanisms), intent.previous_mechanisms
     )
     change = AlterConfig(
-        entity_type="users", entity_name=sanitized(intent.user), after=credentials, before={}
+        entity_type="users", entity_name=names.sanitized(intent.user), after=credentials, before={}
     )
     return (*guards(fresh), *alter_configs(fresh, [change]))
 
@@ -244,7 +243,8 @@ def delete_scram(fresh: FreshZnodes, intent: DeleteScram) -> list[Write]:
     _refuse_other_credentials(fresh, intent.user, intent.mechanisms, intent.mechanisms)
     gone = dict.fromkeys(intent.mechanisms)
     return alter_configs(
-        fresh, [AlterConfig(entity_type="users", entity_name=sanitized(intent.user), after=gone, before={})]
+        fresh,
+        [AlterConfig(entity_type="users", entity_name=names.sanitized(intent.user), after=gone, before={})],
     )
 
 
