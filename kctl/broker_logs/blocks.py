@@ -17,8 +17,8 @@ from formats.broker_logs.template import Template
 from formats.values import Struct, field, replace
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
 from kctl.broker_logs.containers import numbered, only
+from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
-from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import reason_of
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from formats.broker_logs.objects import INTEGER, numbers, object_of, topic_partition
 from formats.broker_logs.template import Template
 from kctl.broker_logs.blocks import BEFORE_ALL, REMEMBERED, Block, Earlier, Shape
+from kctl.broker_logs.log_files import LogFile
 from kctl.broker_logs.shapes import writer_of
-from kctl.broker_logs.sources import LogFile
 from kctl.model import TopicPartition
 from kctl.times import iso
 

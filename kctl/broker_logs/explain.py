@@ -16,8 +16,8 @@ from formats.broker_logs.threads import thread_of
 from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.failures import meaning_of
+from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.shapes import Shapes
-from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import BadValue, UnreadableFile, file_error
 from kctl.files import open_file
 from kctl.rows.state_log import EXCEPTION, TEMPLATE

@@ -11,7 +11,7 @@ import numpy as np
 from formats.broker_logs.line import Bools
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
 from kctl.broker_logs.clocks.zones import Zone
-from kctl.broker_logs.sources import LogFile, LogSource
+from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.findings import Place
 from kctl.findings import state_log as say
 

@@ -29,6 +29,7 @@ from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from formats.whole_numbers import whole_number
 from kctl.broker_logs.containers import heads_of
+from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.evidence.discover import discover
@@ -47,44 +48,6 @@ OTHER_PACKAGES = ("org.", "com.", "io.", "java", "sun.", "jdk.", "scala.")
 KAFKAS_OWN = ("state-change", "controller", "server", "log-cleaner")
 KAFKAS_LOGGER = re.compile(rb" \((?:kafka|state\.change|org\.apache\.kafka)\.[\w.$]+\)[ \t\r]*\n")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
-
-
-class LogFile(Struct, frozen=True):
-    """One file of a broker's log."""
-
-    path: str
-    file: str
-    """As rows name it."""
-    kind: str
-    broker_id: int | None
-    layout: LineLayout
-    first_millis: int | None
-    """Local time of its first record."""
-    is_utc: bool = False
-    """Whether its times name their offset, so that no zone has to be known."""
-    day: int | None = None
-    """Midnight of the day that its name says, where its lines say the time of day alone."""
-    evidence: str | None = None
-    writers: frozenset[int] = frozenset()
-    """The brokers that the lines at its start and at its end name as their writers; of files that several write to
-    those of all of them."""
-    container: bytes | None = None
-    """The container whose lines these are, where several print into the file."""
-    is_first: bool = False
-    """Whether lines before the first that names a container are its own."""
-
-    @property
-    def is_without_date(self) -> bool:
-        """Whether nothing says on which day its lines were written."""
-        return not (self.layout.has_date or self.is_utc or self.day is not None)
-
-
-class LogSource(Struct, frozen=True):
-    """The parts of one log of one broker, oldest first."""
-
-    broker_id: int | None
-    kind: str
-    files: tuple[LogFile, ...]
 
 
 class Sources(Struct):

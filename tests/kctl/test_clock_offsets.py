@@ -17,8 +17,9 @@ from kctl.broker_logs.clocks.offsets import agreed_gap
 from kctl.broker_logs.clocks.skew import ClockBounds, HandledRequest, OrderedPairs, State, estimate_skew
 from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.history.timeline import Timeline, timeline
+from kctl.broker_logs.log_files import LogSource
 from kctl.broker_logs.merging import Merge, prepare
-from kctl.broker_logs.sources import LogSource, find_sources
+from kctl.broker_logs.sources import find_sources
 from kctl.model import TopicPartition
 from tests.conftest import kctl, recording, rows
 

@@ -18,9 +18,9 @@ from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import RECEIVED, ROUNDED, SENT, ClockBounds, OrderedPairs, State, state_of
 from kctl.broker_logs.clocks.skew import WANTED as ORDERED
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
+from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.shapes import Shapes
-from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 

@@ -17,8 +17,8 @@ import numpy as np
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import Int64s, find_records
 from formats.values import Struct, field
+from kctl.broker_logs.log_files import LogFile
 from kctl.broker_logs.opening import STDIN, chunks_of
-from kctl.broker_logs.sources import LogFile
 from kctl.errors import BadValue
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
