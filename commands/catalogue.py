@@ -265,6 +265,15 @@ user  List, create and delete SCRAM users; set passwords.
         access.user:set_password access.USER CHANGE
     delete  Delete the SCRAM credentials of a user; its rules stay.
         access.user:delete access.USER CHANGE
+quota  List, set and explain quotas of users, clients and addresses.
+    list  List quotas that are set.
+        access.quota:list_quotas access.QUOTA
+    check  Show the quotas in force for a user and a client id, and the level that sets each.
+        access.quota:check access.QUOTA
+    set  Set quotas of a user, a client id, both together, or an address.
+        access.quota:set_quota CHANGE
+    unset  Remove quotas, so that the next level decides.
+        access.quota:unset CHANGE
 journal  List, verify, undo and resume changes.
     list  List changes, oldest first.
         journal:list_changes changes.CHANGE

@@ -46,3 +46,13 @@ USER = RowType("""
     mechanism   string    SCRAM-SHA-256, SCRAM-SHA-512
     iterations  integer?  null: the export holds no credentials
 """)
+
+QUOTA = RowType("""
+    quota: A quota that is set, or in force for somebody.
+    user       string?  `<default>`: users without their own; null: it is not about users
+    client_id  string?
+    ip         string?
+    key        string   producer_byte_rate, consumer_byte_rate, request_percentage, ...
+    value      number?  null: unlimited
+    source     string?  the level that sets it: `user and client-id`, `default user`, ...
+""")

@@ -21,6 +21,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Scope
+from kctl.cluster.names import sanitized
 from kctl.cluster.state import (
     BEHIND,
     ELR_FEATURE,
@@ -499,13 +500,18 @@ def _quotas(wire: Wire, kind: str, entries: Configs, problems: list[Problem]) ->
         problems.append(Problem(f"configurations of {kind}", reason))
         return
     for entry in answer.entries or ():
-        parts = {
-            str(e.entity_type): DEFAULT if e.entity_name is None else str(e.entity_name) for e in entry.entity
-        }
+        parts = {str(e.entity_type): _stored_name(str(e.entity_type), e.entity_name) for e in entry.entity}
         name = _quota_entity(kind, parts)
         if name is not None:
             values = {str(v.key): _number(v.value) for v in entry.values}
             entries[kind, name] = EntityConfig(entity_type=kind, entity_name=name, values=values)
+
+
+def _stored_name(kind: str, name: str | None) -> str:
+    """A name as configurations have it, in ZooKeeper too: users and clients percent-encoded."""
+    if name is None:
+        return DEFAULT
+    return name if kind == "ip" else sanitized(name)
 
 
 def _quota_entity(kind: str, parts: dict[str, str]) -> str | None:

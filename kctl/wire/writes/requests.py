@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
@@ -257,7 +258,8 @@ def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> 
 def _components(kind: str, name: str) -> list[tuple[str, str | None]]:
     user, separator, client = name.partition("/clients/")
     parts = [("user", user), ("client-id", client)] if separator else [(QUOTA_TYPES[kind], name)]
-    return [(type, None if part == DEFAULT else part) for type, part in parts]
+    # Brokers encode names themselves.
+    return [(type, None if part == DEFAULT else unquote(part)) for type, part in parts]
 
 
 def _by_topic(rows: list[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
