@@ -125,6 +125,8 @@ collect  Copy the evidence of brokers, while they run, with a manifest.
         collect.copy:collect verify.COLLECTED verify.COLLECTION_SUMMARY
     verify  Check a copy against its manifest.
         collect.copy:verify FINDING verify.COLLECTION_SUMMARY
+    pack  Write a copy into one file, which every command reads.
+        collect.copy:pack FINDING verify.PACKED
 audit  Check everything in the evidence of a cluster and write a report.
     run  Check everything in the evidence and write tables and an HTML report.
         audit:run FINDING replica.LOSS JUDGED audit.AUDIT audit.AUDIT_ESTIMATE

@@ -19,13 +19,17 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 # Shells complete paths; whoever opens one says what is wrong with it, with status 3. click would look first, and
 # end with 2, wrong usage, for a folder in place of a file or an unreadable file.
 class EvidencePath(click.Path):
-    """A path of evidence, or the URL of one: then the folder that stands for it until the command ends."""
+    """A path of evidence, or the URL or archive of one: then the folder that stands for it until the command ends."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and "://" in value:
             from kctl.stores.mirror import local_path
 
             value = local_path(value)
+        elif isinstance(value, str) and value.endswith(".tar.zst"):
+            from kctl.collect.archive import local_folder
+
+            value = local_folder(value)
         return super().convert(value, param, ctx)
 
 

@@ -303,3 +303,46 @@ def verified_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield page.style(f"{text}{row['errors']:,} differ from the manifest, {seal}", "error")
         else:
             yield page.style(f"{text}as they were copied, {seal}", "good")
+
+
+@command(
+    "pack", status="0 written · 3 no manifest, or not written · 4 the file exists · 5 a file was changed"
+)
+@click.argument("folder", type=click.Path(readable=False))
+@option("--to FILE", "Write this file; its name ends with .tar.zst.", type=WRITTEN, required=True)
+def pack(frame: Frame, folder: str, to: str) -> Outcome:
+    """Write a copy into one file, which every command reads.
+
+    The file is a tar, compressed by zstd, of the manifest and all that it names. Each file is held against its digest.
+    In the place of a folder of evidence a command takes the file: it unpacks it below TMPDIR for as long as it runs.
+
+    $ kctl collect pack evidence --to evidence.tar.zst
+    $ kctl audit run evidence.tar.zst --out report
+    """
+    if not to.endswith(".tar.zst"):
+        raise BadValue(f"--to {to}: does not end with .tar.zst", "by this name commands know what it is")
+    return Outcome(_packed(frame, folder, to), text=folding(packed_text))
+
+
+def _packed(frame: Frame, folder: str, to: str) -> Iterator[Row]:
+    from kctl.collect.archive import Packed
+    from kctl.collect.archive import pack as pack_folder
+    from kctl.rows.verify import PACKED
+
+    begun, packed = monotonic(), Packed()
+    for finding in pack_folder(Path(folder), Path(to), packed, frame.progress()):
+        yield finding.row()
+    yield PACKED(
+        file=to, files=packed.files, bytes=packed.bytes, size_in_bytes=packed.size_in_bytes, sha256=packed.sha256,
+        seconds=round(monotonic() - begun, 3),
+    )  # fmt: skip
+
+
+def packed_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a finding, then the archive."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield f"{row['file']}: {finding_line(row, page)}"
+        else:
+            yield f"{row['file']}: {row['files']:,} files, {size(row['bytes'])} in {size(row['size_in_bytes'])}"
+            yield f"sha256 {row['sha256']}"

@@ -44,7 +44,7 @@ def verify(folder: Path, verified: Verified, progress: Progress = SILENT) -> Ite
     manifest = folder / MANIFEST
     if not manifest.is_file():
         raise UnreadableFile(f"{folder}: has no {MANIFEST}", "name the folder that `kctl collect --to` wrote")
-    last, total, trouble = _last_lines(manifest, verified)
+    last, total, trouble = last_files(manifest, verified)
     progress.start("verifying", total)
     known = array("Q")
     try:
@@ -66,7 +66,7 @@ def _key(path: str) -> int:
     return int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest(), "little")
 
 
-def _last_lines(manifest: Path, verified: Verified) -> tuple[_Numbers, int, str | None]:
+def last_files(manifest: Path, verified: Verified | None = None) -> tuple[Numbers, int, str | None]:
     """The numbers of the lines that say what each file is, the bytes of these, and what is wrong with the seal."""
     keys, numbers, sizes = array("Q"), array("Q"), array("q")
     digest, files, trouble, seal = hashlib.sha256(), 0, None, None
@@ -86,7 +86,7 @@ def _last_lines(manifest: Path, verified: Verified) -> tuple[_Numbers, int, str 
                 files += isinstance(line, FileLine)
     except UnreadableFile as error:
         trouble = error.message.removeprefix(f"{manifest}: ")
-    if seal is not None:
+    if seal is not None and verified is not None:
         verified.seal = seal.sha256
     if trouble is None:
         if seal is None:
@@ -102,13 +102,13 @@ def _last_lines(manifest: Path, verified: Verified) -> tuple[_Numbers, int, str 
     of_file = np.array(sizes, np.int64)[chosen]
     chosen = chosen[of_file >= 0]
     return (
-        _Numbers(np.sort(np.array(numbers, np.uint64)[chosen])),
+        Numbers(np.sort(np.array(numbers, np.uint64)[chosen])),
         int(of_file[of_file >= 0].sum()),
         trouble,
     )
 
 
-class _Numbers:
+class Numbers:
     """A set of ascending numbers that is asked in order."""
 
     def __init__(self, numbers: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> None:

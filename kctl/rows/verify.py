@@ -86,3 +86,13 @@ COLLECTION_SUMMARY = RowType("""
     sha256   string?  the digest of the manifest, as its last line has it
     errors
 """)
+
+PACKED = RowType("""
+    archive: A copy in one file.
+    file           string
+    files          integer   in it, beside the manifest
+    bytes
+    size_in_bytes  integer   of the archive
+    sha256         string    of the archive
+    seconds        number
+""")

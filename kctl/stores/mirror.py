@@ -254,8 +254,14 @@ def unlisted(path: str) -> KctlError | None:
     return KctlError(mirror_.unlisted, hint) if mirror_ and mirror_.unlisted else None
 
 
+STANDS_FOR: dict[str, str] = {}
+"""Folders of this process that stand for a file that was given, and that file."""
+
+
 def given_name(text: str) -> str:
     """The text with the URLs of mirrors (without secrets) instead of their paths, which differ in every run."""
+    for folder, path in STANDS_FOR.items():
+        text = text.replace(folder, path)
     for root in mirrors():
         if root in text and (mirror_ := mirror_of(root)):
             text = text.replace(root, mirror_.shown_url)
