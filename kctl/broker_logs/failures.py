@@ -59,7 +59,9 @@ WITHIN_MS = 60_000
 """So far apart may be the lines in which a process says why it ends."""
 LOOKED_BACK = 60
 MOST = 10_000
-IN_DIR = re.compile(r"\bdir(?:ectory)? (/\S+|[A-Za-z]:\\\S+|\S+)")
+IN_DIR = re.compile(
+    r"(?:.*\b)?dir(?:ectory)? (/\S+|[A-Za-z]:\\\S+|\S+)"
+)  # the last: `deleting dir for a-0 in log dir /d`
 IN_FILE = re.compile(r"\bcheckpoint file (\S+)[/\\][^/\\\s]+")
 HOWS = {
     "truncation_not_allowed": "its log reaches beyond that of the leader, and unclean.leader.election.enable=false "
@@ -123,7 +125,7 @@ class Failures:
         shown = known.thrown if known is not None else thrown[0] if thrown else None
         thread = thread_of(event.message) if event.event == THREAD_DIED else None
         partition = event.topic_partition
-        log_dir = (IN_DIR.search(event.message) or IN_FILE.search(event.message)) if is_channel else None
+        log_dir = (IN_DIR.match(event.message) or IN_FILE.search(event.message)) if is_channel else None
         self.causes.append(
             LoggedCause(
                 event.broker_id,

@@ -153,6 +153,16 @@ def check_directory(
                 )
             elif name == LOG_START:
                 _check_log_start(checkpoints, report, partition, offset)
+            elif name == CLEANER:
+                start = max(checkpoints.get(LOG_START, partition) or 0, facts.first_base_offset or 0)
+                if 0 <= offset < start:
+                    report.say(
+                        say.CLEANER_POINT_BELOW_START,
+                        place,
+                        partition=str(partition),
+                        offset=offset,
+                        log_start=start,
+                    )
 
 
 def _say_above_end(

@@ -41,6 +41,7 @@ from kctl.findings import epochs as say_epochs
 from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
 from kctl.findings import logs as say
+from kctl.findings import segments as say_segments
 from kctl.findings import snapshots as say_snapshots
 from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.log.producer_state import MOST_ABORTED
@@ -237,6 +238,8 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
     indexed = _indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean)
     indexes.finish(indexed)
     is_recovered = check.task.is_marked and segment.base_offset >= check.task.recovery_point
+    if any(finding.code == say_segments.OFFSETS_GO_BACK.code for finding in report.findings):
+        _say_what_a_start_does(check, segment, report, scanned)
     # Before batches of magic 2 a segment may have one index only, whose lack says less.
     if indexed.awaits_recovery and is_recovered and scanned.has_new and segment.files.keys() == {".log"}:
         report.say(say_index.INDEXES_AWAIT_RECOVERY)
@@ -256,6 +259,25 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
 
     judged = check.report_of(index) if index else report
     check.unsettled += judge_twice(judged, judge, producers.is_known)
+
+
+def _say_what_a_start_does(
+    check: _Check, segment: LogSegment, report: FileReport, scanned: ScannedLog
+) -> None:
+    """What the next start does with a segment whose offsets go back: by its indexes, and by how the broker ended."""
+    task = check.task
+    if not task.is_marked or task.kind is not FolderKind.LIVE:
+        return
+    if ".index" not in segment.files:
+        report.say(say_segments.BACK_STOPS_THE_START)
+    elif task.is_clean or (scanned.next_offset or 0) <= task.recovery_point:
+        below = f"it lies below the recovery point {task.recovery_point}"
+        report.say(
+            say_segments.BACK_NOT_READ, why="the directory was shut down cleanly" if task.is_clean else below
+        )
+    else:
+        end = scanned.next_offset if scanned.next_offset is not None else segment.base_offset
+        report.say(say_segments.BACK_EMPTIES, from_offset=segment.base_offset, to_offset=end)
 
 
 def _indexed(

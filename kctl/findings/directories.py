@@ -47,6 +47,13 @@ CLEANER_POINT_ABOVE_END = warning("""cleaner-point-above-log-end
     Everything below this offset was compacted before.
     The log lost its tail or was truncated.
     Check whether the log lost records; the cleaner recovers by itself.""")
+CLEANER_POINT_BELOW_START = info("""cleaner-point-below-log-start
+    The cleaner's point of {partition} is {offset}, and its log begins at {log_start}: harmless, the cleaner goes on
+        from there.
+    Harmless. Before 2.4.1 and 2.5 the cleaner logs "Resetting first dirty offset" at each look (KAFKA-6266), until it
+        compacts the log.
+    Retention or DeleteRecords moved the log start past the point that the cleaner had reached.
+    Nothing. No checkpoint was copied or damaged.""")
 CHECKPOINT_WITHOUT_PARTITION = info("""checkpoint-without-partition
     {partition} is listed but has no folder in this log directory.
     Entries of deleted and moved partitions stay until the file is rewritten. A lost folder looks the same.

@@ -66,6 +66,27 @@ OFFSETS_GO_BACK = error("""batch-offsets-go-back
     The CRC does not cover base offsets. Offsets of a log only increase.
     A changed byte in the first 8 bytes of the batch, segments joined by hand, or KAFKA-6361 and related bugs.
     @other-replica""")
+BACK_STOPS_THE_START = error("""offsets-go-back-stop-the-start
+    The segment has offsets that go back, and no offset index: the next start reads it to build one, and where an entry
+        falls on such a batch the broker does not start (InvalidOffsetException).
+    A broker builds the index of a segment anew that has none, and nothing catches the exception there
+        (`core:LogLoader.scala` @ 3.9.1, loadSegmentFiles).
+    Indexes were deleted or left out of a copy; offsets that go back: KAFKA-3919, or segments joined by hand.
+    Take the replica of another broker before the start: `kctl replica compare` shows which copy is sound. `kctl log-dir
+        start` says what the next start does.""")
+BACK_EMPTIES = error("""offsets-go-back-empty-the-segment
+    The segment has offsets that go back, and the next start recovers it: where an index entry falls on such a batch, the
+        broker deletes the whole segment, offsets [{from_offset}, {to_offset}).
+    The directory was not shut down cleanly. A recovery that meets InvalidOffsetException empties the segment and goes on
+        (`core:LogLoader.scala` @ 3.9.1, recoverLog).
+    Offsets that go back: KAFKA-3919, or segments joined by hand.
+    Copy the directory before the start, and take the replica of another broker: `kctl replica compare` shows which copy
+        is sound. `kctl log-dir start` says what the next start does.""")
+BACK_NOT_READ = info("""offsets-go-back-not-read-by-a-start
+    The segment has offsets that go back; the next start does not read it: {why}.
+    A broker starts with it and serves it; reads by offset may miss records.
+    Offsets that go back: KAFKA-3919, or segments joined by hand.
+    Take the replica of another broker: `kctl replica compare` shows which copy is sound.""")
 OFFSET_BELOW_NAME = error("""segment-offset-below-name
     Base offset {base_offset} is below {named}, the base offset in the file's name; no consumer can read it.
     A segment holds offsets from the one in its name on.

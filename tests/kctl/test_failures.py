@@ -77,6 +77,14 @@ def test_each_failure_has_the_cause_of_its_exception(
     assert [f"{finding.code} {finding.severity}" for finding in findings] == codes
 
 
+def test_the_directory_that_failed_is_the_one_that_a_line_names_last(tmp_path: Path) -> None:
+    line = DIR.replace("appending records to a-0 in dir /d", "deleting dir for a-0 in log dir /d")
+    _, findings = failures_of(tmp_path, UP + line + DOWN)
+    assert next(f.message for f in findings if f.code == "log-dir-failed").startswith(
+        "Log directory /d of broker 1 failed at "
+    )
+
+
 def test_a_full_disk_is_not_called_a_failed_one(tmp_path: Path) -> None:
     _, findings = failures_of(tmp_path, UP + DIR + DOWN)
     assert all(
