@@ -16,6 +16,7 @@ from commands.cli.render import Outcome, Row
 from kctl.errors import KctlError, near_names
 
 if TYPE_CHECKING:
+    from kctl.evidence.model import FoundEvidence
     from kctl.internal_topics.groups import Groups
     from kctl.internal_topics.reading import TopicRecord, Unreadable
 
@@ -38,6 +39,12 @@ def records_of(frame: Frame, options: EvidenceOptions, trouble: list[Unreadable]
 
 def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]]:
     """The groups, and findings about what could not be read."""
+    _, groups, findings = _read(frame, options)
+    return groups, findings
+
+
+def _read(frame: Frame, options: EvidenceOptions) -> tuple[FoundEvidence, Groups, list[Row]]:
+    """The evidence, its groups, and findings about what could not be read."""
     from kctl.internal_topics.rows import groups_in, unknown_rows, unreadable_rows
 
     evidence = options.find(frame, reads_once=True)
@@ -46,7 +53,7 @@ def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]
         raise options.no_copy(TOPIC)
     options.note_lacking(frame, evidence, TOPIC, "groups")
     groups, trouble = read
-    return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *unknown_rows(groups)]
+    return evidence, groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *unknown_rows(groups)]
 
 
 def check_known(groups: Groups, group: str, *, is_whole: bool) -> None:
@@ -85,16 +92,27 @@ def list_groups(frame: Frame, options: EvidenceOptions, idle: str | None) -> Out
 def show(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
     """Show the members and committed offsets of a group.
 
+    Findings name offsets that the logs in the evidence do not have, offsets that wait for a transaction, and those that
+    were removed: when, whether they expired or were deleted, and what they were.
+
     $ kctl offsets show billing /var/lib/kafka/data
     $ kctl offsets show billing evidence/ --as-of -2h
     """
-    from kctl.internal_topics.rows import commit_row, member_row
+    from kctl.internal_topics.group_findings import outside_findings, pending_findings, removal_findings
+    from kctl.internal_topics.rows import commit_row, member_row, transactions_in
 
-    groups, findings = groups_of(frame, options)
-    check_known(groups, group, is_whole=not findings)
+    evidence, groups, findings = _read(frame, options)
+    pending = [one for one in groups.pending if one.commit.group == group]
+    if not (groups.removed.get(group) or pending):
+        check_known(groups, group, is_whole=not findings)
     members = [member_row(group, member) for member in groups.group(group).members]
-    commits = [commit_row(commit) for _, commit in sorted(groups.commits.get(group, {}).items())]
-    return Outcome([*members, *commits, *findings])
+    stored = [commit for _, commit in sorted(groups.commits.get(group, {}).items())]
+    noted = [*removal_findings(evidence, groups, [group])]
+    if options.as_of is None:
+        noted += outside_findings(evidence, stored)
+        state = transactions_in(evidence) if pending else None
+        noted += pending_findings(pending, state[0] if state else None)
+    return Outcome([*members, *map(commit_row, stored), *(finding.row() for finding in noted), *findings])
 
 
 @command("history", paged=True, status=STATUS)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE, FolderKind
@@ -26,6 +26,9 @@ from kctl.model import SILENT, Progress
 from kctl.replica.copies.scanned import ScanNotes
 from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
+
+if TYPE_CHECKING:
+    from kctl.internal_topics.groups import Groups
 
 Row = dict[str, object]
 MOST_NOTED = 27_000_000  # bytes: of a million batches at the least
@@ -287,6 +290,7 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
             yield from (rows.member_row(name, member) for member in groups[0].group(name).members)
             for _, commit in sorted(groups[0].commits.get(name, {}).items()):
                 yield rows.commit_row(commit)
+        yield from _group_findings(audit, groups[0])
         yield from rows.unreadable_rows(rows.CONSUMER_OFFSETS, groups[0].unreadable, groups[1])
         yield from rows.unknown_rows(groups[0])
     transactions = rows.transactions_in(audit.evidence)
@@ -296,6 +300,20 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
         )
         yield from rows.unreadable_rows(rows.TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
     yield from furthest_rows(metadata_folders(audit.evidence))
+
+
+def _group_findings(audit: Audit, groups: Groups) -> Iterator[Row]:
+    from kctl.internal_topics import group_findings, rows
+
+    commits = (
+        commit for name in groups.names() for _, commit in sorted(groups.commits.get(name, {}).items())
+    )
+    yield from (finding.row() for finding in group_findings.outside_findings(audit.evidence, commits))
+    state = rows.transactions_in(audit.evidence) if groups.pending else None
+    pending = group_findings.pending_findings(groups.pending, state[0] if state else None)
+    yield from (finding.row() for finding in pending)
+    removed = group_findings.newest_removed(groups)
+    yield from (finding.row() for finding in group_findings.removal_findings(audit.evidence, groups, removed))
 
 
 def compaction(audit: Audit) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """What can be wrong with the offsets of consumer groups, of a running cluster and in evidence."""
 
-from kctl.findings import warning
+from kctl.findings import info, warning
 
 GROUP_OFFSET_BEYOND_END = warning("""group-offset-beyond-end
     Group {group} committed offset {offset} of {partition}, and the log ends at {edge}: {gone} offsets that the group had passed are not there.
@@ -19,3 +19,11 @@ GROUP_OFFSET_PENDING = warning("""group-offset-pending
     Brokers answer UNSTABLE_OFFSET_COMMIT for it; a consumer that starts waits until the transaction ends.
     A transactional producer (Kafka Streams, exactly once) is within a transaction, or died in one.
     Wait for the transaction's end, or restart its producer with the same transactional id; `kctl transactions abort` ends one that hangs.""")
+
+GROUP_OFFSETS_REMOVED = info("""group-offsets-removed
+    {count} offsets of group {group} were removed at {time}: {how}. Before, {partition} was at {offset}, committed at {committed};
+        `kctl offsets reset-file {group} EVIDENCE --as-of {before}` prints them.
+    A consumer of this group begins anew by `auto.offset.reset`.
+    Offsets expire `offsets.retention.minutes` after a group became empty, or after their commit in a group that assigns partitions
+        itself; or somebody deleted the group, its offsets or the topic.
+    Set the offsets of before with the file and `kctl group reset --from-file`. If they expired, raise `offsets.retention.minutes`.""")

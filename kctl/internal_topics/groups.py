@@ -37,6 +37,22 @@ class OffsetCommit(NamedTuple):
     expire_timestamp: int | None
     log_partition: int
     log_offset: int
+    timestamp: int | None = None  # of the record
+
+
+class Removal(NamedTuple):
+    """A committed offset that a tombstone took away."""
+
+    commit: OffsetCommit
+    tombstone: OffsetCommit
+
+
+class PendingCommit(NamedTuple):
+    """An offset that an open transaction wrote: it counts from the commit of the transaction on."""
+
+    commit: OffsetCommit
+    producer_id: int
+    producer_epoch: int
 
 
 class Member(NamedTuple):
@@ -75,6 +91,9 @@ class Groups(Struct):
 
     groups: dict[str, RecordedGroup] = field(default_factory=dict)
     commits: dict[str, dict[TopicPartition, OffsetCommit]] = field(default_factory=dict)
+    removed: dict[str, dict[TopicPartition, Removal]] = field(default_factory=dict)
+    """Offsets that a tombstone took away and that were not committed again, where the log still holds both."""
+    pending: list[PendingCommit] = field(default_factory=list)
     unknown_types: dict[int, int] = field(default_factory=dict)
     unreadable: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -112,14 +131,23 @@ def commit_of(record: TopicRecord, read: GroupRecord) -> OffsetCommit | None:
     key, place = read.key.values, (record.partition, record.offset)
     if read.value is None:
         return OffsetCommit(
-            key["group"], key["topic"], key["partition"], None, None, None, None, None, *place
+            key["group"],
+            key["topic"],
+            key["partition"],
+            None,
+            None,
+            None,
+            None,
+            None,
+            *place,
+            record.timestamp,
         )
     value = read.value.values
     epoch = value["leader_epoch"]
     expires = value["expire_timestamp"] if read.value.version == 1 else None
     return OffsetCommit(
         key["group"], key["topic"], key["partition"], value["offset"], epoch if epoch >= 0 else None,
-        value["metadata"], value["commit_timestamp"], expires, *place,
+        value["metadata"], value["commit_timestamp"], expires, *place, record.timestamp,
     )  # fmt: skip
 
 
@@ -139,9 +167,12 @@ def _keep_commit(state: Groups, commit: OffsetCommit) -> None:
     key = TopicPartition(commit.topic, commit.partition)
     if commit.offset is not None:
         state.commits.setdefault(commit.group, {})[key] = commit
+        state.removed.get(commit.group, {}).pop(key, None)
         return
     group_commits = state.commits.get(commit.group, {})
-    group_commits.pop(key, None)
+    before = group_commits.pop(key, None)
+    if before is not None:
+        state.removed.setdefault(commit.group, {})[key] = Removal(before, commit)
     if not group_commits:
         state.commits.pop(commit.group, None)
 

@@ -172,10 +172,14 @@ def topic_records(
     committed_only: bool = True,
     trouble: list[Unreadable] | None = None,
     most_bytes: int | None = None,
+    still_open: dict[tuple[int, int], list[TopicRecord]] | None = None,
 ) -> Iterator[TopicRecord]:
-    """The records of one copy in the order in which they count: those of a transaction at its commit."""
+    """The records of one copy in the order in which they count: those of a transaction at its commit.
+
+    `still_open` takes the records of transactions without an end, by producer id and epoch.
+    """
     trouble = trouble if trouble is not None else []
-    pending: dict[tuple[int, int], list[TopicRecord]] = {}
+    pending: dict[tuple[int, int], list[TopicRecord]] = still_open if still_open is not None else {}
     for entry in entries(replica.folder, trouble, most_bytes, replica.arriving):
         batch = entry.batch
         if batch is not None and batch.is_control:

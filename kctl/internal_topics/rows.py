@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ from kctl.rows.internal_topics import (
 )
 
 if TYPE_CHECKING:
-    from kctl.internal_topics.groups import Groups, Member, OffsetCommit
+    from kctl.internal_topics.groups import Groups, Member, OffsetCommit, PendingCommit
 
 Row = dict[str, object]
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -49,7 +50,41 @@ def groups_in(evidence: FoundEvidence, as_of: AsOf = NOW) -> tuple[Groups, list[
 
     trouble: list[Unreadable] = []
     copies = whole_copies(evidence, CONSUMER_OFFSETS)
-    return (fold_groups(_records(copies, as_of, trouble)), trouble) if copies else None
+    if not copies:
+        return None
+    still_open: dict[Replica, Open] = {copy: {} for copy in copies}
+    groups = fold_groups(
+        record
+        for copy in copies
+        for record in topic_records(copy, as_of=as_of, trouble=trouble, still_open=still_open[copy])
+    )
+    for copy, by_producer in still_open.items():
+        for (producer_id, epoch), records in by_producer.items():
+            if records:
+                groups.pending += _pending(copy, producer_id, epoch, records)
+    return groups, trouble
+
+
+Open = dict[tuple[int, int], list[TopicRecord]]
+
+
+def _pending(
+    copy: Replica, producer_id: int, epoch: int, records: list[TopicRecord]
+) -> Iterator[PendingCommit]:
+    """The offsets among the records of an open transaction, unless a snapshot says that it has ended."""
+    from kctl.internal_topics.groups import Groups, PendingCommit, commit_of, read_group_records
+    from kctl.internal_topics.transactions import OpenTransaction, is_ended
+
+    first, last = records[0], records[-1]
+    whole = OpenTransaction(
+        CONSUMER_OFFSETS, copy.partition, producer_id, epoch, first.offset, last.offset, last.timestamp or -1
+    )
+    if not copy.arriving and is_ended(whole, copy.folder, sys.maxsize):
+        return
+    for record, read in read_group_records(records, Groups()):
+        commit = commit_of(record, read)
+        if commit is not None:
+            yield PendingCommit(commit, producer_id, epoch)
 
 
 def transactions_in(

@@ -33,6 +33,7 @@ COMMITTED_OFFSET = RowType("""
     expire_timestamp  integer?  milliseconds; in the record up to 2.0 only
     log_partition     integer   partition of __consumer_offsets
     log_offset        integer   offset of the record there
+    timestamp         integer?  milliseconds; of the record: when a tombstone was written
 """)
 
 TRANSACTION = RowType("""
