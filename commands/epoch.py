@@ -138,7 +138,7 @@ def compare(frame: Frame, options: EvidenceOptions) -> Outcome:
     options.report_absent(frame, evidence, assigned_in(clusters))
     assigned = {tp: replicas for cluster in clusters.values() for tp, replicas in cluster.replicas.items()}
     items = compare_rows(every_copy(evidence, options.topics), assigned, evidence)
-    rows = judgement_rows(items, [Question.DIVERGENCE])
+    rows = judgement_rows(items, [Question.DIVERGENCE], options.fit(frame, evidence))
     return Outcome(_with_findings(evidence, rows), text=folding(with_answer(epoch_text)))
 
 

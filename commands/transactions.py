@@ -19,7 +19,6 @@ from kctl.errors import BadValue, KctlError, Refused
 
 if TYPE_CHECKING:
     from kctl.internal_topics.transactions import Transactions
-    from kctl.judging.judgement import Judgement
 
 
 TOPIC = "__transaction_state"
@@ -139,15 +138,18 @@ def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
         raise BadValue("name EVIDENCE, or the running cluster", "give folders, or --bootstrap-server HOSTS")
     from commands.cli.live_paths import live_partitions
 
-    rows: Iterable[Row | Judgement]
     if frame.names_brokers and (live := live_partitions(frame, options.paths, unless=TOPIC)):
         from kctl.wire.transactions import open_rows as asked_rows
 
         connected, state, partitions = live
-        rows = asked_rows(connected, state, partitions, every=known_too)
+        asked = asked_rows(connected, state, partitions, every=known_too)
+        rows = judgement_rows(asked, [Question.TRANSACTIONS])
     else:
-        rows = open_rows(options.find(frame, reads_once=True), every=known_too)
-    return Outcome(judgement_rows(rows, [Question.TRANSACTIONS]), text=with_answer(hanging_text))
+        evidence = options.find(frame, reads_once=True)
+        rows = judgement_rows(
+            open_rows(evidence, every=known_too), [Question.TRANSACTIONS], options.fit(frame, evidence)
+        )
+    return Outcome(rows, text=with_answer(hanging_text))
 
 
 def hanging_text(rows: Iterable[Row], page: Page) -> Iterator[str]:

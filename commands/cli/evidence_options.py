@@ -18,11 +18,12 @@ from kctl.errors import BadValue, KctlError, near_names
 from kctl.stores.mirror import given_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from kctl.evidence.model import Arriving, FoundEvidence
     from kctl.internal_topics.reading import AsOf
+    from kctl.judging.judgement import Judgement
     from kctl.model import TopicPartition
 
 OPTIONS: dict[str, Decorator] = {
@@ -120,6 +121,16 @@ class EvidenceOptions(NamedTuple):
             refuse_nothing(evidence)
         self._note_strangers(frame, evidence)
         return evidence
+
+    def fit(self, frame: Frame, evidence: FoundEvidence) -> Callable[[Judgement], Judgement]:
+        """What gives judgements the commands that fetch what is missing: of ZooKeeper, of KRaft, or of a live cluster."""
+        from kctl.judging.fetching import fitting
+
+        if not frame.names_brokers:
+            return fitting(evidence)
+        from commands.cli.live_paths import live_names
+
+        return fitting(evidence, is_live=bool(live_names(frame, self.paths)))
 
     def _note_strangers(self, frame: Frame, evidence: FoundEvidence) -> None:
         """Note topics of --compacted that the evidence lacks: a script may give every broker the same list.

@@ -30,7 +30,7 @@ def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
 
     Raises KctlError for a name that is neither a file nor in the cluster.
     """
-    names = _names(frame, paths)
+    names = live_names(frame, paths)
     if not names:
         return paths
     folder = _folder()
@@ -43,7 +43,7 @@ def with_arriving(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...]
 
     The connections stay open until the command ends.
     """
-    names = _names(frame, paths)
+    names = live_names(frame, paths)
     if not names:
         return paths, {}
     from kctl.wire.replicas.copying import arriving_segments
@@ -59,7 +59,7 @@ def with_arriving(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...]
 
 def sources(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict[Path, Arriving]]:
     """The same for a command that compares replicas: copies if files are given too."""
-    names = _names(frame, paths)
+    names = live_names(frame, paths)
     if any(path not in names and path != "-" for path in paths):
         return with_live(frame, paths), {}
     return with_arriving(frame, paths)
@@ -72,7 +72,7 @@ def live_partitions(
 
     `unless` is a topic whose name among them asks for its log. The connections stay open until the command ends.
     """
-    names = _names(frame, paths)
+    names = live_names(frame, paths)
     if len(names) < len(set(paths)) or any(unless in (name, name.rpartition("-")[0]) for name in names):
         return None
     from kctl.wire.reading import read_cluster
@@ -98,10 +98,10 @@ def _replaced(paths: tuple[str, ...], names: list[str], folder: Path) -> tuple[s
 
 def is_live(frame: Frame, paths: tuple[str, ...], *names: str) -> bool:
     """Whether one of these names was given in place of a path, and so read from the running cluster."""
-    return bool(set(_names(frame, paths)) & set(names))
+    return bool(set(live_names(frame, paths)) & set(names))
 
 
-def _names(frame: Frame, paths: tuple[str, ...]) -> list[str]:
+def live_names(frame: Frame, paths: tuple[str, ...]) -> list[str]:
     """The arguments that are not paths, if brokers are named."""
     if not frame.names_brokers:
         return []
@@ -164,7 +164,7 @@ def live_files(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], I
 
     A segment is copied when it is asked for, and deleted when the next one is.
     """
-    names = _names(frame, paths)
+    names = live_names(frame, paths)
     return tuple(path for path in paths if path not in names), _segments(frame, names)
 
 

@@ -59,7 +59,7 @@ def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka
     options.require_broker("--if-leader", if_leader, evidence)
     compared = ComparedEvidence(evidence, compare_options, frame.report)
     options.report_absent(frame, evidence, assigned_in(compared.znodes))
-    rows = judgement_rows(_compared(frame, compared), [Question.DIVERGENCE])
+    rows = judgement_rows(_compared(frame, compared), [Question.DIVERGENCE], options.fit(frame, evidence))
     following: list[str] = []
     text = partial(compare_text, evidence=options.command_words(), following=following)
     return Outcome(rows, text=folding(with_answer(text, following)))
@@ -123,7 +123,9 @@ def loss(
 
         folder = Path(export)
         check_target(folder, evidence)
-    rows = judgement_rows(_looked_through(frame, search, folder, options.jobs), [Question.LOSS])
+    rows = judgement_rows(
+        _looked_through(frame, search, folder, options.jobs), [Question.LOSS], options.fit(frame, evidence)
+    )
     following: list[str] = []
     text = partial(loss_text, evidence=options.command_words(), following=following, everything=everything)
     return Outcome(rows, text=folding(with_answer(text, following)))

@@ -24,6 +24,7 @@ from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, write_file, write_summary
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.evidence.model import FoundEvidence
+from kctl.judging.fetching import fitting
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
 from kctl.replica.copies.scanned import NOTED
@@ -341,8 +342,10 @@ def _run_part(
     began, state = time.monotonic(), "done"
     if not isinstance(audit.jobs, int | None):
         audit.jobs.doing = f"audit: {part.name}"
+    fit = fitting(audit.evidence)
     try:
         for item in part.rows(audit):
+            item = fit(item) if isinstance(item, Judgement) else item
             row = item.row() if isinstance(item, Judgement) else item
             if isinstance(item, Judgement):
                 totals.judge(item)

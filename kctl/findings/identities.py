@@ -89,6 +89,11 @@ LOG_DIR_NOT_LISTED = warning("""log-dir-not-in-log-dirs
     A disk was left out when `log.dirs` was edited, or the directory is of another broker.
     Add the directory to `log.dirs` if it belongs to this broker. Delete nothing in it before all partitions have their
         replicas elsewhere: `kctl replica compare`.""")
+LOG_DIR_NOT_THERE = warning("""log-dir-not-in-the-evidence
+    {source} lists {all} log directories ({value}), and the evidence has no copy of {count} of them{names}.
+    What lies in a directory that was not copied was not examined: partitions that seem to be missing may be there.
+    The directory was left out when the evidence was copied, or its disk has failed or is not mounted.
+    Copy it as well (`kctl collect`), or say what became of the disk. Do not format it before.""")
 TOPIC_ID_OF_ZNODE_DIFFERS = error("""topic-id-of-znode-differs
     Topic {topic} has the id {value} in {source} and {other} in {other_source} (folders with it: {count}).
     Brokers answer the controller's requests for these replicas with INCONSISTENT_TOPIC_ID (2.8 and later): the

@@ -1,9 +1,19 @@
-"""Missing evidence and the command that fetches it: a function for each kind."""
+"""Missing evidence and the command that fetches it: a function for each kind.
 
-from kctl.judging.judgement import MissingEvidence
+Which command that is depends on the cluster: one without ZooKeeper has no znodes, and of one that runs and is asked over
+its own protocol nothing is copied. `fitting` gives a judgement the commands of its cluster.
+"""
+
+from collections.abc import Callable
+
+from kctl.evidence.model import FoundEvidence
+from kctl.judging.judgement import Judgement, MissingEvidence
 from kctl.model import TopicPartition
 
 NOT_THERE = "not in the evidence"
+EXPORT = "kctl znode export --zookeeper HOSTS znodes.jsonl"
+COPY_METADATA = "rsync -a CONTROLLER:METADATA_LOG_DIR/__cluster_metadata-0 ."
+EITHER = "znodes or metadata log: "
 
 
 def replica_of(
@@ -41,8 +51,7 @@ def assignment(
     what: str = "which brokers hold replicas, who was in the ISR", moment: str | None = None
 ) -> MissingEvidence:
     """The cluster's metadata: znodes, or the metadata log of a KRaft cluster."""
-    get = "kctl znode export --zookeeper HOSTS znodes.jsonl, or rsync -a CONTROLLER:METADATA_LOG_DIR/__cluster_metadata-0 ."
-    return MissingEvidence(f"znodes or metadata log: {what}", None, moment, NOT_THERE, get)
+    return MissingEvidence(EITHER + what, None, moment, NOT_THERE, f"{EXPORT}, or {COPY_METADATA}")
 
 
 def broker_logs(what: str, broker_id: int | None = None, why: str = NOT_THERE) -> MissingEvidence:
@@ -50,3 +59,48 @@ def broker_logs(what: str, broker_id: int | None = None, why: str = NOT_THERE) -
     owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
     folder = "broker-ID" if broker_id is None else f"broker-{broker_id}"
     return MissingEvidence(what, broker_id, None, why, f"rsync -a {owner}:KAFKA_LOGS_DIR/ {folder}/logs/")
+
+
+def fitting(evidence: FoundEvidence, *, is_live: bool = False) -> Callable[[Judgement], Judgement]:
+    """What gives a judgement the commands that fetch what is missing in this evidence.
+
+    A KRaft node has no znodes to export. `is_live`: the copies came from the running cluster, by its own protocol.
+    """
+    if is_live:
+        return lambda judgement: _refitted(judgement, _live)
+    if any(log_dir.is_kraft for log_dir in evidence.log_dirs):
+        return lambda judgement: _refitted(judgement, lambda missing, _: _of_kraft(missing))
+    return lambda judgement: judgement
+
+
+def _refitted(
+    judgement: Judgement, refit: Callable[[MissingEvidence, str | None], MissingEvidence]
+) -> Judgement:
+    if not judgement.missing:
+        return judgement
+    topic = judgement.subject.topic
+    return judgement._replace(missing=tuple(refit(missing, topic) for missing in judgement.missing))
+
+
+def _of_kraft(missing: MissingEvidence) -> MissingEvidence:
+    if EXPORT not in missing.get:
+        return missing
+    what = "metadata log: " + missing.what.removeprefix(EITHER)
+    return missing._replace(what=what, get=COPY_METADATA)
+
+
+def _live(missing: MissingEvidence, topic: str | None) -> MissingEvidence:
+    """The command that asks the running cluster in place of one that copies files."""
+    if "rsync" not in missing.get and EXPORT not in missing.get:
+        return missing
+    if "__transaction_state" in missing.get:
+        get = "kctl transactions hanging --bootstrap-server HOSTS"
+    elif EXPORT in missing.get:
+        get = f"kctl topic describe {topic} --bootstrap-server HOSTS"
+    elif "__remote_log_metadata" in missing.get:
+        get = "name __remote_log_metadata as well"
+    elif "KAFKA_LOGS_DIR" in missing.get:
+        return missing  # no request reads the text logs of a broker
+    else:
+        get = f"kctl replica verify {topic} --bootstrap-server HOSTS"
+    return missing._replace(get=get)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -144,16 +144,22 @@ class Coverage(Struct):
         )
 
 
-def judgement_rows(items: Iterable[Judgement | Row], questions: Iterable[Question] = ()) -> Iterator[Row]:
+def judgement_rows(
+    items: Iterable[Judgement | Row],
+    questions: Iterable[Question] = (),
+    fit: Callable[[Judgement], Judgement] = lambda judgement: judgement,
+) -> Iterator[Row]:
     """The rows as they are, a row a judgement, then a `coverage` row a question, in the order of `Question`.
 
+    `fit` gives each judgement the commands that fetch what is missing (`fetching.fitting`).
     A question that was asked and has no subject gets a coverage row of zeros.
     """
     coverages = {question: Coverage(question) for question in questions}
     for item in items:
         if isinstance(item, Judgement):
-            coverages.setdefault(item.question, Coverage(item.question)).add(item)
-            yield item.row()
+            judgement = fit(item)
+            coverages.setdefault(judgement.question, Coverage(judgement.question)).add(judgement)
+            yield judgement.row()
         else:
             yield item
     for question in Question:

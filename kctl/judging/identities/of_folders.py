@@ -178,6 +178,11 @@ def _kraft_over_zookeeper(
         yield say.ROLES_OF_ZOOKEEPER_DIR.at(place, value=roles, source=source, other_source=path)
 
 
+def _is_there(settings: Settings, name: str) -> bool:
+    """Whether a folder of this name is beside the log directories: one that holds nothing yet."""
+    return any((log_dir.path.parent / name).is_dir() for log_dir in settings.log_dirs)
+
+
 def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     configured = settings.voters
     for log_dir in settings.log_dirs:
@@ -193,11 +198,24 @@ def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
 def _log_dirs(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     """Directories beside the settings that `log.dirs` does not list: known by their names where one of them is listed."""
     text = settings.values.get("log.dirs", "").strip() or settings.values.get("log.dir", "").strip()
-    listed = {Path(part.strip()).name for part in text.split(",") if part.strip()}
+    paths = sorted({part.strip().rstrip("/") for part in text.split(",") if part.strip()})
+    listed = {Path(path).name for path in paths}
     metadata = Path(settings.values.get("metadata.log.dir", "").strip()).name
     names = {log_dir.path.name for log_dir in settings.log_dirs}
+    lacking = [path for path in paths if Path(path).name not in names]
+    if not listed & names or len(listed) < len(paths):  # the copies have other names than the directories
+        there = len(settings.log_dirs) - (bool(metadata) and metadata not in listed)
+        lacking = paths if 0 < there < len(paths) else []
+    lacking = [path for path in lacking if not _is_there(settings, Path(path).name)]
+    if lacking:
+        count = len(paths) - len(settings.log_dirs) if lacking == paths else len(lacking)
+        yield say.LOG_DIR_NOT_THERE.at(
+            place_in(evidence, settings.path, settings.log_dirs[0]), value=text, count=count, all=len(paths),
+            source=shown(evidence, settings.path, settings.root),
+            names="" if lacking == paths else f": {', '.join(lacking)}",
+        )  # fmt: skip
     if not listed & names:
-        return  # the copies have other names than the directories
+        return
     for log_dir in settings.log_dirs:
         if log_dir.path.name not in listed | {metadata}:
             yield say.LOG_DIR_NOT_LISTED.at(

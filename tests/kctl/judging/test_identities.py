@@ -95,6 +95,16 @@ def forgotten_disk(folder: Path) -> None:
     settings(folder / "broker-3", process_roles="broker", node_id=3, log_dirs="/mnt/disk1")
 
 
+def lost_disk(folder: Path) -> None:
+    log_dir(folder / "broker-3" / "disk1", 3)
+    settings(folder / "broker-3", process_roles="broker", node_id=3, log_dirs="/mnt/disk1,/mnt/disk2")
+
+
+def one_copy_of_two(folder: Path) -> None:
+    log_dir(folder / "broker-3" / "data", 3)
+    settings(folder / "broker-3", process_roles="broker", node_id=3, log_dirs="/a/kafka, /b/kafka")
+
+
 def partition(path: Path, topic_id: str) -> None:
     path.mkdir()
     (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
@@ -282,6 +292,8 @@ def voters_that_were_removed(folder: Path) -> None:
         (copied_settings, "broker-id-configured-twice", ("host-a:9092", "host-b:9092", "host-b/server.properties")),
         (each_is_ahead, "broker-id-twice", ("orders-1 has the later leader epoch in the one, orders-0 in the other",)),
         (voters_that_were_removed, "voter-set-of-log-differs", ("1, 2, 3, 4 in broker-1/server", "are 1, 2, 3 (broker-")),
+        (lost_disk, "log-dir-not-in-the-evidence", ("lists 2 log directories (/mnt/disk1,/mnt/disk2)", "no copy of 1 of them: /mnt/disk2")),
+        (one_copy_of_two, "log-dir-not-in-the-evidence", ("lists 2 log directories", "no copy of 1 of them.")),
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
@@ -318,6 +330,9 @@ def test_places_that_agree_are_no_finding(tmp_path: Path) -> None:
     assert found_in(tmp_path) == []
     settings(tmp_path / "broker-3", process_roles="broker", node_id=3, log_dirs="/other/place")
     assert found_in(tmp_path) == [], "the copies have names of their own"
+    (tmp_path / "broker-3/empty").mkdir()
+    settings(tmp_path / "broker-3", process_roles="broker", node_id=3, log_dirs="/x/data,/x/empty/")
+    assert found_in(tmp_path) == [], "a directory that holds nothing yet"
     shutil.rmtree(tmp_path / "broker-3/data")
     log_dir(tmp_path / "broker-3/data", 3, version=0)
     settings(
