@@ -15,6 +15,7 @@ from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, field, replace
 from kctl.checks.evidence import (
     DirectoryCheck,
+    TieredTopics,
     cleaned_topics,
     loose_task,
     open_directory,
@@ -155,7 +156,9 @@ def _replica_reports(
         if not folders_left[directory.log_dir.path] and directory.log_dir.is_whole:
             yield directory.finish()
     done = reports(prepare([task for _, _, task in work], options), check, options, jobs, progress)
+    tiered = TieredTopics(evidence)
     for (owner, partition, task), report in zip(work, done, strict=True):
+        tiered.settle(report, task)
         yield report
         if report.facts.topic_id and task.kind is FolderKind.LIVE:
             topic_ids.append((task.place, report.facts.topic_id))

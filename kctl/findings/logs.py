@@ -14,6 +14,14 @@ SEGMENT_MISSING = error("""segment-missing
         skip the offsets.
     A segment file was deleted or lost.
     Look for the offsets on another replica. If the topic is compacted, give `--compacted TOPIC`.""")
+TIERED_RESIDUE = warning("""segments-below-local-log-start
+    {segments} segments below offset {to_offset} ({bytes} bytes) were left behind when this replica of a tiered topic went on
+        from a later local log start (KAFKA-17020). Offsets [{from_offset}, {to_offset}) are not on this disk: {remote}.
+    Nothing is lost. Retention does not reach the old segments, as their place is taken by remote storage: they use disk
+        space until they are removed.
+    The replica was out of the ISR while the leader copied segments to remote storage and deleted them locally.
+    Stop the broker and move the files of these segments out of the folder, or delete the whole replica with
+        `kctl reassign` to another broker and back. `kctl remote audit` shows that the tier has the offsets.""")
 BASE_OFFSET_WRONG = error("""batch-base-offset-wrong
     The batch has base offset {base_offset}, which cannot be right here. Kafka accepts it at start-up and serves its
         records with wrong offsets.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from kctl.checks.segments import ScannedLog, check_order, check_start_up, check_
 from kctl.findings import Finding, Place
 from kctl.log.folder import LogSegment
 from tests.conftest import rows
+from tests.kctl.checks.test_batches import batch
 
 
 def logs(*segments: tuple[int, int | None], **last: Any) -> list[tuple[LogSegment, ScannedLog]]:
@@ -163,3 +166,34 @@ def test_what_lies_behind_the_first_damage_is_counted(tmp_path: Path) -> None:
     (cut,) = [row for row in ran.of("finding") if row["code"] == "startup-recovery-cuts"]
     assert (cut["position"], cut["base_offset"], cut["last_offset"]) == (sum(map(len, batches[:2])), 6, 17)
     assert "2 sound batches with 6 records" in cut["message"]
+
+
+@pytest.mark.parametrize(
+    ("tiered", "code"), [("true", "segments-below-local-log-start"), ("false", "segment-missing")]
+)
+def test_what_a_follower_of_a_tiered_topic_left_behind(tmp_path: Path, tiered: str, code: str) -> None:
+    """It went on from a later local log start, and the segments of before stayed (KAFKA-17020)."""
+    folder = tmp_path / "broker-2" / "data"
+    partition = folder / "orders-0"
+    partition.mkdir(parents=True)
+    (folder / "meta.properties").write_text("version=0\nbroker.id=2\n")
+    (folder / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    for base in (0, 5, 40):
+        (partition / f"{base:020}.log").write_bytes(batch(base, records=5))
+    config = {"version": 1, "config": {"remote.storage.enable": tiered}}
+    state = {"version": 3, "topic_id": "AAAAAAAAAAAAAAAAAAAAAg", "partitions": {"0": [1, 2]}}
+    nodes = {"/brokers/ids": {}, "/brokers/topics/orders": state, "/config/topics/orders": config}
+    lines = [
+        json.dumps({"path": path, "data": base64.b64encode(json.dumps(value).encode()).decode()})
+        for path, value in nodes.items()
+    ]
+    (tmp_path / "znodes.jsonl").write_text("\n".join(lines) + "\n")
+    findings = {row["code"]: row for row in rows("segment", "verify", tmp_path).of("finding")}
+    assert (
+        code in findings and len({"segments-below-local-log-start", "segment-missing"} & findings.keys()) == 1
+    )
+    assert (findings[code]["base_offset"], findings[code]["last_offset"]) == (10, 39)
+    if tiered == "true":
+        size = sum((partition / f"{base:020}.log").stat().st_size for base in (0, 5))
+        assert f"2 segments below offset 40 ({size} bytes)" in findings[code]["message"]
+        assert findings[code]["severity"] == "warning"
