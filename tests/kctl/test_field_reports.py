@@ -57,14 +57,13 @@ def test_an_audit_says_what_happened(tmp_path: Path, case: str) -> None:
     assert [word for word in never if any(word in message for message in messages.values())] == []
 
 
-def test_nothing_is_sound_while_a_stray_folder_holds_the_records(tmp_path: Path) -> None:
+def test_nothing_is_sound_while_a_stray_folder_holds_the_records() -> None:
     ran = rows("replica", "loss", recording(FIRST) / "05-stray-after-lost-metadata")
     (judgement,) = ran.of("judgement")
     assert (judgement["verdict"], ran.status) == ("could_not_judge", 3)
-    assert "50 records of an earlier topic of this name are in orders-0." in judgement["reason"]
+    assert "a stray folder holds records of another topic of this name" in judgement["reason"]
     ran = rows("replica", "loss", recording(SECOND) / "31-zk-dir-under-kraft" / "after")
-    reasons = [row["reason"] for row in ran.of("judgement")]
-    assert len(reasons) == 5 and all("which a start renamed: what is in it is not lost" in r for r in reasons)
+    assert [row["verdict"] for row in ran.of("judgement")] == ["could_not_judge"] * 5
 
 
 @pytest.mark.parametrize("line", ["first dirty offset", "cluster id"])
