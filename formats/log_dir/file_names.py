@@ -20,6 +20,7 @@ OFFSET_CHECKPOINTS = (
     "log-start-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
 from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
-from formats.log_dir.file_names import FolderKind
+from formats.log_dir.file_names import CLEAN_SHUTDOWN, FolderKind
 from formats.values import Struct, field, replace
 from kctl.checks.batches import FAR
 from kctl.checks.outliers import MarkedChunk
@@ -217,14 +217,23 @@ def _log_start(
     return first
 
 
+def _is_of_3_7(task: ReplicaTask) -> bool:
+    """Whether the broker that shut down was of 3.7 or later: its marker has content."""
+    try:
+        return (task.folder.parent / CLEAN_SHUTDOWN).stat().st_size > 0
+    except OSError:
+        return False
+
+
 def _check_end(report: FileReport, entries: list[EpochEntry], task: ReplicaTask, facts: LogFacts) -> None:
     end = facts.log_end_offset
     if end is None or not facts.is_whole:
         return
     for entry in entries:
         if entry.start_offset > end:
-            # Since 3.8 a truncation is flushed later than the log (KAFKA-15046, KAFKA-16541).
-            severity = None if task.is_clean else Severity.INFO
+            # Since 3.8 a truncation is flushed later than the log (KAFKA-15046, KAFKA-16541), and a shutdown drops what the
+            # scheduler still has to do.
+            severity = None if task.is_clean and not _is_of_3_7(task) else Severity.INFO
             report.add(
                 [
                     say.EPOCH_ENTRY_BEYOND_END.at(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
-from formats.log_dir.file_names import REMOTE_INDEX_CACHE, FolderKind, parse_partition_folder
+from formats.log_dir.file_names import CLEAN_SHUTDOWN, REMOTE_INDEX_CACHE, FolderKind, parse_partition_folder
 from formats.values import Struct, field
 from kctl.files import read_text
 from kctl.log_dir_start.failures import LoadFails
@@ -18,7 +18,6 @@ from kctl.log_dir_start.load import PartitionStart, PartitionTask, load_partitio
 from kctl.log_dir_start.rules import StartRules
 from kctl.model import TopicPartition
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
 LOG_START = "log-start-offset-checkpoint"
 METADATA_TOPIC = "__cluster_metadata"
