@@ -13,7 +13,9 @@ from formats.values import Struct, field, replace
 from kctl.model import TopicPartition
 from kctl.replica.copies.leaders import Leaders
 from kctl.replica.copies.log_notes import LogNotes, Note
+from kctl.replica.loss.causes import PROMPT_MS
 from kctl.replica.loss.present_lineage import PresentLeader
+from kctl.replication.epochs import next_epoch
 
 NOTED = ("leader", "follower", "loaded", "created", "asked_to_cut", "cut", "fell_back", "reset", "shrank")
 
@@ -62,7 +64,7 @@ def find_claims(
             continue
         replica = replicas.setdefault(note.broker_id, _Replica())
         claims += _take(replica, note, log_notes, leaders)
-    return list(_that_stand(claims, present))
+    return list(_that_stand(claims, present, leaders))
 
 
 def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) -> Iterator[Claim]:
@@ -136,8 +138,11 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
     )
 
 
-def _that_stand(claims: list[Claim], present: PresentLeader) -> Iterator[Claim]:
-    """The claims that the present lineage confirms, each limited to what it lacks."""
+def _that_stand(claims: list[Claim], present: PresentLeader, leaders: Leaders) -> Iterator[Claim]:
+    """The claims that the present lineage confirms, each limited to what it lacks.
+
+    What a log held below a cut went as well where the leadership without it began after the cut.
+    """
     assert present.lineage is not None
     starts = {start for _, start in present.recorded}
     epochs = {epoch for epoch, _ in present.recorded}
@@ -150,6 +155,9 @@ def _that_stand(claims: list[Claim], present: PresentLeader) -> Iterator[Claim]:
             if following is not None and claim.epoch_start is not None and claim.epoch not in epochs:
                 following = min(following, claim.epoch_start)  # nothing of that epoch is present
             start = None if following is None else max(claim.from_offset, following)
+            dropped = leaders.of(next_epoch(present.recorded, claim.epoch))
+            if dropped is not None and claim.time_ms < (dropped.from_ms or 0) - PROMPT_MS:
+                start = following
         elif claim.from_offset in starts:
             start = claim.from_offset
         if start is None:

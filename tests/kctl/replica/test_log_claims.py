@@ -18,16 +18,25 @@ def note(what: str, offset: int | None = None, end: int | None = None) -> Note:
     return Note(what, 1, 0, {}, offset, end)
 
 
+def led_by(*known: LeaderTerm) -> Leaders:
+    return Leaders(known, {term.leader_epoch: term for term in known})
+
+
 def claimed(
     *said: Note,
     recorded: tuple[tuple[int, int], ...] = ((3, 0), (5, 42)),
     led: int | None = 3,
+    dropped_ms: int | None = None,
 ) -> list[tuple[int, int | None]]:
-    """The claims of broker 1, which led in epoch `led`, from these lines, one a second."""
+    """The claims of broker 1, which led in epoch `led`, from these lines, one a second.
+
+    `dropped_ms` is when epoch 5 began, which begins at offset 42.
+    """
     notes = [one._replace(time_ms=1000 * second) for second, one in enumerate(said, start=1)]
     known = () if led is None else (LeaderTerm(led, 1, from_ms=0),)
+    known += () if dropped_ms is None else (LeaderTerm(5, 2, from_ms=dropped_ms),)
     present = PresentLeader(None, None, 2, None, None, 500, Lineage(0, 500, recorded=recorded))  # type: ignore[arg-type]
-    claims = find_claims(ORDERS, LogNotes(notes={ORDERS: notes}), Leaders(known), present)
+    claims = find_claims(ORDERS, LogNotes(notes={ORDERS: notes}), led_by(*known), present)
     return [(claim.from_offset, claim.to_offset) for claim in claims]
 
 
@@ -51,3 +60,13 @@ def test_a_cut_without_an_end_claims_nothing_that_no_line_says_was_there() -> No
     assert claimed(note("shrank", end=45), note("cut", 30)) == [(42, None)]
     assert claimed(note("shrank", end=40), note("cut", 30)) == []
     assert claimed(note("loaded", end=45), note("cut", 30)) == [(42, 45)]
+
+
+def test_what_a_log_held_below_a_cut_went_with_its_disk() -> None:
+    """Nothing tells of its end, but that a leadership that begins below it began after the cut."""
+    lines = note("loaded", end=70), note("cut", 60)
+    assert claimed(*lines) == [(60, 70)]
+    assert claimed(*lines, dropped_ms=60_000) == [(42, 70)]
+    # What is cut under that leadership was fetched from it up to there.
+    assert claimed(*lines, dropped_ms=1_500) == [(60, 70)]
+    assert claimed(*lines, dropped_ms=2_500) == [(60, 70)]  # the clocks of two brokers
