@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CLUSTER ?= 4.3
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis suites man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 # Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile everything
 # again, and pytest every test file.
@@ -122,6 +122,10 @@ KAFKA ?= 3.9
 MINUTES ?= 1
 nemesis: $(VENV)/.dev
 	$(BIN)/python -m tests.nemesis.run --seed $(SEED) --kafka $(KAFKA) --minutes $(MINUTES) $(NEMESIS_ARGS)
+
+# Kafka's own storage tests, the folders that they write kept and held against Kafka's dump; nightly.
+suites: $(VENV)/.dev
+	$(BIN)/python -m tests.suites.run $(SUITES_ARGS)
 
 bench: $(VENV)/.dev
 	$(COMPILE)

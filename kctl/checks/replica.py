@@ -307,6 +307,8 @@ def _facts(check: _Check) -> LogFacts:
     scanned = check.scanned
     snapshots = {file.named.base_offset for file in check.folder.snapshots if file.named}
     facts = LogFacts(looks_compacted=looks_compacted(check.task, scanned, snapshots))
+    kraft_snapshots = (file.named for file in check.folder.kraft_snapshots)
+    facts.metadata_snapshots = frozenset(named.base_offset for named in kraft_snapshots if named)
     if scanned:
         facts.first_base_offset = scanned[0][0].base_offset
         last_segment, last = scanned[-1]

@@ -55,6 +55,46 @@ RELEASES: dict[str, Release] = {
     "4.1": Release("4.1.1", "2.13", (tools("4.1.1"), LOG4J2)),
     "4.3": Release("4.3.0", "2.13", (tools("4.3.0"), LOG4J2)),
 }
+
+
+class Suite(NamedTuple):
+    """What Kafka's own tests of a version need: the artifacts that hold them beside the core's, and others."""
+
+    tests: tuple[str, ...]
+    extra: tuple[Artifact, ...]
+
+
+RUNNER = (
+    Artifact("net.bytebuddy", "byte-buddy", "1.17.7"),
+    Artifact("net.bytebuddy", "byte-buddy-agent", "1.17.7"),
+    Artifact("org.hamcrest", "hamcrest", "2.2"),
+)
+JUNIT = (
+    Artifact("org.junit.jupiter", "junit-jupiter", "5.10.2"),
+    Artifact("org.junit.platform", "junit-platform-launcher", "1.10.2"),
+)
+NEW_JUNIT = (
+    Artifact("org.junit.jupiter", "junit-jupiter", "5.13.1"),
+    Artifact("org.junit.platform", "junit-platform-launcher", "1.13.1"),
+)
+OLD_TESTS = ("kafka-clients", "kafka-raft", "kafka-metadata")
+TESTS = (*OLD_TESTS, "kafka-storage", "kafka-storage-api", "kafka-server-common", "kafka-server")
+NEW_TESTS = (*TESTS, "kafka-test-common-runtime", "kafka-test-common-internal-api")
+CERTIFICATES = Artifact("org.bouncycastle", "bcpkix-jdk18on", "1.75")
+OLD_CERTIFICATES = Artifact("org.bouncycastle", "bcpkix-jdk15on", "1.66")
+EASYMOCK = Artifact("org.easymock", "easymock", "4.2")
+
+
+def mockito(version: str, name: str = "mockito-core") -> Artifact:
+    """The artifact with Mockito."""
+    return Artifact("org.mockito", name, version)
+
+
+SUITES: dict[str, Suite] = {
+    "3.9": Suite(TESTS, (*JUNIT, mockito("5.10.0"), CERTIFICATES)),
+    "2.8": Suite(OLD_TESTS, (*JUNIT, mockito("4.11.0", "mockito-inline"), EASYMOCK, OLD_CERTIFICATES)),
+    "4.3": Suite(NEW_TESTS, (*NEW_JUNIT, mockito("5.20.0"), CERTIFICATES)),
+}
 UNWANTED = (("com.sun.jdmk", "jmxtools"), ("com.sun.jmx", "jmxri"), ("javax.jms", "jms"))
 
 
@@ -70,6 +110,16 @@ def tier_jars(version: str) -> Path:
     release = RELEASES[version]
     storage = Artifact("org.apache.kafka", "kafka-storage", release.version, "test")
     return _fetched(f"{release.version}-tier", (storage,), "-DexcludeTransitive=true")
+
+
+def suite_jars(version: str) -> Path:
+    """The folder with the jars of Kafka's own tests of a version of `SUITES`, and with what runs them."""
+    release, suite = RELEASES[version], SUITES[version]
+    kafka = Artifact("org.apache.kafka", f"kafka_{release.scala}", release.version)
+    tests = [
+        Artifact("org.apache.kafka", name, release.version, "test") for name in (kafka.name, *suite.tests)
+    ]
+    return _fetched(f"{release.version}-suites", (kafka, *release.extra, *tests, *RUNNER, *suite.extra))
 
 
 def _fetched(name: str, artifacts: Sequence[Artifact], *options: str) -> Path:

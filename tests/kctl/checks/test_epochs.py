@@ -44,6 +44,7 @@ def checked(
         first_base_offset=facts.get("first"),
         log_end_offset=facts.get("end", 20),
         is_whole=bool(facts.get("whole", True)),
+        metadata_snapshots=frozenset({int(facts["snapshot"] or 0)} if "snapshot" in facts else ()),
     )
     check_epochs(report, path, EpochRuns(held), task, log)
     return report
@@ -56,6 +57,10 @@ def checked(
         (TWO, [(0, 0), (1, 10), (2, 10)], {}, [ORDER]),
         ([(0, 0, 9), (2, 12, 19)], [(0, 0), (2, 10)], {}, []),  # the leader's first batch was compacted away
         (TWO, [(0, 0)], {}, [MISSING]),
+        (TWO, [(2, 10)], {}, [MISSING]),
+        (TWO, [(2, 10)], {"snapshot": 10}, []),  # a metadata log begins at a snapshot
+        (TWO, [(2, 10)], {"snapshot": 9}, [MISSING]),
+        (TWO, [(0, 0), (2, 12)], {"snapshot": 12}, [WRONG]),
         (TWO, [(0, 0), (2, 11)], {}, [WRONG]),  # the first batch of the epoch is before its entry
         (TWO, [(0, 0), (2, 8)], {}, [WRONG]),  # the last one of the epoch before is behind it
         ([(0, 0, 9)], [(0, 0), (2, 5)], {}, [WRONG]),
