@@ -31,6 +31,7 @@ TABLE = (
     Repeated("versions of brokers", r"test_message_definitions\.py::.*\[(?:3\.9|4\.1)"),
     Repeated("killed at every step", r"^tests/brokers/.*_killed_.*(?:planned|journalled|before-write|sent:|written|finished|applied|closed)"),
     Repeated("killed at every step", r"^tests/brokers/(?:wire/test_killed\.py|wire/test_disks\.py|.*_killed_at_every_step)"),
+    Repeated("other changes of rules and users", r"^tests/brokers/access/.*::test_(?:rules_on|somebody|a_lockout|what_the_journal|kctl_itself)"),
     Repeated("killed at every step", r"^tests/brokers/access/test_acls\.py::test_killed"),
     Repeated("killed at every step", r"wire/test_faults\.py::test_(?:killed_|one_of_two|a_reassignment_killed)", 5),
     Repeated("killed at every step", r"^tests/stores/test_killed_audits\.py::(?!.*\[local-s3-driver\])"),
