@@ -56,7 +56,7 @@ def list_acls(frame: Frame, at: At, source: Recorded, wanted: Choice) -> Outcome
     $ kctl acl list --snapshot znodes.jsonl
     $ kctl acl list --metadata /var/lib/kafka/__cluster_metadata-0 --as-of 1042
     """
-    view = read_view(frame, at, source)
+    view = read_view(frame, at, source, rules_only=True)
     return Outcome((acl_row(acl) for acl in wanted.of(view.acls)), nothing="there are no such rules")
 
 
@@ -374,9 +374,13 @@ def known_view(frame: Frame, cluster: Cluster, told: Known) -> AccessView:
 
     view = view_of(cluster)
     for problem in view.problems:
-        raise KctlError(
-            f"{problem.place}: {problem.reason}; nothing was written", problem.hint or "repair it first"
-        )
+        if problem.place.startswith(
+            "/kafka-acl"
+        ):  # nobody knows what is decided with rules that cannot be read
+            raise KctlError(
+                f"{problem.place}: {problem.reason}; nothing was written", problem.hint or "repair it first"
+            )
+        frame.note(f"warning: {problem.place}: {problem.reason}")
     return replace(view, settings=told.over(view.settings))
 
 
@@ -441,7 +445,7 @@ def note_others(
     resources = {acl.resource for acl in (*added, *removed)}
     expected = {acl for acl in before if acl.resource in resources} - set(removed) | set(added)
     try:
-        present = {acl for acl in view_of(cluster).acls if acl.resource in resources}
+        present = {acl for acl in view_of(cluster, rules_only=True).acls if acl.resource in resources}
     except KctlError as error:
         frame.note(f"warning: the rules could not be read again: {error.message}")
         return

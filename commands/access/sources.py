@@ -124,24 +124,27 @@ known = as_one_value(
 )
 
 
-def read_view(frame: Frame, at: At, source: Recorded) -> AccessView:
-    """Rules and what else is known of access; reports what could not be read (status 3). Raises KctlError."""
+def read_view(frame: Frame, at: At, source: Recorded, *, rules_only: bool = False) -> AccessView:
+    """Rules and what else is known of access; reports what could not be read (status 3). Raises KctlError.
+
+    `rules_only`: brokers are asked for nothing else.
+    """
     view = source.read()
     if view is None:
         with at.open(frame) as cluster:
-            view = view_of(cluster)
+            view = view_of(cluster, rules_only=rules_only)
     note_problems(frame, view.problems)
     return view
 
 
-def view_of(cluster: Cluster) -> AccessView:
+def view_of(cluster: Cluster, *, rules_only: bool = False) -> AccessView:
     """What a cluster says about access. Raises KctlError."""
     if cluster.backend == "admin":
         from kctl.wire.acls import read_access
         from kctl.wire.cluster import AdminCluster
 
         assert isinstance(cluster, AdminCluster)
-        return read_access(cluster)
+        return read_access(cluster, rules_only=rules_only)
     from kctl.zookeeper.access import read_access as read_znodes
     from kctl.zookeeper.cluster import RecordedCluster
 

@@ -349,7 +349,11 @@ def _warnings(frame: Frame, cluster: Cluster, name: str, *, is_all: bool) -> Ite
         if own_principal(cluster.wire.access) == f"User:{name}":
             yield f"kctl connects as user {name}, which would be gone"
     try:
-        rules = [acl for acl in view_of(cluster).acls if acl.principal == f"User:{name}"] if is_all else []
+        rules = (
+            [acl for acl in view_of(cluster, rules_only=True).acls if acl.principal == f"User:{name}"]
+            if is_all
+            else []
+        )
     except KctlError as error:
         frame.note(f"rules were not read: {error.message}")
         return

@@ -148,16 +148,21 @@ def read_uses(wire: Wire, problems: list[Problem]) -> Uses:
     )
 
 
-def read_access(cluster: AdminCluster) -> AccessView:
-    """Rules, settings and topics as brokers tell them. Raises NoAuthorizer, KctlError."""
+def read_access(cluster: AdminCluster, *, rules_only: bool = False) -> AccessView:
+    """Rules, settings and topics as brokers tell them; or the rules alone. Raises NoAuthorizer, KctlError."""
+    acls = tuple(read_acls(cluster.wire))
+    if rules_only:
+        return AccessView(acls=acls)
     state = cluster.read_state((), partition_states=False)
     problems = list(state.problems)
-    acls = read_acls(cluster.wire)
     settings = read_settings(cluster.wire, state, problems)
     return AccessView(
-        acls=tuple(acls), settings=settings, kafka_version=state.kafka_version, topics=state.topic_names,
+        acls=acls,
+        settings=settings,
+        kafka_version=state.kafka_version,
+        topics=state.topic_names,
         problems=tuple(problems),
-    )  # fmt: skip
+    )
 
 
 # --- changes --------------------------------------------------------------------------------------------
