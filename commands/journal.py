@@ -13,6 +13,7 @@ from commands.cli import changing, completing
 from commands.cli.connecting import open_for_change
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import visible
+from commands.cli.options import flag
 from commands.cli.render import Outcome, Page, Row, folding
 from kctl.errors import Refused
 
@@ -92,12 +93,14 @@ def verify(frame: Frame) -> Outcome:
 @changing.changes(timeout=600)
 @click.argument("id", shell_complete=completing.journal_entries)
 @changing.ACCEPT_UNCLEAN
-def undo(frame: Frame, how: changing.How, id: str, accept_loss: bool) -> Outcome:
+@flag("--accept-lockout", "Accept that the undo of a change of rules locks somebody out.")
+def undo(frame: Frame, how: changing.How, id: str, accept_loss: bool, accept_lockout: bool) -> Outcome:
     """Undo a change, if the cluster is still as the change left it.
 
     $ kctl journal undo 2026-11-21T14:03:11Z-5f2c1a
     $ kctl journal undo 5f2c1a --yes
     """
+    from commands.access.acl import guarded_undo
     from kctl.changes.journal import Journal
     from kctl.changes.undo import plan_undo
 
@@ -105,6 +108,7 @@ def undo(frame: Frame, how: changing.How, id: str, accept_loss: bool) -> Outcome
     how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     with cluster_of(frame, entry) as cluster:
         plan = plan_undo(entry, changing.course_of(frame, how, cluster), accepted=accept_loss)
+        plan = guarded_undo(cluster, plan, accepted=accept_lockout)
         return changing.carry_out(frame, how, cluster, plan)
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kctl.access.authorizer import Authorizer, Decision
     from kctl.access.forecast import AccessChange
     from kctl.access.view import AccessView
+    from kctl.changes.plan import Plan
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import Problem
 
@@ -402,15 +403,13 @@ def change_rules(
 
     known_acls = set(view.acls)
     added = [acl for acl in added if acl not in known_acls]
-    uses, own, brokers = Uses(), None, None
+    uses = Uses()
+    own, brokers = connected_as(cluster)
     if cluster.backend == "admin":
-        from kctl.wire.acls import broker_principal, own_principal, read_uses
+        from kctl.wire.acls import read_uses
         from kctl.wire.cluster import AdminCluster
 
         assert isinstance(cluster, AdminCluster)
-        own = own_principal(cluster.wire.access)
-        state = cluster.read_state((), partition_states=False, recent=True)
-        brokers = broker_principal(cluster.wire, state)
         problems: list[Problem] = []
         uses = read_uses(cluster.wire, problems)
         for problem in problems:
@@ -436,6 +435,36 @@ def change_rules(
     if not plan.is_empty and not how.dry_run and not plan.needs:
         note_others(frame, cluster, view.acls, added, removed)
     return outcome
+
+
+def connected_as(cluster: Cluster) -> tuple[str | None, str | None]:
+    """Whom brokers take this connection for, and each other; None where it is not known."""
+    if cluster.backend != "admin":
+        return None, None
+    from kctl.wire.acls import broker_principal, own_principal
+    from kctl.wire.cluster import AdminCluster
+
+    assert isinstance(cluster, AdminCluster)
+    state = cluster.read_state((), partition_states=False, recent=True)
+    return own_principal(cluster.wire.access), broker_principal(cluster.wire, state)
+
+
+def guarded_undo(cluster: Cluster, plan: Plan, *, accepted: bool) -> Plan:
+    """The plan of an undo, refused like any change where it takes rules away from whoever needs them."""
+    from formats.values import replace
+    from kctl.access.forecast import lockouts
+    from kctl.access.planning import ACCEPT
+    from kctl.changes.intents import AlterAcls
+
+    intents = [stage.intent for stage in plan.stages if isinstance(stage.intent, AlterAcls)]
+    if not intents:
+        return plan
+    own, brokers = connected_as(cluster)
+    added = [acl for intent in intents for acl in intent.added]
+    removed = [acl for intent in intents for acl in intent.removed]
+    sentences = lockouts(view_of(cluster), added, removed, own=own, brokers=brokers, is_undo=True)
+    needs = plan.needs or (ACCEPT if sentences and not accepted else "")
+    return replace(plan, warnings=(*plan.warnings, *sentences), needs=needs)
 
 
 def note_others(

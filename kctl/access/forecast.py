@@ -146,10 +146,12 @@ def lockouts(
     *,
     own: str | None,
     brokers: str | None,
+    is_undo: bool = False,
 ) -> list[str]:
     """Why a change would lock out: the principal that makes it, the brokers', everybody; or make a resource open to all.
 
     `own` and `brokers` are principals, None where they are not known: then whoever may do what brokers do counts.
+    Going back (`is_undo`) to what was open or closed before needs a setting that is known.
     """
     added, removed = list(added), list(removed)
     before, after = _both(view, added, removed)
@@ -169,7 +171,8 @@ def lockouts(
     if may[0] and not may[1] and not view.settings.has_super_users:
         unless = ", unless there are super users" if view.settings.super_users is None else ""
         sentences.append(f"nobody would be left with alter on the cluster{unless}")
-    sentences += _begun_or_ended(view, before, after, added, removed)
+    if not (is_undo and view.settings.allow_everyone is None):
+        sentences += _begun_or_ended(view, before, after, added, removed)
     return sentences
 
 

@@ -92,3 +92,12 @@ def test_super_users_are_not_locked_out() -> None:
     nobody = AuthorizerSettings(super_users=None)
     (sentence,) = lockouts(replace(VIEW, settings=nobody), [], [ADMIN], own=None, brokers="User:x")
     assert "unless there are super users" in sentence
+
+
+def test_going_back_needs_no_setting_that_is_not_known() -> None:
+    view = replace(VIEW, settings=AuthorizerSettings(allow_everyone=None))
+    assert lockouts(view, [], [APP], own=None, brokers="User:x", is_undo=True) == []
+    assert len(lockouts(view, [], [APP], own=None, brokers="User:x")) == 1
+    view = replace(VIEW, settings=replace(SETTINGS, allow_everyone=True))
+    assert len(lockouts(view, [], [APP], own=None, brokers="User:x", is_undo=True)) == 1
+    assert lockouts(VIEW, [], [ADMIN], own="User:admin", brokers=None, is_undo=True)
