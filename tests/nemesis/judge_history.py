@@ -104,7 +104,8 @@ def judge_beginning(
 ) -> list[Statement]:
     """How a leadership began and when, against the state before it and what was done to brokers."""
     was = f"{before.leader} {before.isr}" if before else "nothing"
-    allowed = hows(first, before)
+    # An epoch that no line tells of is named, and nothing is said of it.
+    allowed = hows(first, before) | ({"unknown"} if row["leader"] is None else set())
     said = [
         Statement(
             row["how"] in allowed,
