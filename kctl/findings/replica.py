@@ -39,6 +39,13 @@ OTHER_BYTES_SAME_RECORDS = info("""replica-other-bytes-same-records
     Every record that both hold is the same at each offset.
     The cleaner rewrote batches on one side, or messages of the old format were converted.
     Nothing.""")
+EPOCHS_CONTRADICT = error("""replica-epochs-contradict
+    Brokers {one} and {other} are not of one lineage: broker {older} has epoch {older_epoch} up to offset {last}, and
+        broker {newer} has epoch {newer_epoch} from offset {first} on.
+    Epochs only grow along a log, so that no log holds both. At the offsets that both had, a cleaner took the records.
+    A leader was elected that did not have the end of the other's log, and the topic is compacted.
+    Take the copy of the newer epoch as the present one; what lies behind in the older epoch is dropped when its broker
+        follows.""")
 NO_COMMON_RANGE = warning("""replica-no-common-range
     Brokers {one} and {other} hold no offset in common, so their records cannot be compared: the copy of broker
         {earlier} ends at {end}, that of broker {later} begins at {start}.

@@ -194,6 +194,19 @@ def differing(copies: Copies, moment: str, partition: str, a: int, b: int) -> se
     }
 
 
+def grows(copies: Copies, moment: str, partition: str, a: int, b: int) -> bool:
+    """Whether the epochs of the batches of two copies grow with their offsets, as those of one log do."""
+    both = [
+        (offset, batch.epoch)
+        for id in (a, b)
+        for batch in copies.batches(moment, partition, id)
+        for offset in (batch.base_offset, batch.last_offset)
+        if batch.epoch is not None
+    ]
+    epochs = [epoch for _, epoch in sorted(both)]
+    return epochs == sorted(epochs)
+
+
 def judge_verdicts(story: Story, found: list[Row], moment: str, copies: Copies) -> list[Statement]:
     """Rows of verdicts of one moment against the records of the copies."""
     said = []
@@ -207,7 +220,9 @@ def judge_verdicts(story: Story, found: list[Row], moment: str, copies: Copies) 
         pairs = {
             pair: differing(copies, moment, partition, *pair) for pair in combinations(sorted(brokers), 2)
         }
-        differ = {pair for pair, offsets in pairs.items() if offsets}
+        differ = {
+            pair for pair, offsets in pairs.items() if offsets or not grows(copies, moment, partition, *pair)
+        }
         of_verdict = {
             "equal": not differ and len(set(ends.values())) == 1,
             "behind": not differ and len(set(ends.values())) > 1,

@@ -191,7 +191,8 @@ def judge_loss_keys(
         said += _of_states(story, row, where)
         said += _of_topic(story, row, where)
         said += _of_cause(story, row, where)
-        said += _of_bytes(row, log, lost_records(copies, story, row, log), where)
+        lost = {} if row["is_compacted"] else lost_records(copies, story, row, log)
+        said += _of_bytes(row, log, lost, where)
     return said
 
 
@@ -275,11 +276,13 @@ def _of_bytes(
     said = []
     for key, is_there in (("replaced", True), ("missing", False)):
         offsets = {offset for start, end in row[key] for offset in range(start, end)}
+        # What replaced a record of a compacted topic may be gone as well.
         wrong = {offset for offset in offsets if (offset in log) != is_there}
+        wrong = set() if is_there and row["is_compacted"] else wrong
         said.append(Statement(not wrong, f"{where}: says {key} {ranges(offsets)}, not so {ranges(wrong)}"))
         outside = {o for o in offsets if not row["from_offset"] <= o < (row["to_offset"] or UNBOUNDED)}
         said.append(Statement(not outside, f"{where}: {key} {ranges(outside)} are not of it"))
-    for place in row["recoverable_from"]:
+    for place in row["recoverable_from"] if lost or not row["is_compacted"] else ():
         right = (place["moment"], place["broker_id"]) in lost
         said.append(Statement(right, f"{where}: {place} holds nothing that was lost"))
     if row["to_offset"] is None or not lost:

@@ -17,6 +17,9 @@ from kctl.replica.copies.moments import INTERNAL_COMPACTED
 from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.scan.pool import Jobs
 
+DIFFERS = "records differ at the same offsets"
+CONTRADICTS = "one copy goes on in an older epoch behind a newer epoch of another: no log holds both"
+
 
 class Divergence(Struct, frozen=True):
     """Offsets at which two brokers hold different records, and the epochs of each side there."""
@@ -148,7 +151,7 @@ class PartitionComparison(Struct):
         holed: set[int] = set()
         for pair in pairs:
             first, second = ids[pair.first], ids[pair.second]
-            if pair.contradict:
+            if pair.contradict or self._note_epochs(first, second):
                 contradictions.add((first, second))
             self._note_pair(pair, first, second)
             if not compacted:
@@ -181,6 +184,33 @@ class PartitionComparison(Struct):
                     place, one=first, other=second, earlier=earlier, end=end, later=later, start=starts[later]
                 )
             )
+
+    def _note_epochs(self, first: int, second: int) -> bool:
+        """Add a finding where one copy has a batch of an older epoch behind one of a newer epoch of the other.
+
+        Epochs only grow along a log. A cleaner may have taken the records at the offsets that both copies had.
+        """
+        for older, newer in ((first, second), (second, first)):
+            log, entries = self.logs[older], self.logs[older].rebuilt
+            for index, (epoch, start) in enumerate(entries):
+                last = log.next_offset - 1 if index + 1 == len(entries) else start
+                for newer_epoch, begins in self.logs[newer].rebuilt:
+                    if newer_epoch > epoch and begins < last:
+                        self.findings.append(
+                            say.EPOCHS_CONTRADICT.at(
+                                replace(self.copies[older].place, base_offset=begins, last_offset=last),
+                                one=first,
+                                other=second,
+                                older=older,
+                                older_epoch=epoch,
+                                last=last,
+                                newer=newer,
+                                newer_epoch=newer_epoch,
+                                first=begins,
+                            )
+                        )
+                        return True
+        return False
 
     def _note_holes(self, pair: Pair, logs: Sequence[ReplicaLog], ids: Sequence[int]) -> set[int]:
         """Add a finding for each gap that damage does not explain; return the brokers with gaps."""
@@ -262,7 +292,11 @@ class PartitionComparison(Struct):
             self.behind += tuple(b for b in branch.replicas if ends[b] < branch.log_end_offset)
         unreadable = any(log.problems for log in self.logs.values())
         if diverged:
-            self.verdict, self.reason = "diverged", "records differ at the same offsets"
+            has_shown = any(f.code == say.EPOCHS_CONTRADICT.code for f in self.findings)
+            self.verdict, self.reason = (
+                "diverged",
+                (CONTRADICTS if has_shown and not self.divergences else DIFFERS),
+            )
         elif len(self.copies) < 2:
             self.reason = "there is one copy only; another broker's would settle it"
         elif damaged:

@@ -38,6 +38,7 @@ PRESENT = {
 HISTORY = {
     "replica-damaged-copy", "replica-hole", "replica-hole-everywhere", "replica-gap-everywhere",
     "replica-start-missing", "replica-same-payload-other-epoch", "replica-no-common-range",
+    "replica-epochs-contradict",
     "replica-topic-recreated", "replica-topic-of-before", "replica-same-under-two-topic-ids", "replica-sent-again", "replica-tail-of-handover",
     "replica-clusters-mixed", "replica-incomplete-copy", "replica-present-incomplete", "replica-undecided-tail",
     "replica-unclean-cost-unknown", "replica-tail-unproven", "replica-stray-records", "log-clock-back", "log-year-unlikely", "log-zone-changed",

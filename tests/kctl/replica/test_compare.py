@@ -261,6 +261,20 @@ def test_a_record_that_differs_on_a_compacted_topic_is_divergence(tmp_path: Path
     assert ranges(compared(tmp_path)) == [[9, 10]]
 
 
+def test_epochs_that_contradict_each_other_are_divergence_where_a_cleaner_took_the_rest(
+    tmp_path: Path,
+) -> None:
+    """The longer copy is not the one to take: its end is of the epoch before the election."""
+    log_dir(tmp_path, 1, [batch(0, 5), batch(85, 90)], cleaner=True)
+    log_dir(tmp_path, 2, [batch(0, 5), batch(15, 20, epoch=2)], cleaner=True)
+    ran = compared(tmp_path)
+    said = verdict(ran)
+    assert (said["verdict"], said["best_source"], said["branches"]) == ("diverged", 2, [[1], [2]])
+    assert ran.codes("error") == ["replica-epochs-contradict"] and ran.status == 5
+    log_dir(tmp_path, 3, [batch(0, 5), batch(15, 20, epoch=2), batch(90, 95, epoch=3)], cleaner=True)
+    assert ran.codes("error") == ["replica-epochs-contradict"], "epochs that grow are of one log"
+
+
 def test_retention_on_one_side_is_no_difference(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, FRONT)
     log_dir(tmp_path, 2, FRONT[1:], base=5)
