@@ -87,18 +87,24 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
         state = cluster.read_state(configs=("topics", "brokers"), partition_states=False)
         state = with_slowed_disks(cluster, state)
     note_problems(frame, state.problems)
-    if state.backend == "admin":
-        for broker in sorted(set(state.brokers) - set(state.live_brokers)):
-            frame.fail(
-                f"broker {broker} is not alive, and only the broker itself can report its throttle",
-                "start it, and list the throttles again",
-            )
+    _note_untold(frame, state, "list")
     plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
     rows = (
         THROTTLE.of(limit, plan=plans.get((limit.entity_type, limit.entity_name, limit.key)))
         for limit in throttles_set(state)
     )
     return Outcome(rows, nothing="no throttle is set")
+
+
+def _note_untold(frame: Frame, state: ClusterState, action: str) -> None:
+    """Report each broker whose throttle is unknown."""
+    from kctl.cluster.reassignment.throttles import untold_brokers
+
+    for broker in untold_brokers(state):
+        frame.fail(
+            f"broker {broker} is not alive, and only the broker itself can report its throttle",
+            f"start it, and {action} the throttles again",
+        )
 
 
 def _read(cluster: Cluster, how: How) -> ClusterState:
@@ -168,6 +174,7 @@ def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
     ]
     if kept:
         frame.note(f"{', '.join(kept)} stays: `*` covers all replicas, and no plan sets it; unset it by hand")
+    _note_untold(frame, state, "clear")
     title = "clear the throttles that no running move needs"
     return _carry_out(frame, how, cluster, state, unused_throttles(state), title)
 

@@ -15,6 +15,7 @@ from kctl.changes.entry import WRITTEN, Entry
 from kctl.changes.faults import reach
 from kctl.changes.intents import counted
 from kctl.changes.journal import Journal
+from kctl.changes.same_topics import note_topics, refuse_other_topics
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.reassignment.throttles import left_over, not_read, rates_of_dead, with_hidden_topics
@@ -50,13 +51,15 @@ def apply(entry: Entry, run: ChangeRun) -> None:
     Raises Refused if nothing (more) could be written, NotFinished if it is written and not done in time.
     """
     reach("planned")
+    if not run.is_resumed:
+        note_topics(entry, run.cluster)
     run.journal.write(entry)
     reach("journalled")
     run = replace(run, until=run.until + _time_to_come(entry))
     for index in range(len(entry.stages)):
         _stage(entry, index, run)
     entry.outcome = None
-    run.journal.write(entry)
+    _note_progress(entry, run)
     reach("applied")
     if entry.undoes:
         undone = run.journal.find(entry.undoes)
@@ -94,7 +97,7 @@ def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
             raise _unfinished(entry, run, _missing(waited))
         stage.state = "finished"
         _note_what_was_made(entry, index, run)
-        run.journal.write(entry)
+        _note_progress(entry, run)
         reach(f"finished:{index}")
 
 
@@ -132,7 +135,7 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     if isinstance(stage.intent, intents.ClearThrottle):
         _look_for_left_over(stage.intent, entry, index, run)
     _note_what_was_made(entry, index, run)
-    run.journal.write(entry)
+    _note_progress(entry, run)
     reach(f"written:{index}")
     if isinstance(stage.intent, intents.Reassign) and stage.intent.config_changes:
         _read_back(stage.intent, entry, index, run)
@@ -153,6 +156,17 @@ def _outcome(entry: Entry, reason: str) -> str:
     return f"of {counted(len(entry.stages), 'step')} {shown}: {without_reassurance(reason)}"
 
 
+def _note_progress(entry: Entry, run: ChangeRun) -> None:
+    """Record in the journal how far a change is. Raises NotFinished if that is not possible: what it holds is behind."""
+    try:
+        run.journal.write(entry)
+    except KctlError as error:
+        raise NotFinished(
+            f"{_outcome(entry, error.message)}",
+            f"once the journal can be written, `kctl journal resume {entry.id}` looks how far it is, and goes on",
+        ) from error
+
+
 def _note_outcome(entry: Entry, outcome: str, run: ChangeRun) -> None:
     """Record in the journal how a change ended; where that fails, what it holds from before is enough to go on."""
     entry.outcome = outcome
@@ -164,15 +178,20 @@ def _note_outcome(entry: Entry, outcome: str, run: ChangeRun) -> None:
 
 def _ways_on(entry: Entry) -> str:
     """The commands that go on with a change or take it back, and the throttle that stays until then."""
-    ways = f"`kctl journal resume {entry.id}` goes on, `kctl journal undo {entry.id}` takes it back"
+    is_final = any(stage.may_be_written and stage.undo_refused for stage in entry.stages)
+    back = "it cannot be undone" if is_final else f"`kctl journal undo {entry.id}` takes it back"
+    ways = f"`kctl journal resume {entry.id}` goes on, {back}"
     left = throttle_left(entry)
-    return f"{ways}; until then its throttle stays on {left}" if left else ways
+    is_sure = all(stage.state in WRITTEN for stage in entry.stages if stage.may_be_written)
+    stays = "stays" if is_sure else "may stay"
+    return f"{ways}; until then its throttle {stays} on {left}" if left else ways
 
 
 def throttle_left(entry: Entry) -> str:
     """The brokers and topics on which a change leaves a throttle for its moves; nothing if it has none, or has taken it off."""
     stages = entry.stages
-    if any(isinstance(stage.intent, intents.ClearThrottle) and stage.state in WRITTEN for stage in stages):
+    clears = [stage for stage in stages if isinstance(stage.intent, intents.ClearThrottle)]
+    if any(stage.is_begun or stage.state in WRITTEN for stage in clears):
         return ""
     names: dict[str, set[str]] = {}
     for stage in stages:
@@ -333,11 +352,15 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
             f"change {entry.id} is finished",
             f"nothing is left to do; `kctl journal undo {entry.id}` undoes it",
         )
+    remaining = [stage.intent for stage in entry.stages if stage.state not in WRITTEN]
+    refuse_other_topics(entry, remaining, run.cluster)
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":
             _find_out(entry, index, run)
         elif stage.state == "written":
             stage.state = "written" if not _is_level(stage.intent) else "finished"
+            if _was_lost(stage.intent, run):
+                stage.state, stage.writes = "planned", ()
         elif stage.state == "planned":
             stage.writes = ()  # what was read then may have changed since; the intent says what must not have
     if not accepted:
@@ -354,6 +377,11 @@ def _find_out(entry: Entry, index: int, run: ChangeRun) -> None:
         return
     stage.is_begun = stage.is_begun or run.cluster.is_begun(stage.writes)
     stage.state, stage.writes = "planned", ()
+
+
+def _was_lost(intent: intents.Intent, run: ChangeRun) -> bool:
+    """Whether leaders that were elected have lost it since, so that they are to be elected once more."""
+    return isinstance(intent, intents.ElectPreferred) and bool(how_far(intent, read_for(intent, run)).failed)
 
 
 def _is_level(intent: intents.Intent) -> bool:

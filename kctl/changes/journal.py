@@ -145,9 +145,10 @@ class Journal:
             ) from None
         try:
             with self._locked():
-                self._seal(entry.id, _sha256(content))
+                self._complete()
                 beside = path.with_suffix(".new")
-                _write_synced(beside, content, os.O_TRUNC)
+                _write_synced(beside, content, os.O_TRUNC)  # a full disk shows before the line that seals it
+                self._seal(entry.id, _sha256(content))
                 beside.rename(path)
                 _sync_folder(self.folder)
         except OSError as error:
@@ -187,6 +188,17 @@ class Journal:
             yield
         finally:
             os.close(descriptor)
+
+    def _complete(self) -> None:
+        """Put the file in its place that was sealed last and not renamed, since kctl was killed between the two."""
+        data = self._chain()
+        lines = data[: data.rfind(b"\n") + 1].splitlines()
+        link = _parse_link(lines[-1]) if lines else None
+        if link is None or "/" in link.id:
+            return
+        beside = self.folder / f"{link.id}.new"
+        if beside.is_file() and _digest(beside) == link.sha256:
+            beside.rename(beside.with_suffix(".json"))
 
     def _seal(self, id: str, digest: str) -> None:
         path = self.folder / CHAIN

@@ -9,12 +9,23 @@ from collections.abc import Iterator
 
 from kctl.changes.apply import ChangeRun, read_for, was_written
 from kctl.changes.entry import Entry
-from kctl.changes.intents import AlterReplicaLogDirs, CreateTopic, DeleteTopic, Intent, Reassign, counted
+from kctl.changes.intents import (
+    AlterConfig,
+    AlterReplicaLogDirs,
+    CreateTopic,
+    DeleteTopic,
+    Intent,
+    Reassign,
+    counted,
+)
 from kctl.changes.plan import Plan, plan_of
+from kctl.changes.same_topics import refuse_other_topics
 from kctl.cluster.names import dead_targets
 from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean_allowed import guarded
 from kctl.errors import Refused
+
+BY_BROKERS = ("brokers", "broker-loggers")
 
 
 def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
@@ -42,6 +53,7 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
     title = f"undo {entry.id}: {entry.title}"
     if not intents:
         return Plan(title=title, stages=())
+    refuse_other_topics(entry, intents, run.cluster)
     warnings: list[str] = []
     for intent in intents:
         state = read_for(intent, run)
@@ -60,6 +72,14 @@ def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:
 
 def _require_live(intent: Intent, state: ClusterState) -> None:
     """Refuse before the first step what would be refused at a later one: to move back to a broker that is not alive."""
+    if isinstance(intent, AlterConfig) and state.backend == "admin" and intent.entity_name.isdecimal():
+        if intent.entity_type in BY_BROKERS and not state.is_alive(int(intent.entity_name)):
+            raise Refused(
+                f"broker {intent.entity_name} is not alive, and only the broker itself can apply its configuration; "
+                "nothing was written",
+                f"start broker {intent.entity_name}, and undo it then",
+            )
+        return
     if not isinstance(intent, Reassign):
         return
     for tp, replicas in intent.targets.items():

@@ -135,7 +135,9 @@ def _check_entries(
     epochs = {entry.epoch: entry for entry in entries}
     first_offset = max(task.log_start_offset, facts.first_base_offset or 0)
     if entries and entries[0].start_offset in facts.metadata_snapshots:
-        first_offset = max(first_offset, entries[0].start_offset)  # no checkpoint has the start of a metadata log
+        first_offset = max(
+            first_offset, entries[0].start_offset
+        )  # no checkpoint has the start of a metadata log
     log_start = _log_start(report, entries, runs, first_offset, is_known=task.is_clean and task.is_marked)
     for number, run in enumerate(runs.runs):
         if run.last_offset < log_start:

@@ -144,7 +144,9 @@ class LogFacts(Struct):
     topic_id: str | None = None
     looks_compacted: bool = False
     cut_in_gap: frozenset[int] = frozenset()  # where a truncation between records may have left the end
-    metadata_snapshots: frozenset[int] = frozenset()  # offsets that KRaft snapshots reach: the log may start there
+    metadata_snapshots: frozenset[int] = (
+        frozenset()
+    )  # offsets that KRaft snapshots reach: the log may start there
 
 
 class Report(Struct):

@@ -61,5 +61,7 @@ def _hosted(state: ClusterState, broker_id: int) -> Iterator[TopicPartition]:
 def unregistered(intent: Intent, state: ClusterState) -> Waited:
     """Done when the broker is no longer listed. Before 4.0 a dead broker is never listed."""
     assert isinstance(intent, UnregisterBroker)
+    if state.is_alive(intent.broker_id):
+        return Waited(0, 1, failed=f"broker {intent.broker_id} is alive: it has registered again")
     is_gone = intent.broker_id not in state.brokers
     return Waited(int(is_gone), 1, () if is_gone else (f"broker {intent.broker_id} is still registered",))

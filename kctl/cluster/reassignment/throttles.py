@@ -216,6 +216,24 @@ def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
     return brokers + topics
 
 
+def untold_brokers(state: ClusterState) -> list[int]:
+    """The brokers that cannot report their throttle since they are not alive, ascending.
+
+    Before 4.0 brokers list only live ones; the others are those that still have replicas, or throttled ones.
+    """
+    if state.backend != "admin":
+        return []
+    with_replicas = {id for topic in state.topics.values() for ids in topic.partitions.values() for id in ids}
+    throttled = {
+        broker
+        for (kind, _), config in state.configs.items()
+        for key in (LISTS if kind == "topics" else ())
+        for item in split(config.values.get(key))
+        if (broker := whole_number(item.partition(":")[2])) is not None
+    }
+    return sorted(id for id in {*state.brokers} | with_replicas | throttled if not state.is_alive(id))
+
+
 def may_be_left(places: Sequence[str]) -> KctlError:
     """The error that a throttle may be left where it could not be read."""
     return KctlError(

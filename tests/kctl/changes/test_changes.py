@@ -865,3 +865,69 @@ def test_a_throttle_that_stays_is_named(course: ChangeRun, store: FakeStore) -> 
     assert applying.throttle_left(entry) == "broker 1 and topics a, b"
     entry.stages[2].state = "finished"
     assert applying.throttle_left(entry) == ""
+
+
+def test_a_topic_made_anew_is_not_the_one_that_a_change_was_made_for(
+    course: ChangeRun, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion that was cut off before it was asked for would delete the records of another topic."""
+    carry_out(plan_creation(course.cluster, NEW), course)
+    entry = killed_at("journalled", entry_of(plan_deletion(course.cluster, "a")), course, monkeypatch)
+    store.remove("/brokers/topics/a")
+    store.zxid += 10
+    add_topic(store, "a", [[1, 2], [2, 3]])
+    with pytest.raises(Refused, match="topic a was deleted and created again since"):
+        applying.resume(entry, course)
+    assert course.cluster.read_state(["a"]).topics and entry.state == "planned"
+
+
+def test_undo_of_a_configuration_leaves_a_topic_made_anew(course: ChangeRun, store: FakeStore) -> None:
+    add_topic(store, "b", [[1, 2]])
+    entry = carry_out(plan_configs(course.cluster, "topics", "b", set={"retention.ms": "5"}), course)
+    store.remove("/brokers/topics/b")
+    store.zxid += 10
+    add_topic(store, "b", [[1, 2]])
+    with pytest.raises(Refused, match="topic b was deleted and created again since"):
+        plan_undo(entry, course)
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, course: ChangeRun) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kctl.changes.journal._write_synced", refuse)
+
+
+@pytest.mark.parametrize("point", ["after-write:0", "written:0", "finished:0"])
+def test_a_disk_that_fills_up_behind_a_write_leaves_a_change_to_go_on_with(
+    course: ChangeRun, store: FakeStore, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    entry = entry_of(plan_creation(course.cluster, NEW))
+    with monkeypatch.context() as patch:
+        patch.setattr(applying, "reach", lambda name: full_disk(patch, course) if name == point else None)
+        with pytest.raises(NotFinished, match=f"no space left.*journal resume {entry.id}"):
+            applying.apply(entry, course)
+    found = course.journal.find(entry.id)
+    assert course.journal.verify() == [] and found.is_finished is (point == "finished:0")
+    carry_out(plan_growth(course.cluster, "a", 3), course)  # another one is written meanwhile
+    found = course.journal.find_sealed(entry.id)
+    assert found.state in ("partly_applied", "applied")
+
+
+def test_what_was_sealed_and_not_put_in_place_is_put_there_by_the_next_change(
+    course: ChangeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kctl was killed between the two; a change of another one comes before it is resumed."""
+    entry = entry_of(plan_creation(course.cluster, NEW))
+    course.journal.write(entry)
+    entry.outcome = "later"
+
+    def killed(self: Path, target: Path) -> Path:
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Path, "rename", killed)
+        course.journal.write(entry)
+    assert course.journal.find(entry.id).outcome is None and course.journal.verify() == []
+    course.journal.write(entry_of(plan_creation(course.cluster, replace(NEW, name="other"))))
+    assert course.journal.verify() == [] and course.journal.find_sealed(entry.id).outcome == "later"

@@ -1,0 +1,50 @@
+"""Whether topics are still those that a change was made for: one that was deleted and created again is another."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kctl.changes.entry import Entry
+from kctl.changes.intents import Intent
+from kctl.changes.waiting import topics_of
+from kctl.cluster.interface import Cluster
+from kctl.cluster.state import ClusterState
+from kctl.errors import Refused
+from kctl.model import Json
+
+TOPICS = "topics"  # in the details of an entry: what tells them apart from later ones of the same name
+
+
+def note_topics(entry: Entry, cluster: Cluster) -> None:
+    """Record which topics the change is about. Raises KctlError if they cannot be read."""
+    if names := _names(stage.intent for stage in entry.stages):
+        state = cluster.read_state(names, partition_states=False, recent=True)
+        entry.details[TOPICS] = {name: _identity(state, name) for name in names if name in state.topics}
+
+
+def refuse_other_topics(entry: Entry, intents: Iterable[Intent], cluster: Cluster) -> None:
+    """Raise Refused if a topic of the intents is another than the one that the change was made for."""
+    noted: Any = entry.details.get(TOPICS)
+    names = [name for name in _names(intents) if isinstance(noted, dict) and name in noted]
+    if not names:
+        return
+    state = cluster.read_state(names, partition_states=False, recent=True)
+    for name in names:
+        if name in state.topics and _differs(noted[name], _identity(state, name)):
+            raise Refused(
+                f"topic {name} was deleted and created again since change {entry.id} was made; nothing was written",
+                f"`kctl journal show {entry.id}` shows the change; make it anew if it is meant for the present topic",
+            )
+
+
+def _names(intents: Iterable[Intent]) -> list[str]:
+    return sorted({name for intent in intents for name in topics_of(intent) or ()})
+
+
+def _identity(state: ClusterState, name: str) -> dict[str, Json]:
+    topic = state.topics[name]
+    return {"topic_id": topic.topic_id, "created_at": topic.created_at}
+
+
+def _differs(noted: Mapping[str, Json], present: Mapping[str, Json]) -> bool:
+    known = ((noted.get(key), value) for key, value in present.items())
+    return any(then is not None and now is not None and then != now for then, now in known)
