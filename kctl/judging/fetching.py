@@ -7,7 +7,7 @@ its own protocol nothing is copied. `fitting` gives a judgement the commands of 
 from collections.abc import Callable
 
 from kctl.evidence.model import FoundEvidence
-from kctl.judging.judgement import Judgement, MissingEvidence
+from kctl.judging.judgement import Judgement, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
 NOT_THERE = "not in the evidence"
@@ -68,9 +68,52 @@ def fitting(evidence: FoundEvidence, *, is_live: bool = False) -> Callable[[Judg
     """
     if is_live:
         return lambda judgement: _refitted(judgement, _live)
+    twins = _twins_in(evidence)
     if any(log_dir.is_kraft for log_dir in evidence.log_dirs):
-        return lambda judgement: _refitted(judgement, lambda missing, _: _of_kraft(missing))
-    return lambda judgement: judgement
+        return lambda judgement: _refitted(
+            _of_two_hosts(judgement, twins), lambda missing, _: _of_kraft(missing)
+        )
+    return lambda judgement: _of_two_hosts(judgement, twins)
+
+
+Twins = dict[TopicPartition, tuple[str, MissingEvidence]]
+
+
+def _twins_in(evidence: FoundEvidence) -> Twins:
+    """The partitions of which two hosts with one broker id have copies, in words, and the command that compares them."""
+    ids = [log_dir.broker_id for log_dir in evidence.log_dirs]
+    if len(set(ids)) == len(ids):
+        return {}
+    from kctl.judging.identities.of_cluster import two_hosts
+
+    twins: Twins = {}
+    for pair in two_hosts(evidence):
+        places = [evidence.place_of(log_dir.path, log_dir.root).file for log_dir in (pair.first, pair.second)]
+        what = f"broker {pair.broker_id} is two hosts ({places[0]}, {places[1]}), not two moments of one"
+        missing = MissingEvidence(
+            f"a comparison of the two hosts with broker id {pair.broker_id}",
+            pair.broker_id,
+            None,
+            pair.reason,
+            f"kctl replica compare EVIDENCE --broker {pair.broker_id}={pair.first.path} --broker ANOTHER={pair.second.path}",
+        )
+        twins |= dict.fromkeys(pair.common, (what, missing))
+    return twins
+
+
+def _of_two_hosts(judgement: Judgement, twins: Twins) -> Judgement:
+    """Copies of two hosts are no moments: what was judged of a partition as if they were does not stand."""
+    topic, partition = judgement.subject.topic, judgement.subject.partition
+    if judgement.question not in (Question.LOSS, Question.DIVERGENCE) or topic is None or partition is None:
+        return judgement
+    what, missing = twins.get(TopicPartition(topic, partition), (None, None))
+    if what is None or missing is None:
+        return judgement
+    if judgement.verdict in (Verdict.SOUND, Verdict.COULD_NOT_JUDGE):
+        return judgement._replace(
+            verdict=Verdict.COULD_NOT_JUDGE, reason=what, missing=(missing, *judgement.missing)
+        )
+    return judgement._replace(reason=f"{judgement.reason}; {what}", missing=(missing, *judgement.missing))
 
 
 def _refitted(

@@ -66,6 +66,16 @@ def test_nothing_is_sound_while_a_stray_folder_holds_the_records() -> None:
     assert [row["verdict"] for row in ran.of("judgement")] == ["could_not_judge"] * 5
 
 
+@pytest.mark.parametrize("verb", ["loss", "compare"])
+def test_copies_of_two_hosts_are_no_moments(verb: str) -> None:
+    ran = rows("replica", verb, recording(FIRST) / "17-duplicate-broker-ids", "--topic", "payments")
+    judgements = ran.of("judgement")
+    assert judgements and {row["verdict"] for row in judgements} == {"could_not_judge"} and ran.status == 3
+    for row in judgements:
+        assert row["reason"].startswith("broker 1 is two hosts (") and "not two moments" in row["reason"]
+        assert "kctl replica compare EVIDENCE --broker 1=" in row["missing"][0]["get"]
+
+
 @pytest.mark.parametrize("line", ["first dirty offset", "cluster id"])
 def test_a_line_that_was_pasted_is_explained(line: str) -> None:
     if line == "cluster id":

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs
@@ -249,7 +250,28 @@ def _registered_directories(evidence: FoundEvidence, log: MetadataLog) -> Iterat
             )  # fmt: skip
 
 
+class TwoHosts(NamedTuple):
+    """Two log directories of one broker id that no order of moments explains, the partitions of both, and why."""
+
+    broker_id: int
+    first: LogDir
+    second: LogDir
+    common: list[TopicPartition]
+    reason: str
+
+
 def _two_hosts(evidence: FoundEvidence) -> Iterator[Finding]:
+    for pair in two_hosts(evidence):
+        common, first, second = pair.common, pair.first, pair.second
+        more = f" and {len(common) - MOST_NAMED} more" if len(common) > MOST_NAMED else ""
+        yield say.TWO_HOSTS_ONE_BROKER.at(
+            place_in(evidence, meta(second), second), broker=pair.broker_id, reason=pair.reason,
+            source=shown(evidence, first.path, first.root), other_source=shown(evidence, second.path, second.root),
+            common=_listed(common[:MOST_NAMED]) + more,
+        )  # fmt: skip
+
+
+def two_hosts(evidence: FoundEvidence) -> Iterator[TwoHosts]:
     """Directories of one broker id that kctl told apart as moments, and that no order of moments explains."""
     by_broker: dict[int, list[LogDir]] = defaultdict(list)
     for log_dir in evidence.log_dirs:
@@ -261,12 +283,7 @@ def _two_hosts(evidence: FoundEvidence) -> Iterator[Finding]:
             common = sorted(_live(evidence, first).keys() & _live(evidence, second).keys())
             reason = _no_order(evidence, first, second) if common else None
             if reason and first.cluster_id == second.cluster_id:
-                more = f" and {len(common) - MOST_NAMED} more" if len(common) > MOST_NAMED else ""
-                yield say.TWO_HOSTS_ONE_BROKER.at(
-                    place_in(evidence, meta(second), second), broker=broker_id, reason=reason,
-                    source=shown(evidence, first.path, first.root), other_source=shown(evidence, second.path, second.root),
-                    common=_listed(common[:MOST_NAMED]) + more,
-                )  # fmt: skip
+                yield TwoHosts(broker_id, first, second, common, reason)
 
 
 def _live(evidence: FoundEvidence, log_dir: LogDir) -> dict[TopicPartition, Replica]:
