@@ -25,6 +25,7 @@ TABLE = (
     _row(r"LogCleanerTest\.testCorruptMessageSizeLargerThanBytesAvailable", "segment-ends-torn segment-missing", "the test cuts a segment short"),
     _row(r"LogCleanerTest\.testMessageLargerThanMaxMessageSizeWithCorruptHeader", "batch-illegal-magic startup-recovery-cuts", "the test overwrites a header"),
     _row(r"UnifiedLogTest\.testAppendToOrReadFromLogInFailedLogDir", "txnindex-entry-missing", "the log directory fails before the index is written"),
+    _row(r"ProducerStateManagerTest\.testRemove(?:All)?StraySnapshots", "snapshot-malformed", "the test makes snapshots of no bytes"),
     # what no broker writes
     _row(r"(?:Log|UnifiedLog)Test\.test(?:DegenerateSegmentSplit|SplitOnOffsetOverflow)", "segment-offset-overflow epoch-entry-missing", "the test writes the segments itself: offsets too far apart, no epochs"),
     _row(r"LogCleanerTest\.testSegmentWithOffsetOverflow", "epoch-entry-missing", "the test writes the segments itself, without epochs"),

@@ -51,6 +51,17 @@ def test_a_sound_folder_with_the_same_lines_is_right(folder: Path) -> None:
     assert (result.folders, result.files, result.dumps, result.identical, result.wrong) == (1, 3, 4, 4, [])
 
 
+def test_the_carriage_returns_of_a_payload_are_line_ends(folder: Path) -> None:
+    path = folder / "kafka-1" / "t-0" / LOG
+    path.write_bytes(write_batch([Record(0, 1_000, b"k", b"v\r\nw\rx")]))
+
+    def as_kafka(text: bytes) -> bytes:
+        return text.replace(b"v\nw\nx", b"v\r\nw\rx")
+
+    assert b"v\nw\nx" in kctl("segment", "dump", "--format", "kafka", "--records", path).out
+    assert judged(folder, Answers(as_kafka)).identical == 4
+
+
 def test_another_line_is_wrong(folder: Path) -> None:
     result = judged(folder, Answers(lambda text: text.replace(b"isvalid: true", b"isvalid: false")))
     assert (result.identical, len(result.wrong)) == (2, 2)
