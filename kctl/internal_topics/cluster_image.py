@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
 from formats.log.records import Damage, LogEntry, iterate_records, walk
+from formats.log_dir.file_names import FileState
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record
 from formats.messages.schema import Values
 from formats.secrets import REDACTED, is_secret_key, redact_text
@@ -301,11 +302,11 @@ Watch = Callable[[ClusterImage, LoggedRecord], None] | None
 
 
 def snapshots(folder: Path) -> list[tuple[int, Path]]:
-    """End offset (exclusive) and path of each whole snapshot, oldest first."""
+    """End offset (exclusive) and path of each whole snapshot, oldest first; one that waits to be deleted is whole."""
     return sorted(
         (snapshot.named.base_offset, snapshot.path)
         for snapshot in read_folder(folder).kraft_snapshots
-        if snapshot.named
+        if snapshot.named and snapshot.named.state is not FileState.PART
     )
 
 

@@ -53,9 +53,10 @@ def bootstrap_failure(file: Path, rules: StartRules) -> LoadFails | None:
 
 def snapshot_failure(folder: Path) -> LoadFails | None:
     """Why the node ends when it loads the newest snapshot in its metadata log's folder; None where it loads it."""
-    _, path = next(reversed(snapshots(folder)), (0, None))
-    if path is None:
+    live = [path for _, path in snapshots(folder) if path.suffix == ".checkpoint"]
+    if not live:
         return None
+    path = live[-1]
     file = f"{folder.name}/{path.name}"
     try:
         with opened_source(path) as source:

@@ -10,14 +10,19 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from formats.secrets import REDACTED, redact_text
-from kctl.errors import KctlError
+from kctl.errors import BadValue, KctlError
 
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5, 60, 4
 GCS_SECONDS = 30  # of attempts for one request
+ANSWER_SECONDS = 12.0  # until the first answer of a store
+LONGEST_SECONDS = 86_400
+T = TypeVar("T")
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 TRUE = ("true", "1", "yes")
 # Options of a URL's query, named as in the constructors of pyarrow.fs.
@@ -74,6 +79,47 @@ def file_system(url: str) -> tuple[Any, str]:
         for secret in sorted(secrets, key=len, reverse=True):
             message = message.replace(secret, REDACTED)
         raise StoreUnreachable(f"{shown_url}: {one_line(OSError(message))}") from None
+
+
+def first_answer(url: str, ask: Callable[[], T]) -> T:
+    """What the first request to a store returns; raises what it raises, and StoreUnreachable if nothing comes in time.
+
+    Clients repeat a request for a minute or two where a name, an address or a token does not come; the limit is
+    KCTL_STORE_TIMEOUT, in seconds.
+    """
+    answers: Queue[tuple[T | None, BaseException | None]] = Queue()
+
+    def wait() -> None:
+        try:
+            answers.put((ask(), None))
+        except BaseException as error:  # noqa: BLE001: it is raised where it was asked for
+            answers.put((None, error))
+
+    seconds = answer_seconds()
+    Thread(target=wait, daemon=True).start()
+    try:
+        answer, error = answers.get(timeout=seconds)
+    except Empty:
+        shown_url = redact_text(url).partition("?")[0]
+        raise StoreUnreachable(
+            f"{shown_url}: the store did not answer the first request within {seconds:g} s",
+            "check the network, the end point and the credentials, or wait longer: KCTL_STORE_TIMEOUT=60",
+        ) from None
+    if error is not None:
+        raise error
+    return cast(T, answer)
+
+
+def answer_seconds() -> float:
+    """The limit for the first answer of a store."""
+    text = os.environ.get("KCTL_STORE_TIMEOUT", "")
+    try:
+        seconds = float(text) if text else ANSWER_SECONDS
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < LONGEST_SECONDS:
+        raise BadValue(f"KCTL_STORE_TIMEOUT={text!r} is not a number of seconds", "write one such as 60")
+    return seconds
 
 
 def one_line(error: BaseException) -> str:

@@ -79,13 +79,17 @@ def mirror(url: str, folder: Path) -> Path:
     from pyarrow.lib import ArrowException
 
     from formats.secrets import redact_text
-    from kctl.stores.file_systems import StoreUnreachable, file_system
+    from kctl.stores.file_systems import StoreUnreachable, file_system, first_answer
     from kctl.stores.objects import failure
 
-    files, path = file_system(url)
-    root, shown_url = folder / _name_of(path), redact_text(url).partition("?")[0].rstrip("/")
+    def ask() -> tuple[Any, str, Any]:
+        files, path = file_system(url)
+        return files, path, files.get_file_info(path)
+
+    shown_url = redact_text(url).partition("?")[0].rstrip("/")
     try:
-        info = files.get_file_info(path)
+        files, path, info = first_answer(url, ask)
+        root = folder / _name_of(path)
         if info.type == fs.FileType.File:
             path, _, file_name = path.rpartition("/")
             root, shown_url = folder / _name_of(path), shown_url.rpartition("/")[0]

@@ -11,6 +11,7 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -21,7 +22,7 @@ from kctl.errors import KctlError, reason_of, two_slashes
 from kctl.findings import Place
 from kctl.findings import remote as say
 from kctl.scan.source import Source, open_source
-from kctl.stores.file_systems import StoreUnreachable, file_system, is_url
+from kctl.stores.file_systems import StoreUnreachable, file_system, first_answer, is_url
 from kctl.stores.objects import ObjectSource, failure
 from kctl.tier.metadata.log import Say
 
@@ -126,6 +127,16 @@ class LocalStore:
         return open_source(self.root / key, key)
 
 
+def _opened(url: str) -> tuple[Any, str]:
+    """The file system of a URL and the path in it, once its store answers at all."""
+    from pyarrow.lib import ArrowException
+
+    files, root = file_system(url)
+    with suppress(OSError, ValueError, ArrowException):  # the listing fails for the same reason, and says so
+        files.get_file_info(root)
+    return files, root
+
+
 class ArrowStore:
     """A bucket and prefix of an object store, or a folder of HDFS."""
 
@@ -133,7 +144,7 @@ class ArrowStore:
 
     def __init__(self, url: str) -> None:
         self.name = redact_text(url)
-        self.files, self.root = file_system(url)
+        self.files, self.root = first_answer(url, lambda: _opened(url))
         # The client of Google's store shows no folders, only all that is below them (apache/arrow issue 35993).
         self.is_flat = self.files.type_name == "gcs"
 

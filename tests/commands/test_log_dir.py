@@ -294,7 +294,11 @@ def test_the_newest_metadata_snapshot_is_read(change: Any, words: str | None, tm
     for path in (data / "__cluster_metadata-0").glob("*.checkpoint"):
         path.unlink()
     batches = (data / "bootstrap.checkpoint").read_bytes()
-    (data / "__cluster_metadata-0" / "00000000000000000004-0000000001.checkpoint").write_bytes(b"older")
+    for name in (
+        "00000000000000000004-0000000001.checkpoint",
+        "00000000000000000009-0000000001.checkpoint.part",
+    ):
+        (data / "__cluster_metadata-0" / name).write_bytes(b"older, or not whole")
     (data / "__cluster_metadata-0" / "00000000000000000007-0000000001.checkpoint").write_bytes(
         change(batches)
     )
