@@ -200,7 +200,8 @@ def test_settings_are_held_against_the_directories(
     if words is None:
         assert (status, start["starts"], start["fails_with"]) == (0, True, None)
     elif words == "unknown":
-        assert (status, start["starts"]) == (3, None)
+        assert (status, start["starts"]) == (5, None)
+        assert [row["code"] for row in of(rows, "finding")] == ["log-dir-not-in-the-evidence"]
         assert of(rows, "judgement")[0]["reason"] == (
             "`log.dirs` lists /srv/data-2, which the evidence does not hold"
         )
