@@ -139,6 +139,16 @@ def test_a_controller_that_stopped_in_order_was_not_killed(tmp_path: Path) -> No
     assert told(lives(tmp_path, server)) == [(32, "killed", "no_shutdown")]
 
 
+def test_a_process_whose_controller_stops_first_goes_on_to_start_its_broker(tmp_path: Path) -> None:
+    """Told to stop as it started; the process after it says each of its starts once."""
+    stops = "[ControllerServer id=1] shutting down (kafka.server.ControllerServer)"
+    server = log((1, FIRST), (2, CONTROLLER_STARTS), (3, SHARED), (4, SIGTERM), (5, stops), (6, BROKER_STARTS), (7, WORK),
+                 (30, FIRST), (31, CONTROLLER_STARTS), (32, SHARED), (35, BROKER_STARTS))  # fmt: skip
+    assert told(lives(tmp_path, server)) == [
+        (6, "starting", None), (7, "halted", "signal_in_startup"), (35, "starting", None),
+    ]  # fmt: skip
+
+
 def test_a_process_told_to_stop_before_it_had_started_was_not_killed(tmp_path: Path) -> None:
     server = log((1, FIRST), (2, CONTROLLER_STARTS), (3, SIGTERM), (4, BROKER_STARTS), (5, WORK), (20, FIRST),
                  (21, CONTROLLER_STARTS), (23, BROKER_STARTS))  # fmt: skip

@@ -126,6 +126,8 @@ class _Life(Struct):
     """Templates with which its process said that it starts."""
     was_signalled: bool = False
     """Whether it was told to stop before it had started."""
+    is_controller_over: bool = False
+    """Whether its controller stopped before it said that a broker starts."""
     killed: BrokerState | None = None
     """The kill of the process before it, told when it started."""
     before: _Life | None = None
@@ -294,6 +296,9 @@ class Lives:
             return
         name = event.event or ""
         life = self._own.get(broker_id, _Life())
+        if life.is_controller_over and name not in CONTROLLER_STARTS:
+            # A process that is told to stop as it starts goes on to start its broker.
+            life.state, life.is_controller_over = "starting", False
         if life.state == "starting" and life.started and name not in life.started:
             life.started |= {name}
             return
@@ -356,7 +361,7 @@ class Lives:
             and life.state == "starting"
             and life.started <= frozenset(CONTROLLER_STARTS)
         ):
-            life.state = "down"
+            life.state, life.is_controller_over = "down", True
 
     def _note_registration(self, event: Event, time_ms: int) -> None:
         """KRaft: fenced, unfenced and controlled shutdown, from the records that controllers replay."""
