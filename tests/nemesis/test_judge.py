@@ -219,6 +219,15 @@ def test_leaders(said: list[dict[str, Any]], caught: str) -> None:
     assert caught in found if caught else not found
 
 
+def test_of_a_topic_that_is_being_deleted_nobody_need_tell() -> None:
+    story = made()
+    story.before = {"ledger-0": [[State(0, 0, 2, [2, 1]), State(60_500, 1, -1, [2])]]}
+    rows = [{**row, "incarnation": 2} for row in RIGHT] + [leader(0, 2, [1, 2], "creation", to_time=None)]
+    assert "epochs [1] are missing" in wrong(judge_leaders(story, rows))
+    story.faults.append(Fault(60_400, "delete", None, {"topic": "ledger"}))
+    assert not wrong(judge_leaders(story, rows))
+
+
 def test_a_cause_needs_what_was_done() -> None:
     """Broker 2 was killed at 60 s and was never told to stop before that."""
     story = made()
