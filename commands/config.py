@@ -18,7 +18,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.leaving import folded
 from commands.cli.options import SNAPSHOT, Decorator, Duration, flag, option
 from commands.cli.render import Outcome, Page, Row, json_encoder, tab_separated
-from commands.topic import note_problems
+from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue, KctlError
 from kctl.rows.cluster import CONFIG
 
@@ -131,8 +131,14 @@ def _effective(
 
         assert isinstance(cluster, AdminCluster)
         state = cluster.read_state(
-            (), partition_states=False, configs=[kind] if kind in QUOTAS else (), kafka_version=at.version
+            (),
+            partition_states=False,
+            configs=[kind] if kind in QUOTAS else (),
+            kafka_version=at.version,
+            visibility=kind in (None, "topics") and name is None,
         )
+        note_problems(frame, state.problems)
+        note_hidden(frame, state, decides=not state.topic_names)
         for each in (kind,) if kind else ("topics", "brokers"):
             path = None if name is None else entity_path(each, name, state.kafka_version)
             if each in QUOTAS:
@@ -254,7 +260,7 @@ def get(
     """
     from kctl.cluster.config_keys import BROKERS_ONLY
     from kctl.cluster.configs import entity_path
-    from kctl.cluster.names import unknown_topics
+    from kctl.cluster.names import absent_topics
     from kctl.cluster.state import DEFAULT
 
     if effective:
@@ -271,17 +277,23 @@ def get(
         raise click.MissingParameter(ctx=context, param=option)
     if explain:
         raise BadValue("--explain goes with --effective", "give --effective too, or leave --explain out")
-    topics = None if entity_type == "topics" and entity_name is None else [entity_name or ""]
+    topics: list[str] | None = None if entity_type == "topics" and entity_name is None else []
+    if entity_type == "topics" and entity_name is not None:
+        topics = [entity_name]
     with at.open(frame) as cluster:
         if entity_type in BROKERS_ONLY and cluster.backend != "admin":
             raise KctlError(f"only brokers keep {entity_type}", "give --bootstrap-server")
         state = cluster.read_state(
-            topics, partition_states=False, configs=[entity_type], kafka_version=at.version
+            topics,
+            partition_states=False,
+            configs=[entity_type],
+            kafka_version=at.version,
+            visibility=topics is None,
         )
         asks_all = entity_name is None and entity_type in ("brokers", "broker-loggers")
         expected = _expected_brokers(cluster, state) if asks_all and cluster.backend == "admin" else []
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
-        raise unknown_topics([entity_name], state.topic_names)
+        raise absent_topics([entity_name], state)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
     problems = list(state.problems)
     if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
@@ -295,7 +307,8 @@ def get(
                 problems = [problem for problem in problems if problem.place != place(broker)]
         problems = [problem for problem in problems if name is None or problem.place == place(name)]
     note_problems(frame, problems)
-    rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
+    rows = list(rows_of(state, entity_type, name, key, show_secrets=show_secrets))
+    note_hidden(frame, state, decides=not rows)
     nothing = "no quota is set; `kctl user list` lists credentials" if entity_type == "users" else NOTHING_SET
     return Outcome(rows, nothing=nothing)
 
@@ -366,7 +379,7 @@ def change_values(
             )  # fmt: skip
         except KctlError as error:
             if error.exit_code == KctlError.exit_code:  # a refusal says so itself
-                error.message += "; nothing was written"
+                error.message = f"{error.message.removesuffix('; nothing was written')}; nothing was written"
             raise
         return carry_out(frame, how, cluster, plan)
 
@@ -396,7 +409,7 @@ def topic_config(
     $ kctl topic config set orders retention.ms=86400000 cleanup.policy=compact
     $ kctl topic config unset orders retention.ms
     """
-    from kctl.cluster.names import unknown_topics
+    from kctl.cluster.names import absent_topics
 
     if action == "get":
         at = At(snapshot, allow_stale=False, timeout=answer_timeout(frame), kafka_version=how.kafka_version)
@@ -404,8 +417,8 @@ def topic_config(
             state = cluster.read_state(
                 [name], partition_states=False, configs=["topics"], kafka_version=at.version
             )
-        if name not in state.topic_names and not state.problems:
-            raise unknown_topics([name], state.topic_names)
+        if name not in state.topic_names and (not state.problems or name in state.denied_topics):
+            raise absent_topics([name], state)
         note_problems(frame, state.problems)
         return Outcome(rows_of(state, "topics", name, value, show_secrets=False), nothing=NOTHING_SET)
     if snapshot is not None:

@@ -36,6 +36,11 @@ def list_groups(frame: Frame, at: At) -> Outcome:
     from kctl.cluster.old_consumers import topics_of
 
     with at.open(frame) as cluster:
+        if cluster.backend == "admin":
+            raise KctlError(
+                "old consumers keep their groups in ZooKeeper, and brokers do not show them",
+                "give --zookeeper or --snapshot; `kctl group list` lists the groups of brokers",
+            )
         groups = cluster.read_old_groups()
         state = cluster.read_state({t for g in groups for t in topics_of(g)}, kafka_version=at.version)
     _report_problems(frame, *groups)

@@ -12,7 +12,7 @@ from commands.cli.connecting import At, open_brokers_for_change, open_for_change
 from commands.cli.frame import Frame, command
 from commands.cli.options import TOPICS, flag, option
 from commands.cli.render import Outcome, Row
-from commands.topic import note_problems
+from commands.topic import note_hidden, note_problems
 from kctl.rows.cluster_wide import CANDIDATE, ELECTION
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
 
     with open_for_change(frame) as cluster:
         state = _read(cluster, topics, how.version)
+        note_hidden(frame, state)
         chosen = candidates(state, topics)
         plan = plan_preferred_election(cluster, state, chosen)
         electable = [candidate for candidate in chosen if candidate.state == WANTED]
@@ -134,6 +135,7 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
     with at.open(frame) as cluster:
         state = _read(cluster, topics, at.version)
     note_problems(frame, state.problems)
+    note_hidden(frame, state)
     chosen = candidates(state, topics)
     wrong = [candidate for candidate in chosen if candidate.state != LED]
     if wrong:
@@ -146,10 +148,10 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
 
 def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion | None) -> ClusterState:
 
-    from kctl.cluster.names import refuse_unknown
+    from kctl.cluster.names import refuse_absent
 
-    state = cluster.read_state(topics, kafka_version=version)
-    refuse_unknown(topics, state.topic_names)
+    state = cluster.read_state(topics, kafka_version=version, visibility=topics is None)
+    refuse_absent(topics, state)
     return state
 
 

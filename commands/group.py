@@ -15,7 +15,7 @@ from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, table
-from kctl.errors import BadValue, KctlError, file_error
+from kctl.errors import BadValue, KctlError, Refused, file_error
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:
@@ -43,17 +43,25 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
     $ kctl group list --bootstrap-server kafka1:9092
     $ kctl group list --state Empty --output jsonl
     """
+    from kctl.cluster.rights import Right, grant
     from kctl.wire.groups import list_groups as listed
     from kctl.wire.groups import require_coordinators
+    from kctl.wire.hidden import why_groups_may_be_hidden
 
     with wire(frame, timeout=timeout) as connected:
         groups, failures = listed(connected)
+        hidden = why_groups_may_be_hidden(connected)
+        principal = connected.principal
         try:
             require_coordinators(connected)
         except KctlError as error:
             failures.append(error)
     for failure in failures:
         frame.report(failure)
+    if hidden and not groups:
+        frame.fail(hidden, grant([Right("Describe", "Group", "*")], principal))
+    elif hidden:
+        frame.note(f"{hidden}, and left out")
     wanted_states = {state.lower() for state in states}
     return Outcome(
         (
@@ -61,9 +69,7 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
             for group in groups
             if not wanted_states or (group.state or "").lower() in wanted_states
         ),
-        nothing="no group is in such a state"
-        if wanted_states
-        else "the cluster has no group that this user may describe",
+        nothing="no group is in such a state" if wanted_states else "the cluster has no group",
     )
 
 
@@ -82,20 +88,24 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     $ kctl group describe billing reports --output jsonl
     $ kctl group describe billing --every 5s
     """
+    from kctl.wire.hidden import why_offsets_may_be_hidden
     from kctl.wire.reading import read_cluster
 
     rows: list[Row] = []
     with wire(frame, timeout=timeout) as connected:
+        hidden = why_offsets_may_be_hidden(connected)
         state = read_cluster(connected) if len(groups) > 1 else None
         for group in dict.fromkeys(groups):
             try:
-                rows += _described(connected, group, state)
+                rows += _described(connected, group, state, hidden)
             except KctlError as error:
                 frame.report(error)
+    if hidden and rows:
+        frame.note(hidden)
     return Outcome(rows, text=folding(describe_text))
 
 
-def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterator[Row]:
+def _described(connected: Wire, name: str, state: ClusterState | None, hidden: str) -> Iterator[Row]:
     import time
 
     from kctl.wire.group_offsets import offset_findings, pending_offsets
@@ -104,7 +114,9 @@ def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterat
     group = read_group(connected, name)
     lags = lags_of(connected, group, state)
     pending = pending_offsets(connected, group)
-    yield GROUP.of(group, members=len(group.members), lag=total_lag(lags))
+    yield GROUP.of(
+        group, members=len(group.members), lag=None if hidden else total_lag(lags), why=hidden or None
+    )
     for member in group.members:
         assigned, target = (
             None if partitions is None else list(map(str, partitions))
@@ -137,11 +149,30 @@ def export(frame: Frame, timeout: float, group: str, to: Path | None) -> Outcome
     """
     with wire(frame, timeout=timeout) as connected:
         committed = _known_offsets(connected, group)
+        _report_hidden(frame, connected)
     if to is not None:
         _write(to, ((tp, offset.offset) for tp, offset in committed.items()))
     return Outcome(
         OFFSET(group=group, **tp._asdict(), **offset._asdict()) for tp, offset in committed.items()
     )
+
+
+def _report_hidden(frame: Frame, connected: Wire) -> None:
+    """Report that a group may have offsets that this user does not see (status 3)."""
+    from kctl.cluster.rights import Right, grant
+    from kctl.wire.hidden import why_offsets_may_be_hidden
+
+    if hidden := why_offsets_may_be_hidden(connected):
+        frame.fail(hidden, grant([Right("Describe", "Topic", "*")], connected.principal))
+
+
+def _refuse_hidden(frame: Frame, connected: Wire, *, execute: bool) -> None:
+    """The same where all offsets are to be set: raises Refused if they would be set now."""
+    from kctl.wire.hidden import why_offsets_may_be_hidden
+
+    if execute and (hidden := why_offsets_may_be_hidden(connected)):
+        raise Refused(f"{hidden}; nothing was written", "name the topics that are meant with --topic")
+    _report_hidden(frame, connected)
 
 
 def _known_offsets(connected: Wire, group: str) -> dict[TopicPartition, GroupOffset]:
@@ -285,6 +316,8 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
     with open_brokers_for_change(frame) as cluster:
         chosen = choose_reset(cluster, cluster.wire, group, topics, target)
         rows = reset_rows(group, chosen.resets)
+        if not topics and target.listed is None:
+            _refuse_hidden(frame, cluster.wire, execute=execute)
         if not execute and not how.dry_run:
             frame.note("nothing was written; add --execute to write it")
             return Outcome(rows, text=reset_text)
@@ -322,6 +355,8 @@ def reset_plan(
             if (not topics or tp.topic in topics) and (target.listed is None or tp in target.listed)
         }
         planned = resets_to(connected, chosen, target)
+        if not topics and target.listed is None:
+            _report_hidden(frame, connected)
     if to is not None:
         _write(to, ((reset.partition, reset.new_offset) for reset in planned))
     return Outcome(reset_rows(group, planned), text=reset_text)

@@ -31,6 +31,8 @@ def topic_row(name: str, state: ClusterState, *, with_configs: bool) -> Row:
     topic = state.topics.get(name)
     partitions = topic.partitions if topic else {}
     first = min(partitions, default=None)
+    why = state.why_not_read(f"topic {name}") if topic is None else None
+    why = why or (state.why_not_read(f"configuration of topic {name}") if with_configs else None)
     configs = {
         key: REDACTED if is_secret_key(key) else redact_text(value)
         for key, value in state.config("topics", name).items()
@@ -42,25 +44,32 @@ def topic_row(name: str, state: ClusterState, *, with_configs: bool) -> Row:
         replication_factor=len(topic.origin_replicas(first)) if topic and first is not None else None,
         is_internal=is_internal(name),
         is_marked_for_deletion=name in state.deleting,
-        configs=dict(sorted(configs.items())) if with_configs else None,
+        configs=dict(sorted(configs.items())) if with_configs and not why else None,
+        why=why,
     )
 
 
 def partition_row(health: PartitionHealth, state: ClusterState) -> Row:
     """The row of a partition."""
-    from kctl.cluster.state import ELR_FEATURE
+    from kctl.cluster.state import ELR_FEATURE, MIN_ISR, MOVES
     from kctl.rows.cluster import PARTITION
 
     tp = health.partition
     topic = state.topics[tp.topic]
     stored = state.partition_states.get(tp)
     is_tracked = bool(state.features.get(ELR_FEATURE))
+    not_moves, not_min_isr = state.why_not_read(MOVES), None
+    if tp.topic not in state.min_isr_in_force and MIN_ISR not in state.config("topics", tp.topic):
+        places = ("configuration of broker", f"configuration of topic {tp.topic}")
+        not_min_isr = None if health.is_offline else state.why_not_read(*places)
     return PARTITION.of(
         health,
+        is_under_min_isr=None if not_min_isr else health.is_under_min_isr,
+        why="; ".join(filter(None, (not_moves, not_min_isr))) or None,
         leader_epoch=stored.leader_epoch if stored else None,
         offline_replicas=[b for b in health.replicas if not state.is_replica_alive(tp, b)],
-        adding_replicas=list(topic.adding_replicas.get(tp.partition, ())),
-        removing_replicas=list(topic.removing_replicas.get(tp.partition, ())),
+        adding_replicas=None if not_moves else list(topic.adding_replicas.get(tp.partition, ())),
+        removing_replicas=None if not_moves else list(topic.removing_replicas.get(tp.partition, ())),
         controller_epoch=stored.controller_epoch if stored else None,
         eligible_leader_replicas=list(state.eligible_leaders.get(tp, ())) if is_tracked else None,
         last_known_elr=list(state.last_known_leaders.get(tp, ())) if is_tracked else None,
@@ -153,8 +162,9 @@ def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
     from kctl.cluster.names import is_internal
 
     with at.open(frame) as cluster:
-        state = cluster.read_state(partition_states=False, kafka_version=at.version)
+        state = cluster.read_state(partition_states=False, kafka_version=at.version, visibility=True)
     note_problems(frame, state.problems)
+    note_hidden(frame, state, decides=not state.topic_names)
     names = [name for name in state.topic_names if not (exclude_internal and is_internal(name))]
     return Outcome(
         (topic_row(name, state, with_configs=False) for name in names),
@@ -191,13 +201,15 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
             configs=("topics", "brokers"),
             partition_states=not overrides,
             kafka_version=at.version,
+            visibility=not topic,
         )
-    note_problems(frame, state.problems)
+    chosen = [name for name, is_given in filters.items() if is_given]
+    note_problems(frame, [problem for problem in state.problems if decides(problem, state)])
+    note_hidden(frame, state, decides=bool(chosen or overrides or not state.topic_names))
     note_unknown_moves(frame, state)
     for name in dict.fromkeys(topic):
-        if name not in state.topic_names:
+        if name not in state.topic_names and name not in state.denied_topics:
             frame.report(unknown_topics([name], state.topic_names))
-    chosen = [name for name, is_given in filters.items() if is_given]
     rows = list(_described(state, topic, chosen, overrides))
     if "offline" in chosen and rows:
         frame.raise_status(5)
@@ -231,9 +243,26 @@ def _described(
 
 
 def note_problems(frame: Frame, problems: Iterable[Problem]) -> None:
-    """Report what could not be read (status 3); the command goes on."""
-    for problem in problems:
-        frame.fail(f"{problem.place}: {problem.reason}", problem.hint)
+    """Report what could not be read (status 3), each missing right once; the command goes on."""
+    from kctl.cluster.visibility import grouped
+
+    for text, hint in grouped(problems):
+        frame.fail(text, hint)
+
+
+def note_hidden(frame: Frame, state: ClusterState, *, decides: bool = True) -> None:
+    """Report that topics may be hidden; with status 3 where the answer depends on them."""
+    from kctl.cluster.rights import TOPIC, Right, grant
+
+    if state.hidden and decides:
+        frame.fail(state.hidden, grant([Right("Describe", TOPIC, "*")], state.principal))
+    elif state.hidden:
+        frame.note(f"{state.hidden}, and left out")
+
+
+def decides(problem: Problem, state: ClusterState) -> bool:
+    """Whether a problem matters where min.insync.replicas is all that is needed of brokers' configurations."""
+    return not (state.knows_min_isr and problem.right and problem.place.startswith("configuration of broker"))
 
 
 def note_unknown_moves(frame: Frame, state: ClusterState) -> None:

@@ -17,7 +17,7 @@ from kctl.errors import KctlError
 from kctl.temporary_folder import new_folder, temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kctl.cluster.state import ClusterState
     from kctl.evidence.model import Arriving
@@ -52,7 +52,7 @@ def with_arriving(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...]
     click.get_current_context().call_on_close(connected.close)
     state, partitions = _chosen(connected, names)
     arriving = arriving_segments(
-        connected, state, partitions, folder, frame.report, progress=frame.progress()
+        connected, state, partitions, folder, _reporting(frame), progress=frame.progress()
     )
     return _replaced(paths, names, folder), arriving
 
@@ -92,6 +92,20 @@ def _folder() -> Path:
     return folder.path
 
 
+def _reporting(frame: Frame) -> Callable[[Exception], None]:
+    """What reports errors, a missing right once for all partitions of a topic."""
+    from kctl.cluster.rights import MissingRight
+
+    reported = set[object]()
+
+    def report(error: Exception) -> None:
+        if not isinstance(error, MissingRight) or error.right not in reported:
+            frame.report(error)
+        reported.add(getattr(error, "right", None))
+
+    return report
+
+
 def _replaced(paths: tuple[str, ...], names: list[str], folder: Path) -> tuple[str, ...]:
     return (*(path for path in paths if path not in names), *map(str, sorted(folder.iterdir())))
 
@@ -113,8 +127,9 @@ def _copy(frame: Frame, names: list[str], folder: Path) -> None:
 
     with wire(frame) as connected:
         state, partitions = _chosen(connected, names)
+        report = _reporting(frame)
         for failure in copy_partitions(connected, state, partitions, folder, progress=frame.progress()):
-            frame.report(failure)
+            report(failure)
 
 
 def _chosen(connected: Wire, names: list[str]) -> tuple[ClusterState, list[TopicPartition]]:
@@ -137,8 +152,11 @@ def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
     partition = whole_number(number)
     if dash and partition is not None and topic in state.topic_names:
         return topic, partition
+    from kctl.cluster.names import absent_topics
     from kctl.internal_topics.rows import TRANSACTION_STATE
 
+    if denied := {name, topic} & set(state.denied_topics):
+        raise absent_topics(sorted(denied)[-1:], state)
     raise KctlError(
         f"{name}: no such file, and no such topic or partition in the cluster",
         "brokers create it for the first transaction; where there was none, leave it out"
@@ -175,5 +193,7 @@ def _segments(frame: Frame, names: list[str]) -> Iterator[str]:
 
     with temporary_folder("live") as folder, wire(frame) as connected:
         state, partitions = _chosen(connected, names)
-        pieces = copied_pieces(connected, state, partitions, folder, frame.report, progress=frame.progress())
+        pieces = copied_pieces(
+            connected, state, partitions, folder, _reporting(frame), progress=frame.progress()
+        )
         yield from map(str, pieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,14 +17,20 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import TOPICS, OrderedBrokers, flag, option
 from commands.cli.render import Outcome, Page, Row, ids, size, table
 from commands.cluster.quorum import member_rows, members_text, quorum_row
-from commands.topic import READ_STATUS, note_problems, note_unknown_moves
+from commands.topic import READ_STATUS, note_hidden, note_problems, note_unknown_moves
+from kctl.cluster.rights import MissingRight, Right
+from kctl.cluster.state import CONFIGS, MOVES, QUORUM
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
 
 if TYPE_CHECKING:
     from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.interface import Cluster
+    from kctl.cluster.partition_health import PartitionHealth
     from kctl.cluster.state import ClusterState, Quorum
+
+
+DESCRIBE = Right("Describe")
 
 
 def cluster_row(state: ClusterState, backend: str) -> Row:
@@ -32,6 +38,12 @@ def cluster_row(state: ClusterState, backend: str) -> Row:
     from kctl.cluster.partition_health import health_of
 
     healths = [health_of(tp, state) for tp in state.partitions()]
+    why, not_moves = state.why_partial, state.why_not_read(MOVES)
+    not_min_isr = None if state.knows_min_isr else state.why_not_read(CONFIGS)
+
+    def count(of: Callable[[PartitionHealth], object], *unread: str | None) -> int | None:
+        return None if any((why, *unread)) else sum(map(bool, map(of, healths)))
+
     return CLUSTER(
         cluster_id=state.cluster_id,
         kafka_version=str(state.kafka_version),
@@ -39,16 +51,22 @@ def cluster_row(state: ClusterState, backend: str) -> Row:
         brokers=len(state.live_brokers),
         controller=state.controller.broker_id if state.controller else None,
         controller_epoch=state.controller.epoch if state.controller else None,
-        topics=len(state.topic_names),
-        partitions=len(healths),
-        replicas=sum(len(health.replicas) for health in healths),
-        offline_partitions=sum(health.is_offline for health in healths),
-        under_replicated_partitions=sum(health.is_under_replicated for health in healths),
-        under_min_isr_partitions=sum(health.is_under_min_isr for health in healths),
-        non_preferred_leaders=sum(not health.is_leader_preferred for health in healths),
-        reassigning_partitions=sum(state.is_reassigning(health.partition) for health in healths),
+        topics=None if why else len(state.topic_names),
+        partitions=None if why else len(healths),
+        replicas=None if why else sum(len(health.replicas) for health in healths),
+        offline_partitions=count(lambda health: health.is_offline),
+        under_replicated_partitions=count(lambda health: health.is_under_replicated),
+        under_min_isr_partitions=count(lambda health: health.is_under_min_isr, not_min_isr),
+        non_preferred_leaders=count(lambda health: not health.is_leader_preferred),
+        reassigning_partitions=count(lambda health: state.is_reassigning(health.partition), not_moves),
         is_migrating=state.is_migrating,
+        why=joined(why, state.why_not_read(QUORUM), not_min_isr, not_moves),
     )
+
+
+def joined(*reasons: str | None) -> str | None:
+    """Why values of a row are null."""
+    return "; ".join(dict.fromkeys(filter(None, reasons))) or None
 
 
 def feature_rows(state: ClusterState) -> Iterator[Row]:
@@ -74,23 +92,27 @@ def broker_rows(state: ClusterState) -> Iterator[Row]:
             leaders[stored.leader] += 1
         prefer[tp] = assigned, stored.leader if stored else -1
     imbalance = leader_imbalance(prefer)
+    why, not_quorum = state.why_partial, state.why_not_read(QUORUM)
     for id in sorted(set(state.brokers) | set(replicas)):
         broker, preferred = state.brokers.get(id), imbalance.get(id)
         endpoints = broker.endpoints if broker else ()
         yield BROKER(
             broker_id=id,
             is_alive=state.is_alive(id),
-            is_controller=state.controller is not None and state.controller.broker_id == id,
+            is_controller=None
+            if not_quorum
+            else state.controller is not None and state.controller.broker_id == id,
             host=broker.host if broker else None,
             port=broker.port if broker else None,
             rack=broker.rack if broker else None,
             endpoints=[f"{point.listener}://{point.host}:{point.port}" for point in endpoints],
             broker_epoch=broker.broker_epoch if broker else None,
             registered_at=broker.registered_at if broker else None,
-            replicas=replicas[id],
-            leaders=leaders[id],
-            preferred_leaders=preferred.total if preferred else 0,
-            imbalance=100 * preferred.not_led // preferred.total if preferred else None,
+            replicas=None if why else replicas[id],
+            leaders=None if why else leaders[id],
+            preferred_leaders=None if why else preferred.total if preferred else 0,
+            imbalance=100 * preferred.not_led // preferred.total if preferred and not why else None,
+            why=joined(why, not_quorum),
         )
 
 
@@ -122,12 +144,16 @@ def controller_row(state: ClusterState) -> Row:
     broker = (
         state.brokers.get(controller.broker_id) if controller and controller.broker_id is not None else None
     )
+    why = state.why_not_read(QUORUM)
     return CONTROLLER(
         broker_id=controller.broker_id if controller else None,
         controller_epoch=controller.epoch if controller else None,
-        is_alive=state.has_controller
+        is_alive=None
+        if why
+        else state.has_controller
         and (broker is not None or (controller is not None and controller.is_kraft)),
-        is_kraft=controller.is_kraft if controller else False,
+        is_kraft=controller.is_kraft if controller else why is not None,
+        why=why,
         elected_at=controller.elected_at if controller else None,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
@@ -190,9 +216,10 @@ def describe(frame: Frame, at: At) -> Outcome:
     $ kctl cluster describe --snapshot znodes.jsonl --output json
     """
     with at.open(frame) as cluster:
-        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         backend = cluster.backend
-    note_problems(frame, state.problems)
+    note_problems(frame, state.all_problems)
+    note_hidden(frame, state)
     note_unknown_moves(frame, state)
     rows = [cluster_row(state, backend), *member_rows(state.quorum), *feature_rows(state)]
     return Outcome(rows, text=describe_text)
@@ -209,16 +236,20 @@ def brokers(frame: Frame, at: At) -> Outcome:
     $ kctl cluster brokers --output jsonl
     """
     with at.open(frame) as cluster:
-        state = cluster.read_state(kafka_version=at.version)
-    note_problems(frame, state.problems)
+        state = cluster.read_state(kafka_version=at.version, visibility=True)
+    note_problems(frame, state.all_problems)
+    note_hidden(frame, state)
     return Outcome(broker_rows(state), text=brokers_text)
 
 
 def log_dir_row(log_dir: BrokerLogDir) -> Row:
     """The row of a log directory; what nobody tells of one that failed is null."""
     is_told = log_dir.path is not None and log_dir.error is None
+    is_denied = log_dir.is_denied
     return LOG_DIR.of(
         log_dir,
+        state=None if is_denied else log_dir.state,
+        why=f"{DESCRIBE} is missing" if is_denied else None,
         log_dir=log_dir.path,
         size_in_bytes=log_dir.size_in_bytes if is_told else None,
         partitions=len({replica.partition for replica in log_dir.replicas}) if is_told else None,
@@ -232,13 +263,13 @@ def disks_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         {
             "broker": row["broker_id"],
             "log directory": row["log_dir"] or "?",
-            "state": row["state"],
+            "state": row["state"] or "unknown",
             "replicas": None if row["partitions"] is None else f"{row['partitions']:,}",
             "future": row["future_partitions"] or None,
             "size": None if row["size_in_bytes"] is None else size(row["size_in_bytes"]),
             "usable": None if row["usable_bytes"] is None else size(row["usable_bytes"]),
             "of": None if row["total_bytes"] is None else size(row["total_bytes"]),
-            "": row["error"],
+            "": row["why"] or row["error"],
         }
         for row in rows
     ]
@@ -270,8 +301,11 @@ def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
         log_dirs = cluster.read_log_dirs(brokers or known)
     if log_dirs is None:
         raise KctlError("ZooKeeper has no data about the disks of brokers", "give --bootstrap-server HOSTS")
-    if any(log_dir.state in ("failed", "unreachable") for log_dir in log_dirs):
+    if any(log_dir.state in ("failed", "unreachable") and not log_dir.is_denied for log_dir in log_dirs):
         frame.raise_status(5)
+    if denied := [log_dir.broker_id for log_dir in log_dirs if log_dir.is_denied]:
+        place = f"log directories of brokers {ids(denied)}"
+        frame.report(MissingRight(DESCRIBE, cluster.principal, place))
     return Outcome(map(log_dir_row, log_dirs), text=disks_text)
 
 
@@ -285,8 +319,9 @@ def controller(frame: Frame, at: At) -> Outcome:
     """
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
+    note_problems(frame, [state.not_quorum] if state.not_quorum else [])
     row = controller_row(state)
-    if not row["is_alive"]:
+    if row["is_alive"] is False:
         frame.raise_status(5)
     return Outcome([row])
 
@@ -310,7 +345,7 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
     """
     with at.open(frame) as cluster:
         growth = _epoch_growth(cluster, watch) if watch and at.snapshot is None else 0
-        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         rows = health_rows(frame, cluster, state, at, growth)
     return Outcome(rows, text=health_text)
 
@@ -377,14 +412,17 @@ def predict(
     $ kctl cluster predict --stop 3,5 --how controlled --topics orders
     $ kctl cluster predict --stop 1,2 --unclean --snapshot znodes.jsonl
     """
-    from kctl.cluster.names import refuse_unknown
+    from kctl.cluster.names import refuse_absent
     from kctl.cluster.prediction import has_majority_after
     from kctl.cluster.prediction import predict as predicted
 
     with at.open(frame) as cluster:
-        state = cluster.read_state(topics, configs=("topics", "brokers"), kafka_version=at.version)
-    note_problems(frame, state.problems)
-    refuse_unknown(topics, state.topic_names)
+        state = cluster.read_state(
+            topics, configs=("topics", "brokers"), kafka_version=at.version, visibility=topics is None
+        )
+    refuse_absent(topics, state)
+    note_problems(frame, state.all_problems)
+    note_hidden(frame, state)
     predictions = list(predicted(state, stop, how=how, unclean=unclean))
     affected = [prediction for prediction in predictions if prediction.outcome != "unaffected"]
     if any(p.outcome in ("offline", "unclean") or p.is_under_min_isr for p in affected):
@@ -434,10 +472,10 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
     $ kctl cluster rolling 1 2 --output jsonl
     """
     from kctl.cluster.rolling import rolling_restart
-    from kctl.cluster.visibility import GRANT
+    from kctl.cluster.visibility import grant_all
 
     with at.open(frame) as cluster:
-        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         silent = {problem.silent_broker for problem in state.problems}
         answering = [broker for broker in state.live_brokers if broker not in silent]
         order = rolling_restart(state, cluster.read_log_dirs(answering) or ())
@@ -450,7 +488,7 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
         order = [restart for restart in order if restart.broker_id in nodes]
     asked = order[:1] if watch else order
     if why := next((restart.why for restart in order if restart.why), None):
-        frame.fail(f"a part of the cluster decides that could not be read: {why}", GRANT)
+        frame.fail(f"a part of the cluster decides that could not be read: {why}", grant_all(state.principal))
     if asked and all(restart.is_safe_now is False for restart in asked):
         frame.raise_status(5)
     rows = (RESTART.of(restart, place=place) for place, restart in enumerate(order, 1))

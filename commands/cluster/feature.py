@@ -56,7 +56,7 @@ def list_features(frame: Frame, at: At) -> Outcome:
 
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
-        if state.quorum is None:
+        if state.quorum is None and state.not_quorum is None:
             raise NoQuorum()
         ranges, failures = cluster.supported_features()
     for failure in failures:

@@ -126,12 +126,12 @@ def describe(frame: Frame, at: At) -> Outcome:
     $ kctl quorum describe
     $ kctl quorum describe --output jsonl
     """
-    from kctl.cluster.interface import NoQuorum
+    from kctl.cluster.interface import no_quorum
 
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
     if state.quorum is None:
-        raise NoQuorum()
+        raise no_quorum(state)
     if not state.quorum.has_majority or state.quorum.dead_voters:
         frame.raise_status(5)
     return Outcome([quorum_row(state.quorum), *member_rows(state.quorum)], text=describe_text)

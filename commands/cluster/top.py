@@ -52,7 +52,9 @@ def lagging(frame: Frame, at: At, state: ClusterState) -> list[Row]:
 
     with wire(frame, timeout=at.timeout) as connected:
         rows = [
-            GROUP.of(group, members=len(group.members), lag=total_lag(lags_of(connected, group, state)))
+            GROUP.of(
+                group, members=len(group.members), lag=total_lag(lags_of(connected, group, state)), why=None
+            )
             for group in read_all_groups(connected)
         ]
     rows.sort(key=lambda row: cast("int", row["lag"] or 0), reverse=True)

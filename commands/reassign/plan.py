@@ -12,7 +12,7 @@ from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, PARTITION, TOPICS, Brokers, Size, flag, option
 from commands.cli.render import Outcome
-from commands.topic import note_problems
+from commands.topic import note_hidden, note_problems
 from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
 
@@ -107,7 +107,7 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
     disk_sizes = options["disk_sizes"]
     sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
     with at.open(frame, needs_controller=True) as cluster:
-        state = cluster.read_state(kafka_version=at.version)
+        state = cluster.read_state(kafka_version=at.version, visibility=goal.topics is None)
         if sizes is None and (known := cluster.replica_sizes(goal.topics)) is not None:
             sizes = partition_sizes(known)
         if (leaving := goal.drain | frozenset(goal.replace)) and goal.topics is None:
@@ -115,6 +115,7 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
                 cluster, state, leaving, "draining a broker" if goal.drain else "replacing a broker"
             )
     note_problems(frame, state.problems)
+    note_hidden(frame, state)
     if options["like_kafka"]:
         planned = plan_like_kafka(state, goal, seed=options["seed"], sizes=sizes)
     else:
@@ -168,7 +169,7 @@ def _goals(options: dict[str, Any]) -> list[str]:
 def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outcome:
     """A plan of moves between the disks of one broker."""
     from commands.reassign.rows import disk_plan_rows, plan_text
-    from kctl.cluster.names import unknown_topics
+    from kctl.cluster.names import absent_topics
     from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
     from kctl.cluster.reassignment.disk_moves import refuse_backend
     from kctl.cluster.reassignment.moves import cut
@@ -189,7 +190,7 @@ def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outc
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
     topics = options["topics"]
     if missing := sorted(set(topics or ()) - set(state.topics)):
-        raise unknown_topics(missing, state.topic_names)
+        raise absent_topics(missing, state)
     planned = (
         plan_to_log_dir(state, broker, path, topics, options["partitions"])
         if path

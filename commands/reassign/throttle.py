@@ -14,7 +14,7 @@ from commands.cli.options import GIVEN_PATH, SNAPSHOT, Size, flag
 from commands.cli.render import Outcome
 from commands.reassign.execute import origins_known, read_for
 from commands.reassign.plan import printed_plan
-from commands.topic import note_problems
+from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
@@ -84,9 +84,10 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
 
     at = At(snapshot, allow_stale=False, timeout=how.timeout, kafka_version=how.kafka_version)
     with at.open(frame) if snapshot else connect(frame) as cluster:
-        state = cluster.read_state(configs=("topics", "brokers"), partition_states=False)
+        state = cluster.read_state(configs=("topics", "brokers"), partition_states=False, visibility=True)
         state = with_slowed_disks(cluster, state)
     note_problems(frame, state.problems)
+    note_hidden(frame, state)
     _note_untold(frame, state, "list")
     plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
     rows = (
@@ -164,7 +165,7 @@ def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
     if denied := [problem for problem in state.problems if problem.silent_broker is None]:
         raise Refused(
             f"which throttles are in use is unknown ({denied[0].place}: {denied[0].reason}); nothing was written",
-            "run it as a user that may describe the cluster and the configurations of topics and brokers",
+            denied[0].hint,
         )
     kept = [
         f"{key} of topic {name}"

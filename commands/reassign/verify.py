@@ -15,6 +15,7 @@ from commands.cli.options import GIVEN_PATH, Duration, flag, option
 from commands.cli.render import Outcome
 from commands.reassign.execute import read_for
 from commands.reassign.plan import DISK_SIZES, printed_plan
+from commands.topic import note_hidden, note_problems
 from kctl.errors import NotFinished
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.interface import Cluster
     from kctl.cluster.reassignment.verification import MoveStatus, Sizes
-    from kctl.cluster.state import ClusterState
+    from kctl.cluster.state import ClusterState, Problem
     from kctl.model import TopicPartition
 
 SAMPLE = option(
@@ -91,6 +92,7 @@ def verify(
                 move_statuses(file.targets, state, entries, look.sizes), look.sizes, look.rates, state
             )
             listed = with_disk_moves(listed, file.log_dirs, state, entries, look.before, look.seconds)
+        note_problems(frame, moves_unread(state))
         is_finished = all(status.state == DONE for status in listed)
         if not is_finished:
             frame.raise_status(5)
@@ -178,6 +180,11 @@ def settle_throttle(
         )
 
 
+def moves_unread(state: ClusterState) -> list[Problem]:
+    """Why moves may be missing: reassignments, and copies between disks, which only a user sees that may describe the cluster."""
+    return [problem for problem in state.problems if problem.right is not None]
+
+
 @command(
     "status",
     every="",
@@ -233,6 +240,7 @@ def status(
                 config_keys=KEYS,
                 kafka_version=at.version,
                 log_dirs_of=None,
+                visibility=names is None,
             )
 
         def statuses_with(sizes: Sizes | None, look: Look | None = None) -> list[MoveStatus]:
@@ -255,6 +263,8 @@ def status(
             else:
                 look = Look(replica_sizes(state.log_dirs), list(state.log_dirs), 0.0, None)
             listed = statuses_with(look.sizes, look)
+    note_problems(frame, moves_unread(state))
+    note_hidden(frame, state)
     if any(status.state != DONE for status in listed):
         frame.raise_status(5)
     for reason in explain(state):

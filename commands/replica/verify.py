@@ -54,7 +54,7 @@ def verify(
     def rows() -> Iterator[Row]:
         begun = time.monotonic()
         with wire(frame, timeout=timeout) as connected:
-            state = read_cluster(connected, topics or None, configs=("topics",))
+            state = read_cluster(connected, topics or None, configs=("topics",), visibility=not topics)
             chosen = _chosen(frame, state, topics, partitions)
             counts: dict[str, int] = {}
             batches = 0
@@ -76,12 +76,15 @@ def verify(
 def _chosen(
     frame: Frame, state: ClusterState, topics: tuple[str, ...], partitions: tuple[int, ...]
 ) -> list[TopicPartition]:
-    from commands.topic import note_problems
+    from commands.topic import note_hidden, note_problems
     from kctl.cluster.names import unknown_topics
+    from kctl.cluster.state import MOVES
 
-    note_problems(frame, state.problems)
+    # What is being moved is compared like any other replica.
+    note_problems(frame, [problem for problem in state.problems if not problem.place.startswith(MOVES)])
+    note_hidden(frame, state, decides=not state.topic_names)
     for name in dict.fromkeys(topics):
-        if name not in state.topic_names:
+        if name not in state.topic_names and name not in state.denied_topics:
             frame.report(unknown_topics([name], state.topic_names))
     return [
         tp

@@ -14,7 +14,7 @@ from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
 from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, key_for
 from kctl.cluster.interface import Cluster
-from kctl.cluster.names import sanitized, unknown_topics
+from kctl.cluster.names import absent_topics, sanitized
 from kctl.cluster.partition_health import too_many_in_sync
 from kctl.cluster.state import DEFAULT, ClusterState
 from kctl.cluster.unclean_allowed import guarded
@@ -153,7 +153,7 @@ def plan_configs(
     version = state.kafka_version
     name = entity_path(entity_type, entity_name, version)
     if entity_type == "topics" and entity_name not in state.topic_names:
-        raise unknown_topics([entity_name], state.topic_names)
+        raise absent_topics([entity_name], state)
     present = state.config(entity_type, name)
     missing = [key for key in unset if key not in present]
     if missing:

@@ -45,6 +45,11 @@ class BrokerLogDir(NamedTuple):
         return "failed" if self.error else "cordoned" if self.is_cordoned else "online"
 
     @property
+    def is_denied(self) -> bool:
+        """Whether the broker does not describe its directories to this user."""
+        return self.path is None and self.error == DENIED
+
+    @property
     def size_in_bytes(self) -> int:
         """The size of all replicas, future ones included."""
         return sum(replica.size_in_bytes for replica in self.replicas)

@@ -24,7 +24,7 @@ from kctl.cluster.partition_health import (
 from kctl.cluster.reassignment.moves import ids, some
 from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
-from kctl.cluster.state import NO_LEADER, ClusterState
+from kctl.cluster.state import CONFIGS, MOVES, NO_LEADER, QUORUM, ClusterState
 from kctl.cluster.versions import V2_8
 from kctl.model import TopicPartition
 
@@ -99,25 +99,51 @@ def check_health(facts: HealthFacts) -> Iterator[HealthResult]:
 BROKERS_KNOW = frozenset({"group-offsets"})
 """Checks of what ZooKeeper does not have."""
 
-# What a check depends on, by the first word of the place of a problem.
+# What a check depends on, by the first words of the place of a problem.
 NEEDS = {
-    "throttles": ("configuration", "reassignments"),
-    "under-min-isr": ("configuration",),
-    "min-isr-above-replicas": ("configuration",),
-    "moving": ("reassignments",),
-    "requests": ("reassignments",),
+    "controller": (QUORUM,),
+    "controller-loop": (QUORUM,),
+    "quorum": (QUORUM,),
+    "throttles": (CONFIGS, MOVES),
+    "under-min-isr": (CONFIGS,),
+    "min-isr-above-replicas": (CONFIGS,),
+    "moving": (MOVES,),
+    "requests": (MOVES,),
+    "failed-disks": (MOVES,),  # log directories take the same right
 }
+# Checks that say something of every topic.
+OVER_TOPICS = frozenset(
+    {
+        "dead-brokers",
+        "empty-target",
+        "failed-disks",
+        "isr-not-alive",
+        "isr-outside-replicas",
+        "moving",
+        "non-preferred-leaders",
+        "offline",
+        "partition-numbers",
+        "throttles",
+        "topic-ids",
+        "under-min-isr",
+        "under-replicated",
+    }
+)
 
 
 def _unread(check: str, state: ClusterState) -> list[str]:
     """What the check needs and could not be read."""
-    return [
+    if state.backend != "admin":
+        return []
+    needs = NEEDS.get(check, ())
+    if check == "under-min-isr" and state.knows_min_isr:
+        needs = ()
+    unread = [
         f"{problem.place}: {problem.reason}"
-        for problem in state.problems
-        if problem.silent_broker is None
-        and state.backend == "admin"
-        and problem.place.split()[0] in NEEDS.get(check, ())
+        for problem in state.all_problems
+        if problem.silent_broker is None and problem.place.startswith(needs)
     ]
+    return [state.hidden, *unread] if state.hidden and check in OVER_TOPICS else unread
 
 
 def _unread_groups(check: str, facts: HealthFacts) -> Iterator[str]:
@@ -135,11 +161,13 @@ def _odd(facts: HealthFacts, kind: str) -> Iterator[str]:
 
 @check("controller", ERROR, "Without a live controller no leader is elected, and nothing can be changed.")
 def _controller(facts: HealthFacts) -> Iterator[str]:
-    if facts.state.controller is None or facts.state.controller.broker_id is None:
+    if not facts.state.has_controller:
         lost = facts.state.quorum.lost if facts.state.quorum else ""
         yield lost.partition(";")[0] or "there is no controller"
-    elif not facts.state.controller.is_kraft and not facts.state.is_alive(facts.state.controller.broker_id):
-        yield f"broker {facts.state.controller.broker_id} is controller and not alive"
+    elif (controller := facts.state.controller) is None or controller.is_kraft:
+        return
+    elif controller.broker_id is not None and not facts.state.is_alive(controller.broker_id):
+        yield f"broker {controller.broker_id} is controller and not alive"
 
 
 @check("controller-loop", ERROR, "Controllers keep replacing each other; find out why each gives up.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, Unpack
 
+from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError, Refused
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ class NoQuorum(KctlError):
         super().__init__(message, hint)
 
 
+def no_quorum(state: ClusterState) -> KctlError:
+    """The error for a state without a quorum: the missing right, or that there is none."""
+    if (problem := state.not_quorum) is not None and problem.right is not None:
+        return MissingRight(problem.right, problem.principal, problem.place)
+    return NoQuorum("the cluster has no KRaft quorum")
+
+
 def refuse_changed(
     entity_type: str, entity_name: str, expected: Mapping[str, str | None], present: Mapping[str, str]
 ) -> None:
@@ -51,6 +59,16 @@ def refuse_changed(
                 f"{key} of {entity_type.removesuffix('s')} {entity_name} is {now}, not {then} as it was read; "
                 "nothing was written"
             )
+
+
+class Visibility(NamedTuple):
+    """What speaks against a full view of the topics: clauses, empty for nothing.
+
+    `hidden`: brokers hide names of topics from this user. `unproven`: why they may, although no sign of it is there.
+    """
+
+    hidden: str = ""
+    unproven: str = ""
 
 
 class Oddity(NamedTuple):
@@ -73,6 +91,7 @@ class Scope(TypedDict, total=False):
     # Do not wait for what others have written in the last second; what kctl has written
     # is read in any case.
     recent: bool
+    visibility: bool  # find out whether topics may be hidden; False if absent
     # Brokers whose log directories are read (None: all), where they can be asked.
     log_dirs_of: Collection[int] | None
 
@@ -134,9 +153,11 @@ class Cluster(Protocol):
         """
         return None
 
-    def why_topics_may_be_hidden(self) -> str:
-        """Why there may be topics that this user does not see, a clause with the missing right; "" if there are none."""
-        return ""
+    principal: str = ""  # who brokers take this connection for
+
+    def visibility(self) -> Visibility:
+        """Whether there may be topics that this user does not see."""
+        return Visibility()
 
     def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
         """The endpoints of the controllers of a KRaft cluster, if one of them answers."""

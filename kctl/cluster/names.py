@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from urllib.parse import quote
 
+from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
@@ -60,6 +61,20 @@ def unknown_topics(missing: Collection[str], known: Iterable[str]) -> KctlError:
         f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`kctl topic list` lists the topics"
     )
     return KctlError(f"no topic {', '.join(sorted(missing))}", hint)
+
+
+def absent_topics(missing: Collection[str], state: ClusterState) -> KctlError:
+    """The error for topics that a state does not show: unknown ones, or such that this user may not describe."""
+    for problem in state.problems:
+        if problem.right and problem.right.name in missing and problem.place == f"topic {problem.right.name}":
+            return MissingRight(problem.right, problem.principal, problem.place)
+    return unknown_topics(missing, state.topic_names)
+
+
+def refuse_absent(topics: Iterable[str] | None, state: ClusterState) -> None:
+    """Raise KctlError for topics that a state does not show."""
+    if missing := set(topics or ()) - set(state.topic_names):
+        raise absent_topics(missing, state)
 
 
 def refuse_unknown(topics: Iterable[str] | None, known: Iterable[str]) -> None:
@@ -152,7 +167,7 @@ def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPar
     for name in names:
         topic, colon, numbers = name.partition(":")  # no topic's name has a colon
         if topic not in state.topics:
-            raise unknown_topics([topic], state.topic_names)
+            raise absent_topics([topic], state)
         known = state.topics[topic].partitions
         if colon and not all(part.isdecimal() for part in numbers.split(",")):
             raise BadValue(f"{name!r} is not TOPIC or TOPIC:PARTITION", "write it as orders or orders:0,3")

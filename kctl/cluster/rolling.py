@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from formats.values import Struct
 from kctl.changes.intents import counted
-from kctl.cluster.disks import DENIED, BrokerLogDir
+from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.partition_health import min_isr_in_force
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState, is_majority
@@ -99,7 +99,7 @@ def _everybody(
     silent |= {
         log_dir.broker_id
         for log_dir in disks
-        if log_dir.path is None and log_dir.error != DENIED and state.is_alive(log_dir.broker_id)
+        if log_dir.path is None and not log_dir.is_denied and state.is_alive(log_dir.broker_id)
     }
     blockers += [(broker, f"broker {broker} does not answer") for broker in sorted(silent)]
     blockers += [

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from formats.values import Struct, field
 from kctl.cluster.disks import BrokerLogDir
+from kctl.cluster.rights import Right, grant
 from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
 NO_LEADER = -1
 ELR_FEATURE = "eligible.leader.replicas.version"  # its level is above 0 if KRaft tracks eligible leaders
 DEFAULT = "<default>"  # the entity that applies to all of its type
+MIN_ISR = "min.insync.replicas"
 UNTOLD = ""  # in place of a value that a broker does not return
 Replicas = tuple[int, ...]
 
@@ -185,23 +187,31 @@ def is_majority(alive: Collection[int], voters: Collection[int]) -> bool:
 BEHIND = "it is behind the controller, and may tell what was before"
 
 
+# Places of problems.
+QUORUM, MOVES, CONFIGS = "controller and quorum", "reassignment", "configuration"
+
+
 class Problem(NamedTuple):
-    """Something that could not be read: place, reason, and the broker that did not answer if that is the reason."""
+    """Something that could not be read: place, reason, and the broker that did not answer or the missing right if that is it."""
 
     place: str
     reason: str
     silent_broker: int | None = None
+    right: Right | None = None  # that is missing
+    principal: str = ""
 
     @property
     def hint(self) -> str:
         """The hint for people."""
+        if self.right is not None:
+            return grant([self.right], self.principal)
         if self.silent_broker is not None:
             return (
                 "the output leaves it out; check that it runs and that its listener can be reached from here"
             )
         if self.reason == BEHIND:
             return "ask again, or look at the load of the broker and its controller"
-        return "the output leaves it out; run again as a user that may read it"
+        return "the output leaves it out"
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):
@@ -217,6 +227,8 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     configs: Mapping[tuple[str, str], EntityConfig] = field(default_factory=dict)
     # The settings in the brokers' own files, by broker, if they return them; read with `configs` of brokers.
     broker_files: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    # min.insync.replicas as the topic's own description has it, where brokers' configurations may not be read.
+    min_isr_in_force: Mapping[str, str] = field(default_factory=dict)
     reassignment: ControllerRequest | None = None
     election: ControllerRequest | None = None
     deleting: frozenset[str] = frozenset()
@@ -224,6 +236,9 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     is_rolled_back: bool = False
     """Whether a KRaft quorum once copied its metadata, and a broker is the controller again."""
     problems: tuple[Problem, ...] = ()
+    principal: str = ""  # who brokers take the connection for
+    hidden: str = ""  # why topics are hidden from this user, a clause; read if requested
+    not_quorum: Problem | None = None  # why a KRaft cluster's controller and quorum were not read
     backend: str = "zookeeper"
     quorum: Quorum | None = None  # of a KRaft cluster
     features: Mapping[str, int] = field(default_factory=dict)  # finalized levels
@@ -255,8 +270,35 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 
     @property
     def has_controller(self) -> bool:
-        """Whether there is a controller now; the epoch of the last one outlives it."""
+        """Whether there is a controller now, as far as is known; the epoch of the last one outlives it."""
+        if self.not_quorum is not None:
+            return True
         return self.controller is not None and self.controller.broker_id is not None
+
+    @property
+    def all_problems(self) -> tuple[Problem, ...]:
+        """The problems, with that of the quorum, which few commands ask for."""
+        return self.problems if self.not_quorum is None else (*self.problems, self.not_quorum)
+
+    def why_not_read(self, *places: str) -> str | None:
+        """Why a part was not read, by the first words of its place: place and reason; None if it was."""
+        problems = (p for p in self.all_problems if p.silent_broker is None and p.place.startswith(places))
+        return next((f"{problem.place}: {problem.reason}" for problem in problems), None)
+
+    @property
+    def knows_min_isr(self) -> bool:
+        """Whether min.insync.replicas is known for every topic although brokers' configurations were not read."""
+        return bool(self.topics) and self.topics.keys() <= self.min_isr_in_force.keys()
+
+    @property
+    def denied_topics(self) -> list[str]:
+        """Requested topics that this user may not describe: whether they exist is not known."""
+        return [p.right.name for p in self.problems if p.right and p.place == f"topic {p.right.name}"]
+
+    @property
+    def why_partial(self) -> str | None:
+        """Why counts over all topics are not known; None if they are."""
+        return self.hidden or self.why_not_read("topic ") or None
 
     @property
     def live_brokers(self) -> list[int]:
@@ -314,6 +356,8 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         Without a live leader another broker's file is used, since all should be alike. None: the default of the version.
         """
         places = (("topics", topic), ("brokers", str(leader)), ("brokers", DEFAULT))
+        if key == MIN_ISR and topic in self.min_isr_in_force:
+            return self.min_isr_in_force[topic]
         for kind, name in places:
             if (value := self.config(kind, name).get(key)) is not None:
                 return value

@@ -14,13 +14,13 @@ from kctl.changes.waiting import Waited
 from kctl.cluster.configs import MIN_ISR, check_values
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import (
+    absent_topics,
     brokers_named,
     check_topic_name,
     is_internal,
     refuse_collision,
     topic_exists,
     topic_leaving,
-    unknown_topics,
 )
 from kctl.cluster.partition_health import too_many_in_sync
 from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
@@ -134,7 +134,7 @@ def check_replicas(
 
 
 def _without_controller(state: ClusterState) -> list[str]:
-    if state.controller is None or state.controller.broker_id is None:
+    if not state.has_controller:
         return ["there is no controller now: nothing happens until a broker becomes one"]
     return []
 
@@ -224,7 +224,7 @@ def require_topic(state: ClusterState, name: str) -> Topic:
                     f"topic {name} cannot be read: {problem.reason}",
                     "`kctl cluster health` shows the problem",
                 )
-        raise unknown_topics([name], state.topic_names)
+        raise absent_topics([name], state)
     return topic
 
 
@@ -283,11 +283,15 @@ def why_stuck(state: ClusterState, name: str) -> list[str]:
 # --- when it is done ----------------------------------------------------------------------------------
 
 
+def _why_absent(topic: str, state: ClusterState) -> str:
+    return state.why_not_read(f"topic {topic}") or f"topic {topic} is not there"
+
+
 def topic_created(intent: Intent, state: ClusterState) -> Waited:
     """Every partition has a leader."""
     assert isinstance(intent, CreateTopic)
     if intent.topic not in state.topic_names:
-        return Waited(0, len(intent.replicas), (f"topic {intent.topic} is not there",))
+        return Waited(0, len(intent.replicas), (_why_absent(intent.topic, state),))
     return _with_leaders(intent.topic, intent.replicas, state)
 
 
@@ -296,7 +300,7 @@ def partitions_added(intent: Intent, state: ClusterState) -> Waited:
     assert isinstance(intent, AddPartitions)
     topic = state.topics.get(intent.topic)
     if topic is None:
-        return Waited(0, len(intent.replicas), (f"topic {intent.topic} is not there",))
+        return Waited(0, len(intent.replicas), (_why_absent(intent.topic, state),))
     lost = [p for p in intent.replicas if p not in topic.partitions]
     if lost:
         return Waited(0, len(intent.replicas), (f"partition {lost[0]} of {intent.topic} no longer exists",))

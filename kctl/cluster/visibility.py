@@ -7,33 +7,69 @@ the user has to see every topic.
 Source: core/src/main/scala/kafka/server/KafkaApis.scala @ 4.1.0 (handleTopicMetadataRequest, handleDescribeLogDirsRequest)
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from kctl.cluster.disks import DENIED, BrokerLogDir
+from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import ids, some
-from kctl.cluster.state import ClusterState
+from kctl.cluster.rights import TOPIC, UNKNOWN_PRINCIPAL, Right, grant, missing
+from kctl.cluster.state import ClusterState, Problem
 from kctl.errors import Refused
 
-GRANT = "run it as a user with Describe and DescribeConfigs on Cluster, and Describe on Topic *"
+WHOLE = (Right("Describe"), Right("DescribeConfigs"), Right("Describe", TOPIC, "*"))
+
+
+def grant_all(principal: str) -> str:
+    """What gives a view of the whole cluster."""
+    return f"it takes {', '.join(map(str, WHOLE[:-1]))} and {WHOLE[-1]}; {grant(WHOLE, principal)}"
 
 
 def brokers_denied(state: ClusterState, log_dirs: Sequence[BrokerLogDir]) -> list[int]:
     """The live brokers that do not list their log directories to this user."""
-    refused = {log_dir.broker_id for log_dir in log_dirs if log_dir.path is None and log_dir.error == DENIED}
+    refused = {log_dir.broker_id for log_dir in log_dirs if log_dir.is_denied}
     return [id for id in state.live_brokers if id in refused]
 
 
 def unseen(state: ClusterState, log_dirs: Sequence[BrokerLogDir]) -> str:
     """Why the state is a part of the cluster, a clause; nothing if no sign of that is there."""
+    if state.hidden:
+        return state.hidden
     if denied := brokers_denied(state, log_dirs):
-        return f"Describe on Cluster is missing: the replicas of brokers {ids(denied)} are not listed"
+        lacking = missing(Right("Describe"), state.principal or UNKNOWN_PRINCIPAL)
+        return f"{lacking}: the replicas of brokers {ids(denied)} are not listed"
     stored = {replica.partition for log_dir in log_dirs for replica in log_dir.replicas}
     if hidden := sorted(tp for tp in stored if tp.topic not in state.topics):
         return f"Describe on Topic is missing: brokers store {some(hidden)}, which the metadata do not show"
     if problems := [problem for problem in state.problems if problem.silent_broker is None]:
         return "; ".join(f"{problem.place}: {problem.reason}" for problem in problems[:3])
     return ""
+
+
+def grouped(problems: Iterable[Problem]) -> list[tuple[str, str]]:
+    """Sentence and hint of each problem; those that lack the same operation on the same kind of resource are one."""
+    texts: list[tuple[str, str]] = []
+    lacking: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in problems:
+        if problem.right is None:
+            texts.append((f"{problem.place}: {problem.reason}", problem.hint))
+        else:
+            lacking.setdefault((*problem.right[:2], problem.principal), []).append(problem)
+    for (operation, resource, principal), alike in lacking.items():
+        rights = list(dict.fromkeys(problem.right for problem in alike if problem.right is not None))
+        names = some([right.name for right in rights if right.name])
+        what = f"{operation} on {resource}{names and f' {names}'}"
+        text = f"{_together([problem.place for problem in alike])}: {missing(what, principal)}"
+        texts.append((text, grant(rights, principal)))
+    return texts
+
+
+def _together(places: Sequence[str]) -> str:
+    """`configuration of broker 1, 2, 3; reassignments`: what begins alike is said once."""
+    names: dict[str, list[str]] = {}
+    for place in places:
+        begin, _, name = place.rpartition(" ")
+        names.setdefault(begin, []).append(name)
+    return "; ".join(f"{begin}{begin and ' '}{some(listed)}" for begin, listed in names.items())
 
 
 def refuse_partial(cluster: Cluster, state: ClusterState, brokers: Collection[int], what: str) -> None:
@@ -43,9 +79,12 @@ def refuse_partial(cluster: Cluster, state: ClusterState, brokers: Collection[in
         return
     why = unseen(state, log_dirs)
     if not why and not set(brokers) <= listing_all(log_dirs):
-        why = cluster.why_topics_may_be_hidden()
+        why = "; ".join(filter(None, cluster.visibility()))
     if why:
-        raise Refused(f"{what} needs a view of the whole cluster: {why}; nothing was written", GRANT)
+        raise Refused(
+            f"{what} needs a view of the whole cluster: {why}; nothing was written",
+            grant_all(state.principal),
+        )
 
 
 def listing_all(log_dirs: Sequence[BrokerLogDir]) -> set[int]:

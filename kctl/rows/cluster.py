@@ -9,7 +9,8 @@ TOPIC = RowType("""
     partition_count     integer?  null if the topic's znode cannot be read
     replication_factor  integer?  replicas of partition 0, without adding replicas
     is_internal, is_marked_for_deletion  boolean
-    configs             object?   values set for the topic; null if not requested
+    configs             object?   values set for the topic; null if not requested, or not readable
+    why                 string?   why a value could not be read, and the right that is missing
 """)
 
 PARTITION = RowType("""
@@ -19,16 +20,17 @@ PARTITION = RowType("""
     leader_epoch?
     replicas             array     the preferred leader first; with adding and removing replicas
     isr                  array     in Kafka's order
-    adding_replicas, removing_replicas  array
+    adding_replicas, removing_replicas  array?  null if reassignments may not be listed
     controller_epoch     integer?  of the controller that last wrote leader and ISR
     partition_epoch      integer?  increases with each change of leader or ISR
     is_under_replicated  boolean   a replica that is not being removed is not in the ISR
     is_offline           boolean   no leader, or a dead one
-    is_under_min_isr     boolean   fewer in the ISR than min.insync.replicas
+    is_under_min_isr     boolean?  fewer in the ISR than min.insync.replicas; null if that is not known
     is_leader_preferred  boolean   the first replica leads
     offline_replicas     array     those on dead brokers and failed disks
     eligible_leader_replicas  array?  can lead without loss, though not in the ISR (KIP-966); null if not tracked
     last_known_elr       array?    had led last, of a partition without ISR and eligible replicas
+    why                  string?   why a value could not be read, and the right that is missing
 """)
 
 CONFIG = RowType("""

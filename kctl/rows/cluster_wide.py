@@ -10,31 +10,35 @@ CLUSTER = RowType("""
     brokers        integer   alive
     controller     integer?  broker id
     controller_epoch?
-    topics, partitions, replicas, offline_partitions, under_replicated_partitions  integer
-    under_min_isr_partitions, non_preferred_leaders, reassigning_partitions  integer
+    topics, partitions, replicas, offline_partitions, under_replicated_partitions  integer?  null where topics are hidden
+    under_min_isr_partitions, non_preferred_leaders, reassigning_partitions  integer?
     is_migrating   boolean   a KRaft quorum has claimed it
+    why            string?   why a value is null: what could not be read, and the right that is missing
 """)
 
 BROKER = RowType("""
     broker: A broker that is alive or has replicas assigned.
     broker_id
-    is_alive, is_controller  boolean
+    is_alive                 boolean
+    is_controller            boolean?  null if the controller may not be read
     host?, port?, rack?
     endpoints                array     LISTENER://HOST:PORT
     broker_epoch             integer?  increases with each registration
     registered_at            integer?  milliseconds
-    replicas                 integer
-    leaders                  integer   partitions that it leads
-    preferred_leaders        integer   partitions whose first replica it is
+    replicas                 integer?  null where topics are hidden
+    leaders                  integer?  partitions that it leads
+    preferred_leaders        integer?  partitions whose first replica it is
     imbalance                integer?  percentage of its preferred partitions that it does not lead
+    why                      string?   why a value is null, and the right that is missing
 """)
 
 LOG_DIR = RowType("""
     log_dir: A log directory of a broker, or a broker that did not answer.
     broker_id
     log_dir            string?   its path; null if the broker did not answer
-    state              online|failed|cordoned|unreachable
+    state              online|failed|cordoned|unreachable?  null if this user may not read it
     error              string?   why it is not online
+    why                string?   the right that is missing
     size_in_bytes      integer?  of the replicas in it; null if unknown
     total_bytes        integer?  of the file system, which several directories may share (3.3 and later)
     usable_bytes       integer?  free bytes of the file system
@@ -44,12 +48,13 @@ LOG_DIR = RowType("""
 
 CONTROLLER = RowType("""
     controller: The controller.
-    broker_id   integer?  null if there is none
+    broker_id   integer?  null if there is none, or it may not be read
     controller_epoch?
-    is_alive    boolean
+    is_alive    boolean?
     is_kraft    boolean   a KRaft quorum has claimed the cluster
     elected_at  integer?  milliseconds
     host?, port?
+    why         string?   why a value is null, and the right that is missing
 """)
 
 HEALTH = RowType("""

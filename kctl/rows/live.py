@@ -47,5 +47,6 @@ DELETION = RowType("""
     high_watermark
     records          integer   deleted offsets; fewer records if transactions or compaction left gaps
     size_in_bytes    integer?  estimated from the leader's copy; files are deleted once a whole segment is
-    unread_by        array     groups that have not read all of it
+    unread_by        array?    groups that have not read all of it; null if groups may be hidden
+    why              string?   why a value is null, and the right that is missing
 """)

@@ -14,6 +14,7 @@ GROUP = RowType("""
     coordinator           integer   broker id
     members               integer?
     lag                   integer?  of all partitions; null if that of one is unknown
+    why                   string?   why the lag may not be that of all partitions, and the right that is missing
 """)
 
 MEMBER = RowType("""

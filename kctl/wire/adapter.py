@@ -53,7 +53,7 @@ from kctl.wire.causes import (
     diagnoses,
     refuse_unusable,
 )
-from kctl.wire.logins import check_login, exposed_secrets, provider_of, refusal_of, tokens_of
+from kctl.wire.logins import check_login, exposed_secrets, principal_of, provider_of, refusal_of, tokens_of
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
@@ -355,6 +355,11 @@ class Wire:
             is_controller=self.are_controllers,
         )
         return lambda host, port: diagnose(host, port, expected, seconds)
+
+    @property
+    def principal(self) -> str:
+        """The principal that brokers make of this connection by default; in words where it is not known."""
+        return principal_of(self.access, self._tokens)
 
     # --- brokers ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Unpack
 
-from kctl.cluster.interface import Cluster, Oddity
+from kctl.cluster.interface import Cluster, Oddity, Visibility
 from kctl.cluster.reassignment.moves import moving_targets
 from kctl.wire.reading import read_cluster, read_log_dirs, read_supported_features
 
@@ -37,6 +37,7 @@ class AdminCluster(Cluster):
         self.wire = wire
         self._needs_controller = needs_controller
         self.location = wire.location
+        self.principal = wire.principal
         self._moving: dict[TopicPartition, Replicas] = {}  # in the last read
         self._commits: WireCommit | None = None
         self.has_written = False  # since the last exact read
@@ -129,11 +130,11 @@ class AdminCluster(Cluster):
         """See the interface."""
         return read_log_dirs(self.wire, brokers, topics)
 
-    def why_topics_may_be_hidden(self) -> str:
+    def visibility(self) -> Visibility:
         """See the interface."""
-        from kctl.wire.hidden_topics import why_topics_may_be_hidden
+        from kctl.wire.hidden import visibility_of
 
-        return why_topics_may_be_hidden(self.wire)
+        return visibility_of(self.wire)
 
     def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
         """See the interface."""
@@ -160,13 +161,15 @@ class AdminCluster(Cluster):
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """Log directories that have failed, offsets of groups that no consumer can read on from."""
         from kctl.wire.group_offsets import troubled_offsets
+        from kctl.wire.hidden import why_groups_may_be_hidden
 
         findings, unread = troubled_offsets(self.wire, state, now)
         groups = [
             Oddity("group-offset", f"{finding.place.topic}-{finding.place.partition}", finding.message)
             for finding in findings
         ]
-        groups += [Oddity("group-offset-unread", "groups", why) for why in unread]
+        hidden = why_groups_may_be_hidden(self.wire)
+        groups += [Oddity("group-offset-unread", "groups", why) for why in (*unread, hidden) if why]
         silent = {problem.silent_broker for problem in state.problems}
         answering = [broker for broker in state.live_brokers if broker not in silent]
         return [

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResourcesRequest
 
 from kctl.cluster.names import unknown_topics
+from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import DEFAULT, EntityConfig, Problem
 from kctl.cluster.versions import SINCE, needs, parse_version
 from kctl.errors import KctlError
-from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
+from kctl.wire.adapter import BrokerError, TooOld, Wire
+from kctl.wire.rights import failure
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS, DescribeConfigsInForceRequest
 
 NAME = attrgetter("name")
@@ -126,8 +128,8 @@ def _result(wire: Wire, kind: str, name: str, result: Any) -> Any:
         return TooOld(f"the brokers are too old: {needs(what)}")
     if kind == "topics" and result.error_code == UNKNOWN_TOPIC:
         return unknown_topics([name], ())
-    message = (result.error_message or "").rstrip(".") or error_name(result.error_code)
-    return BrokerError(f"configuration of {kind.removesuffix('s')} {name}: {message}")
+    place = f"configuration of {kind.removesuffix('s')} {name}"
+    return failure(wire, place, "DescribeConfigs", result.error_code, name, result.error_message)
 
 
 def names_of(wire: Wire, kind: str) -> list[str]:
@@ -145,7 +147,7 @@ def names_of(wire: Wire, kind: str) -> list[str]:
     filters = {"resource_types": [resource]} if version >= 1 else {}
     answer = wire.read(ListConfigResourcesRequest(**filters))
     if answer.error_code:
-        raise BrokerError(f"configurations of {kind} cannot be listed: {error_name(answer.error_code)}")
+        raise failure(wire, f"configurations of {kind}", "ListConfigResources", answer.error_code)
     return sorted(
         str(resource_config.resource_name)
         for resource_config in answer.config_resources
@@ -166,7 +168,10 @@ def read_set(
         return {}, [Problem(f"configurations of {kind}", error.message)]
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):
-            problems.append(Problem(f"configuration of {kind.removesuffix('s')} {name}", answer.message))
+            place = f"configuration of {kind.removesuffix('s')} {name}"
+            right = answer.right if isinstance(answer, MissingRight) else None
+            reason = answer.message.removeprefix(f"{place}: ")
+            problems.append(Problem(place, reason, right=right, principal=wire.principal))
             continue
         values[name] = {
             str(config.name): config.value or ""

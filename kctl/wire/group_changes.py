@@ -27,7 +27,7 @@ from kctl.changes.intents import (
 )
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
-from kctl.cluster.versions import needs
+from kctl.cluster.versions import needs as since
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.wire.adapter import TooOld, Wire
@@ -41,6 +41,7 @@ from kctl.wire.groups import (
     read_group,
     read_offsets,
 )
+from kctl.wire.hidden import why_offsets_may_be_hidden
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
 
 REASON = "removed with kctl group remove-member"
@@ -127,7 +128,11 @@ def plan_group_deletion(cluster: Cluster, wire: Wire, names: Sequence[str], *, a
             DeleteGroup(group=group.group, is_share=group.type == SHARE, previous=read_offsets(wire, group))
         )
     title = f"delete {counted(len(intents), 'group')}"
-    return _plan(cluster, intents, (), title, _word_for(wire, groups, accepted))
+    word, hidden = _word_for(wire, groups, accepted), why_offsets_may_be_hidden(wire)
+    if hidden:
+        warnings = (f"{hidden}: these are deleted as well, and cannot be brought back",)
+        return _plan(cluster, intents, warnings, title, needs="" if accepted else "--accept-loss")
+    return _plan(cluster, intents, (), title, word)
 
 
 def plan_member_removal(cluster: Cluster, wire: Wire, name: str, members: Sequence[str]) -> Plan:
@@ -145,18 +150,23 @@ def plan_member_removal(cluster: Cluster, wire: Wire, name: str, members: Sequen
 
 
 def _plan(
-    cluster: Cluster, intents: Sequence[Intent], warnings: Iterable[str], title: str, word: str = ""
+    cluster: Cluster,
+    intents: Sequence[Intent],
+    warnings: Iterable[str],
+    title: str,
+    word: str = "",
+    needs: str = "",
 ) -> Plan:
     if not intents:
         return Plan(title=title, stages=())
     if word:
         warnings = (
             *warnings,
-            f"deleted offsets of share groups cannot be brought back: {needs('AlterShareGroupOffsets')}",
+            f"deleted offsets of share groups cannot be brought back: {since('AlterShareGroupOffsets')}",
         )
     state = cluster.read_state((), partition_states=False, recent=True)
     title = title if len(intents) > 1 else ""
-    return plan_of(intents, cluster, state, title=title, warnings=warnings, needs=word)
+    return plan_of(intents, cluster, state, title=title, warnings=warnings, needs=word or needs)
 
 
 def _require_empty(group: ConsumerGroup) -> None:
@@ -376,7 +386,7 @@ def _refuse_other_offsets(wire: Wire, before: Mapping[str, Any], after: Mapping[
 def _refuse_what_is_ignored(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     if not _sets_share_offsets(wire):
         raise TooOld(
-            f"the brokers are too old to set offsets of share groups: {needs('AlterShareGroupOffsets')}; nothing was written",
+            f"the brokers are too old to set offsets of share groups: {since('AlterShareGroupOffsets')}; nothing was written",
             "delete the offsets, so that the group begins as share.auto.offset.reset says",
         )
     _refuse_other_offsets(wire, before, after)

@@ -20,7 +20,7 @@ from kctl.findings.groups import GROUP_OFFSET_BELOW_START, GROUP_OFFSET_BEYOND_E
 from kctl.internal_topics.transactions import Transaction, partition_for
 from kctl.model import TopicPartition
 from kctl.times import iso
-from kctl.wire.adapter import BrokerError, Wire, error_name
+from kctl.wire.adapter import Wire
 from kctl.wire.groups import (
     BEYOND_END,
     BY_GROUP,
@@ -37,6 +37,7 @@ from kctl.wire.groups import (
     watermarks,
 )
 from kctl.wire.replicas.fetching import EARLIEST, LATEST
+from kctl.wire.rights import failure
 from kctl.wire.transactions import OpenInPartition, with_coordinators
 
 STABLE = 7  # the first version of OffsetFetch that tells of pending offsets
@@ -74,7 +75,7 @@ def pending_offsets(wire: Wire, group: ConsumerGroup) -> PendingOffsets:
         )
         answer = wire.send(request, group.coordinator)
     if answer.error_code:
-        raise BrokerError(f"group {group.group}: its offsets cannot be read: {error_name(answer.error_code)}")
+        raise failure(wire, f"offsets of group {group.group}", "OffsetFetch", answer.error_code, group.group)
     partitions = tuple(
         sorted(
             TopicPartition(str(topic.name), int(p.partition_index))
@@ -212,8 +213,8 @@ def _of_all(
             continue
         for name, of_group in zip(names, answer.groups if version >= BY_GROUP else [answer], strict=True):
             if of_group.error_code:
-                why = error_name(of_group.error_code)
-                unread.append(f"group {name}: its offsets cannot be read: {why}")
+                place = f"offsets of group {name}"
+                unread.append(failure(wire, place, "OffsetFetch", of_group.error_code, name).message)
                 continue
             for topic in of_group.topics:
                 for p in topic.partitions:

@@ -15,12 +15,14 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from formats.values import Struct
 from kctl.changes.intents import GroupOffset, counted
+from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, near_names
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import CONSUMER, DEBUGGER, EARLIEST, LATEST, list_offsets
+from kctl.wire.rights import failure, right_for
 from kctl.wire.shortcuts.metadata import PlacesRequest, places
 
 CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "streams"
@@ -88,12 +90,7 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
         if isinstance(answer, KctlError):
             failures.append(answer)
         elif answer.error_code:
-            failures.append(
-                BrokerError(
-                    f"broker {node} does not list its groups: {error_name(answer.error_code)}",
-                    "`kctl group list` lists the groups",
-                )
-            )
+            failures.append(failure(wire, f"groups of broker {node}", "ListGroups", answer.error_code))
         else:
             groups += [
                 ListedGroup(
@@ -157,6 +154,8 @@ def coordinator_of(wire: Wire, group: str) -> int:
             raise KctlError(
                 f"group {group} has no coordinator: {OFFSETS}-{partition} has no leader", START_COORDINATORS
             )
+        if (right := right_for("FindCoordinator", coordinator.error_code, group)) is not None:
+            raise MissingRight(right, wire.principal, f"group {group}")
         raise BrokerError(f"group {group} has no coordinator now: {error_name(coordinator.error_code)}")
     return int(coordinator.node_id)
 
@@ -240,7 +239,8 @@ def _of_protocol(
             if type != CLASSIC and not group.error_code:
                 groups[str(group.group_id)] = _described(group, type, node)
             elif type == CLASSIC and group.error_code not in (0, GROUP_ID_NOT_FOUND):
-                raise BrokerError(f"group {group.group_id}: {error_name(group.error_code)}")
+                name = str(group.group_id)
+                raise failure(wire, f"group {name}", "DescribeGroups", group.error_code, name)
             elif type == CLASSIC and not group.error_code and group.group_state != "Dead":
                 groups[str(group.group_id)] = _classic(group, node)
     return groups
@@ -394,7 +394,7 @@ def read_committed(
     else:
         answer = wire.send(OffsetFetchRequest(group_id=group, topics=None, max_version=7), coordinator)
     if answer.error_code:
-        raise BrokerError(f"group {group}: its offsets cannot be read: {error_name(answer.error_code)}")
+        raise failure(wire, f"offsets of group {group}", "OffsetFetch", answer.error_code, group)
     return dict(sorted(_committed(answer.topics)))
 
 
@@ -422,8 +422,8 @@ def _share_offsets(
     group_request = Request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     (answer,) = wire.send(Request(groups=[group_request]), coordinator).groups
     if answer.error_code:
-        message = answer.error_message or error_name(answer.error_code)
-        raise BrokerError(f"group {group}: its offsets cannot be read: {message}")
+        place, message = f"offsets of group {group}", answer.error_message
+        raise failure(wire, place, "DescribeShareGroupOffsets", answer.error_code, group, message)
 
     def known_or_none(value: Any) -> int | None:
         return None if value is None or value < 0 else int(value)

@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 from formats import bounded_json
 from formats.secrets import redact_text
+from kctl.cluster.rights import UNKNOWN_PRINCIPAL
 from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.files import read_text
 from kctl.settings import is_open_to_others
@@ -277,6 +278,32 @@ def expiry_of(token: str) -> float | None:
     except ValueError:
         return None
     return float(expiry) if isinstance(expiry, int | float) and abs(expiry) < 1e11 else None
+
+
+# --- principals ---
+
+
+def principal_of(access: Access, tokens: Callable[[], str] | None = None) -> str:
+    """The principal that brokers make of this login by default, `User:ann`; in words where it is not known.
+
+    Source: clients/src/main/java/org/apache/kafka/common/security/authenticator/DefaultKafkaPrincipalBuilder.java @ 4.1.0
+    """
+    if access.sasl_mechanism == "OAUTHBEARER":
+        return f"User:{subject}" if (subject := _subject(tokens)) else UNKNOWN_PRINCIPAL
+    if access.sasl_mechanism:
+        is_named = access.sasl_username and access.sasl_mechanism not in ("GSSAPI", "AWS_MSK_IAM")
+        return f"User:{access.sasl_username}" if is_named else UNKNOWN_PRINCIPAL
+    return UNKNOWN_PRINCIPAL if access.tls_certificate else "User:ANONYMOUS"
+
+
+def _subject(tokens: Callable[[], str] | None) -> str | None:
+    """The subject of the claims in a token; None if it has none that can be read."""
+    try:
+        parts = tokens().split(".") if tokens is not None else []
+        subject = _values(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))).get("sub")
+    except (ValueError, IndexError, KctlError):
+        return None
+    return subject if isinstance(subject, str) else None
 
 
 # --- refusals ---

@@ -66,7 +66,7 @@ def read_quorum(wire: Wire) -> Quorum | None:
     """The quorum; None with ZooKeeper, or without the permission to see it. Raises NoController."""
     if wire.version_of(DescribeQuorumRequest) is None:
         return None
-    answer = ask_controller(wire, _describe_quorum)
+    answer = ask_controller(wire, describe_quorum)
     # Not before: a leader that has lost its voters still answers requests that commit nothing.
     wire.has_seen_controller = True
     if answer.error_code or not answer.topics:
@@ -103,7 +103,8 @@ def read_quorum(wire: Wire) -> Quorum | None:
     )
 
 
-def _describe_quorum() -> DescribeQuorumRequest:
+def describe_quorum() -> DescribeQuorumRequest:
+    """The question for the quorum."""
     partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     return DescribeQuorumRequest(topics=[topic])

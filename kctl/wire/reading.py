@@ -22,9 +22,12 @@ from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Scope
 from kctl.cluster.names import sanitized
+from kctl.cluster.rights import Right
 from kctl.cluster.state import (
     BEHIND,
     ELR_FEATURE,
+    MIN_ISR,
+    QUORUM,
     Broker,
     ClusterState,
     Controller,
@@ -39,7 +42,9 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, TooOld, Wire, error_name
+from kctl.wire.hidden import visibility_of
 from kctl.wire.quorum import NoController, ask_controller, read_quorum
+from kctl.wire.rights import denied, failure, problem
 from kctl.wire.shortcuts import configs
 from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
@@ -84,7 +89,11 @@ def read_cluster(
     names = tuple(sorted(topic.name for topic in metadata.topics if topic.name is not None))
     listed, problems = _listed(wire, metadata, names if topics is None else topics)
     if moving is None and scope.get("partition_states", True):
-        problems = [*problems, Problem("reassignments", "Describe on the cluster is missing")]
+        problems = [*problems, denied(wire, "reassignments", Right("Describe"))]
+    elif moving and topics is None and (unlisted := {tp.topic for tp in moving} - set(names)):
+        hidden_moves = _refused(wire, sorted(unlisted))
+        problems += [problem._replace(place=f"reassignment of {problem.place}") for problem in hidden_moves]
+    has_quorum = wire.version_of(DescribeQuorumRequest) is not None
     topics_by_name = {
         str(topic.name): _topic(topic, moving or {}) for topic in listed if not topic.error_code
     }
@@ -95,6 +104,10 @@ def read_cluster(
     values, files, config_problems = read_configs(
         wire, scope.get("configs", ()), list(names_to_read), sorted(brokers), scope.get("config_keys")
     )
+    min_isr: dict[str, str] = {}
+    are_denied = any(p.right and p.place.startswith("configuration of broker") for p in config_problems)
+    if are_denied and "topics" in scope.get("configs", ()):
+        min_isr = _min_isr_in_force(wire, sorted(topics_by_name))
     log_dir_brokers = scope.get("log_dirs_of", ())
     log_dir_brokers = wire.nodes if log_dir_brokers is None else log_dir_brokers
     eligible, last_known = _eligible(wire, features, topics_by_name, states)
@@ -104,13 +117,17 @@ def read_cluster(
         cluster_id=metadata.cluster_id,
         kafka_version=scope.get("kafka_version") or KafkaVersion(*(*wire.broker_version, 0)[:2]),
         brokers=brokers,
-        controller=_controller(quorum, metadata.controller_id),
+        controller=_controller(wire, quorum, metadata.controller_id),
         topic_names=names,
         topics=topics_by_name,
         partition_states=states,
         configs=values,
         broker_files=files,
+        min_isr_in_force=min_isr,
         problems=(*problems, *config_problems),
+        not_quorum=denied(wire, QUORUM, Right("Describe")) if has_quorum and quorum is None else None,
+        principal=wire.principal,
+        hidden=visibility_of(wire).hidden if scope.get("visibility") else "",
         backend="admin",
         quorum=quorum,
         features=features,
@@ -126,7 +143,7 @@ def _listed(wire: Wire, metadata: Places, names: Collection[str]) -> tuple[list[
     wanted_names = set(names)
     listed = [topic for topic in answered.values() if topic.name in wanted_names]
     problems = _refused(wire, sorted(wanted_names - answered.keys()))
-    problems += [_problem(str(topic.name), topic.error_code) for topic in listed if topic.error_code]
+    problems += [_problem(wire, str(topic.name), topic.error_code) for topic in listed if topic.error_code]
     return listed, problems
 
 
@@ -215,8 +232,9 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
     if answer.error_code == CLUSTER_AUTHORIZATION_FAILED:
         return None
     if answer.error_code:
-        message = answer.error_message or error_name(answer.error_code)
-        raise BrokerError(f"{wire.location}: reassignments cannot be listed: {message}")
+        raise failure(
+            wire, "reassignments", "ListPartitionReassignments", answer.error_code, "", answer.error_message
+        )
     return {
         TopicPartition(str(topic.name), int(partition.partition_index)): (
             tuple(partition.adding_replicas),
@@ -256,7 +274,7 @@ def _brokers(wire: Wire, metadata: Places) -> dict[int, Broker]:
     }
 
 
-def _controller(quorum: Quorum | None, controller_id: int) -> Controller | None:
+def _controller(wire: Wire, quorum: Quorum | None, controller_id: int) -> Controller | None:
     if quorum is not None:
         is_led = quorum.leader_id >= 0
         return Controller(
@@ -264,7 +282,9 @@ def _controller(quorum: Quorum | None, controller_id: int) -> Controller | None:
             epoch=quorum.leader_epoch if is_led else None,
             is_kraft=True,
         )
-    return Controller(broker_id=controller_id, epoch=None) if controller_id >= 0 else None
+    # Brokers of KRaft name one of them at random.
+    is_told = controller_id >= 0 and wire.version_of(DescribeQuorumRequest) is None
+    return Controller(broker_id=controller_id, epoch=None) if is_told else None
 
 
 def _topic(placed: TopicPlaces, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]]) -> Topic:
@@ -298,17 +318,13 @@ def _refused(wire: Wire, names: list[str]) -> list[Problem]:
         return []
     requested = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     answer = wire.read(MetadataRequest(topics=requested, allow_auto_topic_creation=False))
-    return [_problem(str(t.name), t.error_code) for t in answer.topics if t.error_code == NOT_AUTHORIZED]
+    return [
+        _problem(wire, str(t.name), t.error_code) for t in answer.topics if t.error_code == NOT_AUTHORIZED
+    ]
 
 
-def _problem(topic: str, code: int) -> Problem:
-    return Problem(f"topic {topic}", "not authorized" if code == NOT_AUTHORIZED else error_name(code))
-
-
-def _reason(code: int, right: str) -> str:
-    """Why something was not read, with the right that is missing where that is the cause."""
-    is_denied = code in (NOT_AUTHORIZED, CLUSTER_AUTHORIZATION_FAILED)
-    return f"{right} is missing ({error_name(code)})" if is_denied else error_name(code)
+def _problem(wire: Wire, topic: str, code: int) -> Problem:
+    return problem(wire, f"topic {topic}", "Metadata", code, topic)
 
 
 def _eligible(
@@ -405,6 +421,18 @@ def read_configs(
     return entries, files, problems
 
 
+def _min_isr_in_force(wire: Wire, topics: Sequence[str]) -> dict[str, str]:
+    """min.insync.replicas by topic, from the topics' descriptions; those that may not be described are left out."""
+    from kctl.wire.configs import in_force
+
+    return {
+        name: str(config.value)
+        for name, described in in_force(wire, "topics", topics, [MIN_ISR])
+        if not isinstance(described, KctlError)
+        for config in described
+    }
+
+
 def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str, str | None] | KctlError]:
     """The settings in force on each broker, by key: from its file, changed since, or a default; or its error.
 
@@ -427,7 +455,8 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
         if isinstance(answer, KctlError):
             settings[id] = answer
         elif (result := answer.results[0]).error_code:
-            settings[id] = BrokerError(error_name(result.error_code))
+            place = f"configuration of broker {id}"
+            settings[id] = failure(wire, place, "DescribeConfigs", result.error_code)
         else:
             values = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
             settings[id] = {
@@ -444,8 +473,8 @@ def _topic_configs(
     for result in answer.results:
         name = str(result.resource_name)
         if result.error_code:
-            reason = _reason(result.error_code, f"DescribeConfigs on topic {name}")
-            problems.append(Problem(f"configuration of topic {name}", reason))
+            place = f"configuration of topic {name}"
+            problems.append(problem(wire, place, "DescribeConfigs", result.error_code, name))
             continue
         values = configs.values_from(result, (configs.DYNAMIC_TOPIC,))
         if values:
@@ -472,8 +501,8 @@ def _broker_configs(
             continue
         (result,) = answer.results
         if result.error_code:
-            reason = _reason(result.error_code, "DescribeConfigs on the cluster")
-            problems.append(Problem(f"configuration of broker {name}", reason))
+            place = f"configuration of broker {name}"
+            problems.append(problem(wire, place, "DescribeConfigs", result.error_code))
             continue
         values = configs.values_from(
             result, (configs.DYNAMIC_DEFAULT,) if name == DEFAULT else (configs.DYNAMIC_BROKER,)
@@ -496,8 +525,8 @@ def _quotas(wire: Wire, kind: str, entries: Configs, problems: list[Problem]) ->
         problems.append(Problem(f"configurations of {kind}", error.message))
         return
     if answer.error_code:
-        reason = _reason(answer.error_code, "DescribeConfigs on the cluster")
-        problems.append(Problem(f"configurations of {kind}", reason))
+        place = f"configurations of {kind}"
+        problems.append(problem(wire, place, "DescribeClientQuotas", answer.error_code))
         return
     for entry in answer.entries or ():
         parts = {str(e.entity_type): _stored_name(str(e.entity_type), e.entity_name) for e in entry.entity}

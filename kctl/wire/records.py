@@ -12,6 +12,7 @@ from kafka.protocol.admin.topics import DeleteRecordsRequest
 from kctl.changes.intents import DeleteRecords, counted
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_partition
+from kctl.cluster.rights import MissingRight, Right, grant
 from kctl.cluster.state import ClusterState
 from kctl.cluster.topics import require_topic
 from kctl.errors import BadValue, KctlError, Refused
@@ -19,6 +20,7 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks
+from kctl.wire.hidden import why_groups_may_be_hidden
 from kctl.wire.reading import read_cluster, read_log_dirs
 from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
@@ -37,7 +39,8 @@ class RecordDeletion(NamedTuple):
     to_offset: int
     high_watermark: int
     size_in_bytes: int | None
-    unread_by: tuple[str, ...]
+    unread_by: tuple[str, ...] | None  # None if groups may be hidden
+    why: str | None = None
 
     @property
     def records(self) -> int:
@@ -74,7 +77,20 @@ def choose_deletions(
             f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so some groups may be missing",
             f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`",
         )
-    read = _offsets_of_groups(wire, set(chosen))
+    hidden = why_groups_may_be_hidden(wire, strict=True)
+    if hidden and to_offset is None and before is None:
+        raise Refused(
+            f"what all groups have read is unknown: {hidden}; nothing was written",
+            grant([Right("Describe")], wire.principal),
+        )
+    try:
+        read = _offsets_of_groups(wire, set(chosen))
+    except MissingRight as error:
+        if to_offset is None and before is None:
+            raise Refused(
+                f"what all groups have read is unknown: {error.message}; nothing was written", error.hint
+            ) from None
+        read, hidden = {tp: {} for tp in chosen}, error.message
     sizes = {
         replica.partition: replica.size_in_bytes
         for log_dir in read_log_dirs(wire, wire.nodes, {topic: list(known)})
@@ -105,7 +121,12 @@ def choose_deletions(
         unread = (
             tuple(sorted(g for g, offset in read[tp].items() if offset < target)) if target > start else ()
         )
-        deletions.append(RecordDeletion(tp, start, target, end, share, unread))
+        is_known = not hidden or target <= start
+        deletions.append(
+            RecordDeletion(
+                tp, start, target, end, share, unread if is_known else None, None if is_known else hidden
+            )
+        )
     return deletions
 
 
@@ -171,6 +192,8 @@ def plan_deletion(
         if deletion.unread_by
     ]
     more = len(warnings) - NAMED_PARTITIONS
+    if why := next((deletion.why for deletion in deletions if deletion.why), None):
+        warnings.insert(0, f"which groups have not read them is unknown: {why}")
     if silent := silent_coordinators(state):
         warnings.insert(
             0, f"{counted(silent, 'partition')} of {OFFSETS} without a leader: not every group is known"

@@ -19,6 +19,7 @@ from kctl.changes.intents import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.names import unknown_partition
+from kctl.cluster.rights import TRANSACTIONAL_ID, MissingRight, Right, grant
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError, Refused
@@ -29,7 +30,9 @@ from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence,
 from kctl.judging.transactions import judge_transactions
 from kctl.model import TopicPartition
 from kctl.rows.internal_topics import OPEN_TRANSACTION
-from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire, error_name
+from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire
+from kctl.wire.hidden import visibility_of
+from kctl.wire.rights import failure, right_for
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 Row = dict[str, object]
@@ -50,6 +53,9 @@ def leader_of(wire: Wire, tp: TopicPartition) -> int:
     """The partition's leader. Raises KctlError for an unknown partition or one without a leader."""
     requested = MetadataRequest.MetadataRequestTopic(name=tp.topic)
     answer = wire.read(MetadataRequest(topics=[requested], allow_auto_topic_creation=False))
+    for topic in answer.topics:
+        if (right := right_for("Metadata", topic.error_code, tp.topic)) is not None:
+            raise MissingRight(right, wire.principal, f"topic {tp.topic}")
     leaders = {p.partition_index: p.leader_id for topic in answer.topics for p in topic.partitions}
     if tp.partition not in leaders:
         raise unknown_partition(tp, leaders)
@@ -96,14 +102,14 @@ def _open_at(
         for topic in answer.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(str(topic.name), int(partition.partition_index))
-                answers[tp] = _open_in(tp, partition)
+                answers[tp] = _open_in(wire, tp, partition)
     return answers
 
 
-def _open_in(tp: TopicPartition, partition: Any) -> Open | KctlError:
+def _open_in(wire: Wire, tp: TopicPartition, partition: Any) -> Open | KctlError:
     if partition.error_code:
-        why = partition.error_message or error_name(partition.error_code)
-        return BrokerError(f"{tp}: its producers cannot be read: {why}")
+        place, code = f"producers of {tp}", partition.error_code
+        return failure(wire, place, "DescribeProducers", code, tp.topic, partition.error_message)
     transactions = [
         PartitionTransaction(
             int(producer.producer_id),
@@ -276,7 +282,7 @@ def _rows_of(held: OpenInPartition) -> Iterator[Row]:
 
 def _known(wire: Wire, producer_ids: Collection[int]) -> tuple[dict[int, Transaction], str | None]:
     """What coordinators know of producers, by id, and why one could not be asked."""
-    nodes, unread = wire.nodes, None
+    nodes, unread = wire.nodes, visibility_of(wire, "transactional ids").hidden or None
     request = ListTransactionsRequest
     answers = wire.send_all(
         [
@@ -289,23 +295,24 @@ def _known(wire: Wire, producer_ids: Collection[int]) -> tuple[dict[int, Transac
         if isinstance(answer, KctlError):
             unread = answer.message
         elif answer.error_code:
-            unread = f"broker {node} does not list transactions: {error_name(answer.error_code)}"
+            place = f"transactions of broker {node}"
+            unread = failure(wire, place, "ListTransactions", answer.error_code).message
         else:
             ids[node] = [str(t.transactional_id) for t in answer.transaction_states]
     asked = [
         (node, DescribeTransactionsRequest(transactional_ids=names)) for node, names in ids.items() if names
     ]
     known: dict[int, Transaction] = {}
-    for (node, _), answer in zip(asked, wire.send_all(asked), strict=True):
+    for _, answer in zip(asked, wire.send_all(asked), strict=True):
         if isinstance(answer, KctlError):
             unread = answer.message
             continue
         for described in answer.transaction_states:
             if described.error_code:
-                unread = (
-                    f"broker {node} does not describe {described.transactional_id}: "
-                    f"{error_name(described.error_code)}"
-                )
+                name = str(described.transactional_id)
+                unread = failure(
+                    wire, f"transaction {name}", "DescribeTransactions", described.error_code, name
+                ).message
                 continue
             partitions = tuple(
                 TopicPartition(str(topic.topic), int(number))
@@ -343,10 +350,8 @@ def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]
                 "abort again when it answers",
             )
         if answer.error_code:
-            raise Refused(
-                f"broker {node} does not list transactions: {error_name(answer.error_code)}",
-                "allow DESCRIBE of transactional ids to this user, and abort again",
-            )
+            why = failure(wire, f"transactions of broker {node}", "ListTransactions", answer.error_code)
+            raise Refused(f"{why.message}; nothing was written", why.hint)
         transactions += [
             (str(transaction.transactional_id), str(transaction.transaction_state))
             for transaction in answer.transaction_states
@@ -381,6 +386,14 @@ def plan_abort(
         )
     (transaction,) = transactions
     warnings = []
+    if why := "; ".join(filter(None, visibility_of(wire, "transactional ids"))):
+        note = f"whether a coordinator still has the transaction is unknown: {why}"
+        if not force:
+            raise Refused(
+                f"{note}; nothing was written",
+                f"{grant([Right('Describe', TRANSACTIONAL_ID, '*')], wire.principal)}; --force writes the marker anyway",
+            )
+        warnings.append(note)
     for id, state in known_to_coordinators(wire, transaction.producer_id):
         note = f"the coordinator of {id} still has the transaction ({state})"
         if not force:

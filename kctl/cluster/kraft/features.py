@@ -11,7 +11,7 @@ from formats.values import Struct
 from kctl.changes.intents import Intent, UpdateFeatures
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
-from kctl.cluster.interface import Cluster, NoQuorum
+from kctl.cluster.interface import Cluster, no_quorum
 from kctl.cluster.state import ClusterState
 from kctl.errors import BadValue, near_names
 
@@ -163,7 +163,7 @@ def plan_levels(
     Raises BadValue for an unknown feature or a level in the wrong direction, Refused if the controller refuses.
     """
     if state.quorum is None:
-        raise NoQuorum()
+        raise no_quorum(state)
     for name in levels.keys() - LEVELS.keys() - state.features.keys():
         supported, _ = cluster.supported_features()
         if name not in supported:

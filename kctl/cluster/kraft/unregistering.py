@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kctl.changes.intents import Intent, UnregisterBroker, counted
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
-from kctl.cluster.interface import Cluster
+from kctl.cluster.interface import Cluster, no_quorum
 from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V4_0
@@ -21,6 +21,8 @@ from kctl.model import TopicPartition
 
 def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) -> Plan:
     """The plan. Raises BadValue for a broker known not to exist, Refused if it is in use."""
+    if state.not_quorum is not None:
+        raise no_quorum(state)
     if state.quorum is None:
         raise KctlError(
             "only KRaft clusters have registrations of brokers",

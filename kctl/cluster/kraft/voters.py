@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from kctl.changes.intents import AddVoter, Intent, RemoveVoter
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
-from kctl.cluster.interface import Cluster, NoQuorum
+from kctl.cluster.interface import Cluster, no_quorum
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
 from kctl.cluster.versions import V3_9, needs
 from kctl.errors import BadValue, KctlError, Refused
@@ -27,7 +27,7 @@ def counted_voters(quorum: Quorum) -> str:
 def changeable_quorum(state: ClusterState) -> Quorum:
     """The quorum. Raises KctlError or Refused if its voters cannot be changed."""
     if state.quorum is None:
-        raise NoQuorum()
+        raise no_quorum(state)
     if state.kafka_version < V3_9:
         raise KctlError(
             f"{needs('changing voters')}; nothing was written",

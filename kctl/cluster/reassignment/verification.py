@@ -301,9 +301,10 @@ def _dead(targets: Targets, state: ClusterState) -> Iterator[str]:
     dead = {b for tp, target in targets.items() for b in _behind(tp, target, state) if not state.is_alive(b)}
     if dead:
         held_up = [tp for tp, target in targets.items() if dead & set(_behind(tp, target, state))]
+        option = "" if state.backend == "admin" else " --move-controller"  # brokers cancel by themselves
         yield (
             f"broker{'s' if len(dead) > 1 else ''} {ids(dead)} {'are' if len(dead) > 1 else 'is'} not alive: "
-            f"{some(held_up)} wait for it; start it again, or `kctl reassign cancel PLAN --move-controller`"
+            f"{some(held_up)} wait for it; start it again, or `kctl reassign cancel PLAN{option}`"
         )
 
 

@@ -19,6 +19,7 @@ from formats.log.message_set import MIN_SIZES
 from formats.log.record_batch import LOG_OVERHEAD
 from formats.log_dir.checkpoints import OffsetEntry, format_checkpoint
 from formats.values import Struct, field, replace
+from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, file_error
 from kctl.evidence.model import Arriving
@@ -231,9 +232,11 @@ def _begin(
         start, end = starts.get((leader, tp)), ends.get((leader, tp))
         if not isinstance(start, int) or not isinstance(end, int):
             why = start if isinstance(start, KctlError) else end if isinstance(end, KctlError) else None
-            failures.append(
-                Leaderless(f"{tp} has no leader") if why is None else BrokerError(f"{tp}: {why.message}")
-            )
+            if why is None:
+                failures.append(Leaderless(f"{tp} has no leader"))
+            else:
+                is_denied = isinstance(why, MissingRight)
+                failures.append(why if is_denied else BrokerError(f"{tp}: {why.message}"))
             continue
         path = folder / f"broker-{leader}" / str(tp)
         path.mkdir(parents=True)
@@ -247,6 +250,8 @@ def _begin(
 
 def _take(copy: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlError | None:
     """Write the whole batches of an answer; the error if the copy cannot go on."""
+    if isinstance(answer, MissingRight):
+        return answer
     if isinstance(answer, KctlError):
         return KctlError(f"{copy.partition}: {answer.message}", answer.hint)
     if answer.error:

@@ -18,8 +18,9 @@ from kctl.cluster.unclean import ReplicaEnd, UncleanCandidate, best_of, candidat
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import BrokerError, Wire, error_name, parse_id
+from kctl.wire.adapter import BrokerError, Wire, parse_id
 from kctl.wire.replicas.fetching import CONSUMER, OFFSET_OUT_OF_RANGE
+from kctl.wire.rights import failure
 
 FIRST_VERSION, BY_ID = 12, 13  # of Fetch: with epochs (2.7); with ids of topics
 BEYOND = 1 << 62  # an offset above any log's end
@@ -63,15 +64,17 @@ def epoch_ends(wire: Wire, state: ClusterState, epochs: Mapping[Replica, int]) -
         for topic in answer.responses:
             name = names[topic.topic_id] if ids else str(topic.topic)
             for partition in topic.partitions:
-                answers[node, TopicPartition(name, int(partition.partition_index))] = _answer(partition, node)
+                answers[node, TopicPartition(name, int(partition.partition_index))] = _answer(
+                    wire, name, partition, node
+                )
     return answers
 
 
-def _answer(partition: Any, node: int) -> Answer:
+def _answer(wire: Wire, topic: str, partition: Any, node: int) -> Answer:
     if partition.error_code == OFFSET_OUT_OF_RANGE:
         return None
     if partition.error_code:
-        return BrokerError(f"broker {node} answered {error_name(partition.error_code)}")
+        return failure(wire, f"broker {node}", "Fetch", partition.error_code, topic)
     diverging = partition.diverging_epoch
     if diverging is None or (diverging.epoch < 0 and diverging.end_offset < 0):
         return BrokerError(f"broker {node} does not report where its epochs end")

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
+from kctl.cluster.rights import MissingRight, missing
 from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name, parse_id
+from kctl.wire.rights import failure, right_for
 from kctl.wire.shortcuts.fetch import BytesRequest
 
 CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one gets a log's end, not its watermark
@@ -109,7 +111,7 @@ class Fetcher:
         self, node: int, positions: Sequence[FetchPosition], answer: Any
     ) -> dict[tuple[int, TopicPartition], Fetched | KctlError]:
         if not isinstance(answer, KctlError) and answer.error_code:
-            answer = BrokerError(f"broker {node} returns no data: {error_name(answer.error_code)}")
+            answer = failure(self._wire, f"data of broker {node}", "Fetch", answer.error_code)
         if isinstance(answer, KctlError):
             return {(node, position.partition): answer for position in positions}
         answers: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
@@ -118,6 +120,9 @@ class Fetcher:
             for partition in topic.partitions:
                 data = partition.records if partition.records is not None else b""
                 key = node, TopicPartition(name, partition.partition_index)
+                if (right := right_for("Fetch", partition.error_code, name)) is not None:
+                    answers[key] = MissingRight(right, self._wire.principal, f"topic {name}")
+                    continue
                 answers[key] = Fetched(
                     data, partition.high_watermark, partition.log_start_offset, partition.error_code
                 )
@@ -255,7 +260,11 @@ def _offsets(
             continue
         for topic in answer.topics:
             for partition in topic.partitions:
-                key = node, TopicPartition(str(topic.name), partition.partition_index)
+                name = str(topic.name)
+                key = node, TopicPartition(name, partition.partition_index)
+                if (right := right_for("ListOffsets", partition.error_code, name)) is not None:
+                    offsets[key] = MissingRight(right, wire.principal, f"topic {name}")
+                    continue
                 offsets[key] = (
                     NoOffset(node, partition.error_code) if partition.error_code else int(partition.offset)
                 )
@@ -308,13 +317,15 @@ def ask_leaders(
         for topic in answer.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(str(topic.topic), int(partition.partition))
+                right = right_for("OffsetForLeaderEpoch", partition.error_code, tp.topic)
                 error = error_name(partition.error_code) if partition.error_code else None
+                error = missing(right, wire.principal) if right else error
                 answers[tp] = LeaderAnswer(
                     tp, leader, int(partition.leader_epoch), int(partition.end_offset), error
                 )
-    missing = {True: "it has no leader", False: "the answer does not include it"}
+    unanswered = {True: "it has no leader", False: "the answer does not include it"}
     return [
-        answers.get(tp) or LeaderAnswer(tp, leader, -1, -1, missing[leader == NO_LEADER])
+        answers.get(tp) or LeaderAnswer(tp, leader, -1, -1, unanswered[leader == NO_LEADER])
         for tp, leader in leaders.items()
     ]
 

@@ -60,12 +60,12 @@ def existing(state: ClusterState, name: str) -> Topic:
     """The topic. Raises KctlError for an unknown one, Refused for one that is being deleted."""
     if name not in state.topics:
         for problem in state.problems:
-            if problem.place == f"topic {name}":
+            if problem.place == f"topic {name}" and problem.right is None:
                 raise KctlError(
                     f"{problem.place}: {problem.reason}",
                     "try again; if it stays, the server.log of the controller shows the cause",
                 )
-        raise names.unknown_topics([name], state.topic_names)
+        raise names.absent_topics([name], state)
     if name in state.deleting:
         raise names.topic_leaving(name)
     return state.topics[name]

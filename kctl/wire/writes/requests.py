@@ -24,11 +24,13 @@ from kafka.protocol.admin.topics import (
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
+from kctl.cluster.rights import GROUP, RESOURCES, Right, grant, missing
 from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
 from kctl.wire.reading import DEFAULT, QUOTA_TYPES
+from kctl.wire.rights import right_for
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 from kctl.wire.writes.planning import content, name_of
 
@@ -53,6 +55,8 @@ class RequestItem(NamedTuple):
     error_message: str | None
     topic: str | None = None
     partition: int | None = None
+    right: Right | None = None  # that is missing
+    principal: str = ""
 
     def refused(self, request: str) -> RefusedItem:
         """The item as callers see it."""
@@ -61,7 +65,7 @@ class RequestItem(NamedTuple):
             what=self.what,
             error_code=self.error_code,
             error=error_name(self.error_code),
-            reason=self.error_message or None,
+            reason=missing(self.right, self.principal) if self.right else self.error_message or None,
             topic=self.topic,
             partition=self.partition,
         )
@@ -70,6 +74,8 @@ class RequestItem(NamedTuple):
     def reason(self) -> str:
         """Why it was not done, with the broker's message."""
         name = error_name(self.error_code)
+        if self.right is not None:
+            return f"{self.what}: {missing(self.right, self.principal)}"
         if self.error_code == QUOTA_EXCEEDED:
             return f"{self.what}: the quota of changes (controller_mutation_rate) is used up ({name})"
         message = (self.error_message or "").strip().rstrip(".")
@@ -78,6 +84,8 @@ class RequestItem(NamedTuple):
     def error(self, done: str = "nothing was written") -> KctlError:
         """The exception for the item."""
         text = f"{self.reason}; {done}"
+        if self.right is not None:
+            return KctlError(text, grant([self.right], self.principal))
         if self.error_code in BAD_VALUES:
             return BadValue(text, "give what the broker asks for")
         if self.error_code in COULD_NOT:
@@ -111,7 +119,19 @@ def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[Reque
     if late and not validate_only:
         message = late[0].error_message or "the broker did not get to it in time"
         raise NoAnswer(f"{late[0].what}: {message.rstrip('.')}")
-    return [item for item in items if item.error_code]
+    return [_denied(wire, write, item) for item in items if item.error_code]
+
+
+def _denied(wire: Wire, write: Write, item: RequestItem) -> RequestItem:
+    """The item, with the right that is missing where the broker says so."""
+    after = content(write)
+    name = item.topic or str(after.get("topic") or "")
+    if RESOURCES.get(item.error_code) == GROUP:
+        name = str(after.get("group") or after.get("entity_name") or "")
+    elif not name and after.get("entity_type") == "topics":
+        name = str(after["entity_name"])
+    right = right_for(name_of(write), item.error_code, name)
+    return item if right is None else item._replace(right=right, principal=wire.principal)
 
 
 def _sender(write: Write) -> Sender:
@@ -147,11 +167,20 @@ def ask(wire: Wire, request: Any, node: int | None = None) -> Any:
 
 def ask_leader(wire: Wire, request: Any) -> Any:
     """The answer of the active controller, at its own listener (KIP-919): it accepts configurations of dead brokers."""
-    from kctl.wire.quorum import read_quorum
+    from kctl.wire.quorum import describe_quorum, read_quorum
 
     quorum = read_quorum(wire)
     leader = quorum.member(quorum.leader_id) if quorum else None
     for at in leader.endpoints if leader else ():
+        try:  # before anything is sent that changes something
+            wire.send_to(at.host, at.port, describe_quorum())
+        except NoAnswer as error:
+            raise KctlError(
+                f"the active controller takes no request of this connection at {at.host}:{at.port} (listener "
+                f"{at.listener}): {error.message.rpartition(': ')[2]}; nothing was written",
+                "brokers do not pass this request on, and controllers may want other credentials or TLS than brokers: use "
+                "settings that both accept",
+            ) from None
         return wire.send_to(at.host, at.port, request)
     raise KctlError(
         f"the listener of the active controller is unknown: {needs('asking the active controller directly')}",

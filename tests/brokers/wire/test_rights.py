@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.brokers.cluster import Cluster, eventually, kraft_cluster
-from tests.brokers.wire.conftest import WireKctl
+from commands.cli.rights import rights
+from kctl.cluster.rights import Right
+from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
+from tests.brokers.wire.conftest import WireKctl, fill
+from tests.brokers.wire.test_groups import empty_group
 
 pytestmark = pytest.mark.brokers
 
@@ -113,3 +117,275 @@ def test_a_broker_that_holds_nothing_is_unregistered(deserted: Cluster, tmp_path
         k("cluster", "unregister", "2", "--yes").status == 4
     )  # a topic of such a name may be made at any time
     AsUser(deserted, tmp_path / "journal", "all").change("cluster", "unregister", 2)
+
+
+# --- commands and users -------------------------------------------------------------------------------
+
+SIX = {
+    "all": "All Cluster, All Topic *, All Group *, All TransactionalId *",
+    "topics": "Read Topic *, DescribeConfigs Topic *",
+    "one": "Read Topic orders, DescribeConfigs Topic orders",
+    "groups": "Describe Group *",
+    "cluster": "Describe Cluster",
+    "nothing": "",
+}
+# What the users lack, in the order of SIX: nothing (-), or a letter for each right.
+LETTERS = {
+    "C": "Describe on Cluster",
+    "c": "DescribeConfigs on Cluster",
+    "T": "Describe on Topic *",
+    "t": "Describe on Topic orders",
+    "G": "Describe on Group *",
+    "g": "Describe on Group readers",
+    "X": "Describe on TransactionalId *",
+}
+SEEN_BY = """
+topic list                                    -  -   T    T   T   T
+topic describe                                -  C   CT   CcT cT  CcT
+topic describe orders                         -  C   C    Cct ct  Cct
+topic config get orders                       -  -   -    t   t   t
+config get --entity-type topics               -  -   T    T   T   T
+config get --entity-type brokers              -  c   c    c   c   c
+config get --entity-type users                -  c   c    c   c   c
+config get --effective --entity-type topics   -  -   T    T   T   T
+cluster describe                              -  Cc  CcT  CcT cT  CcT
+cluster brokers                               -  C   CT   CT  T   CT
+cluster disks                                 -  C   C    C   -   C
+cluster controller                            -  C   C    C   -   C
+cluster health                                -  CcG CcTG CcT cTg CcTG
+cluster predict --stop 2                      -  Cc  CcT  CcT cT  CcT
+cluster rolling                               -  C   T    T   T   T
+quorum describe                               -  C   C    C   -   C
+feature list                                  -  -   -    -   -   -
+elect status                                  -  C   CT   CT  T   CT
+reassign status                               -  Cc  CcT  CcT cT  CcT
+reassign throttle list                        -  c   cT   cT  cT  cT
+group list                                    -  G   G    -   -   G
+group describe readers                        -  g   g    T   g   g
+group export readers                          -  g   g    T   g   g
+group reset-plan readers --to-earliest        -  g   g    T   g   g
+replica verify --topic orders                 -  -   -    t   t   t
+segment verify orders                         -  -   -    t   t   t
+segment dump orders                           -  -   -    t   t   t
+epoch end-offset orders --epoch 0             -  -   -    t   t   t
+transactions hanging orders                   -  -   -    t   t   t
+"""
+NEVER_OVER_A_PART = re.compile(
+    "the cluster has no|is set; the defaults apply|no throttle is set|no reassignment is under way|is led by its preferred"
+)
+ANSWERS_ALL_THE_SAME = (
+    "topic list", "config get --entity-type topics", "config get --effective --entity-type topics",
+    "group describe readers",
+)  # fmt: skip
+# What a healthy cluster of this kind ends with all the same: it has partitions with one replica, and no more brokers.
+WRONG_ANYWAY = ("cluster predict", "cluster rolling", "cluster health")
+
+
+def grants(text: str) -> list[Right]:
+    """`Describe Cluster, Read Topic orders` as rights."""
+    return [Right(*part.split(" ")) for part in text.split(", ") if part]
+
+
+def give(c: Cluster, rights: dict[str, Sequence[Right]]) -> None:
+    """Give users rights, all with one request."""
+    from kafka.admin import (
+        ACL,
+        ACLOperation,
+        ACLPermissionType,
+        KafkaAdminClient,
+        ResourcePattern,
+        ResourceType,
+    )
+
+    def constant(name: str) -> str:
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
+
+    listed = [
+        ACL(
+            f"User:{user}", "*", ACLOperation[constant(right.operation)], ACLPermissionType.ALLOW,
+            ResourcePattern(ResourceType[constant(right.resource)], right.name or "kafka-cluster"),
+        )
+        for user, held in rights.items()
+        for right in held
+    ]  # fmt: skip
+    admin = KafkaAdminClient(bootstrap_servers=c.bootstrap.split(","))
+    try:
+        admin.create_acls(listed)
+    finally:
+        admin.close()
+
+
+def fill_in(c: Cluster) -> None:
+    """Topics `orders` and `payments` with records, and the group `readers`, which has read `orders`."""
+    k = WireKctl(c, c.folder / "journal")
+    for topic in ("orders", "payments"):
+        k.change("topic", "create", topic, "--replica-assignment", "1:2,1:2")
+        fill(c, topic, records=3)
+    empty_group(c, "orders", "readers")
+
+
+CLUSTERS = {
+    "kraft-4.3": lambda users: kraft_cluster("4.3", brokers=2, no_voters=(2,), users=users),
+    "kraft-3.9": lambda users: kraft_cluster("3.9", brokers=2, no_voters=(2,), users=users),
+    "zookeeper-3.9": lambda users: cluster("3.9", brokers=2, users=users),
+}
+
+
+@pytest.fixture(scope="module", params=CLUSTERS)
+def guarded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster with an authorizer and the six users."""
+    with CLUSTERS[request.param](tuple(SIX)) as c:
+        fill_in(c)
+        give(c, {user: grants(text) for user, text in SIX.items()})
+        for _ in eventually("the rights of the first user are known"):
+            if AsUser(c, c.folder / "journal", "all")("cluster", "describe").status == 0:
+                break
+        yield c
+
+
+@pytest.mark.parametrize("user", SIX)
+def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> None:
+    k = AsUser(guarded, tmp_path / "journal", user)
+    with_zookeeper = guarded.zookeeper is not None
+    seen, expected = {}, {}
+    for line in SEEN_BY.strip().split("\n"):
+        command, *cells = re.split(" {2,}", line.replace("   ", "  "))
+        lacking = dict(zip(SIX, " ".join(cells).split(), strict=True))[user].strip("-")
+        if with_zookeeper and command.split()[0] in ("quorum", "feature"):
+            continue
+        if with_zookeeper and command == "cluster controller":
+            lacking = ""
+        ran = k(*command.split())
+        named = set(
+            re.findall(
+                r"(\w+ on \w+(?: [\w.*, -]*[\w*])?)(?:, or [\w ]+,)? is missing for",
+                ran.out.decode() + ran.err,
+            )
+        )
+        expected[command] = {LETTERS[letter] for letter in lacking}
+        seen[command] = {name for name in named if name in LETTERS.values()} | (named - {*LETTERS.values()})
+        statuses = (
+            ((3, 5) if lacking else (0, 5))
+            if command.startswith(WRONG_ANYWAY)
+            else ((3,) if lacking else (0,))
+        )
+        if command in ANSWERS_ALL_THE_SAME and ran.rows:
+            statuses = (0,)  # what is left out is a note
+        assert ran.status in statuses, (command, ran.status, ran.err)
+        errors = [line for line in ran.err.splitlines() if line.startswith("kctl: ")]
+        assert len(errors) == len(set(errors)) and len(errors) <= max(len(lacking), 1), (command, ran.err)
+        assert "ask again" not in ran.err and "org.apache" not in ran.err and "AUTHORIZATION" not in ran.err
+        if lacking:
+            assert f"User:{user}" in ran.err or f"User:{user}" in ran.out.decode(), (command, ran.err)
+            assert not NEVER_OVER_A_PART.search(ran.err), (command, ran.err)
+    wrong = {
+        command: (seen[command], lacked) for command, lacked in expected.items() if seen[command] != lacked
+    }
+    assert not wrong
+
+
+# Arguments of the commands of the table, with the one resource that they name; what is not here changes too much.
+ARGUMENTS = {
+    "topic list": "topic list",
+    "topic describe": "topic describe orders",
+    "topic config get": "topic config get orders",
+    "cluster predict": "cluster predict --stop 2",
+    "group describe": "group describe readers",
+    "group export": "group export readers",
+    "group reset-plan": "group reset-plan readers --to-earliest",
+    "replica verify": "replica verify --topic orders",
+    "segment verify": "segment verify orders",
+    "epoch end-offset": "epoch end-offset orders --epoch 0",
+    "topic create": "topic create NEW --replica-assignment 1 --yes",
+    "topic alter": "topic alter OWN --partitions 2 --yes",
+    "topic config set": "topic config set OWN retention.ms=900000 --yes",
+    "topic delete": "topic delete OWN --yes",
+    "group reset --execute": "group reset readers --topic orders --to-offset 2 --execute --yes",
+    "group delete-offsets": "group delete-offsets readers --topic orders:0 --yes --accept-loss",
+    "group delete": "group delete readers --yes",
+    "config set --entity-type brokers": "config set --entity-type brokers --entity-name 1 log.cleaner.threads=1 --yes",
+    "config set --entity-type users": "config set --entity-type users --entity-name somebody producer_byte_rate=9 --yes",
+}
+NO_ARGUMENTS = (
+    "config get --entity-type brokers", "config get --entity-type users", "cluster describe", "cluster brokers",
+    "cluster disks", "cluster controller", "cluster health", "cluster rolling", "quorum describe", "feature list",
+    "elect status", "reassign status", "reassign throttle list", "group list",
+)  # fmt: skip
+NOT_RUN = (
+    "elect preferred, elect unclean",
+    "topic delete-records",  # after the first of its users there is nothing to delete
+    "transactions hanging",  # transactional ids matter only where a transaction is open
+    "cluster unregister", "quorum add, quorum remove", "feature upgrade, feature downgrade", "reassign execute",
+    "reassign execute --throttle", "transactions abort",
+)  # fmt: skip
+
+
+# Without a right its user keeps what it implies: these take more than to see what they change.
+IMPLIED = {**dict.fromkeys(("Alter", "Delete", "Read"), "Describe"), "AlterConfigs": "DescribeConfigs"}
+
+
+def test_every_command_of_the_table_is_run_or_named() -> None:
+    assert {names for names, _ in rights()} == {*ARGUMENTS, *NO_ARGUMENTS, *NOT_RUN}
+
+
+@pytest.fixture(scope="module")
+def exact() -> Iterator[tuple[Cluster, dict[str, tuple[str, Right | None]]]]:
+    """A cluster, and users: for each command of the table one with its rights, and one without each of them."""
+    users: dict[str, tuple[str, Right | None]] = {}
+    held: dict[str, list[Right]] = {}
+    for number, (names, needed) in enumerate(rights()):
+        if names in NOT_RUN:
+            continue
+        for left_out in (*needed, None):
+            user = f"u{number}-{'x' if left_out is None else needed.index(left_out)}"
+            users[user] = names, left_out
+            rest = [right for right in needed if right is not left_out]
+            if left_out is not None and (implied := IMPLIED.get(left_out.operation)):
+                rest.append(left_out._replace(operation=implied))
+            held[user] = [named(right, user, names) for right in rest]
+    with kraft_cluster("4.3", brokers=2, no_voters=(2,), users=tuple(users)) as c:
+        fill_in(c)
+        k = WireKctl(c, c.folder / "journal")
+        for user, (names, _) in users.items():
+            if "OWN" in ARGUMENTS.get(names, ""):
+                k.change("topic", "create", user, "--replica-assignment", "1")
+        give(c, held)
+        yield c, users
+
+
+def named(right: Right, user: str, names: str) -> Right:
+    """The right on the resource that a command names."""
+    if right.resource == "Cluster" or right.name:
+        return right
+    is_own = re.search("NEW|OWN", ARGUMENTS.get(names, ""))
+    return right._replace(name="readers" if right.resource == "Group" else user if is_own else "orders")
+
+
+@pytest.mark.parametrize("names", [*NO_ARGUMENTS, *ARGUMENTS])  # deletions last
+def test_a_user_with_exactly_these_rights(
+    exact: tuple[Cluster, dict[str, tuple[str, Right | None]]], tmp_path: Path, names: str
+) -> None:
+    c, users = exact
+    for user, (of, left_out) in users.items():  # the one who lacks nothing comes last
+        if of != names:
+            continue
+        k = AsUser(c, tmp_path / "journal", user)
+        text = ARGUMENTS.get(names, names).replace("NEW", user).replace("OWN", user)
+        ran = k(*text.split())
+        lacking = set(
+            re.findall(
+                r"(\w+ on \w+(?: [\w.*, -]*[\w*])?)(?:, or [\w ]+,)? is missing for",
+                ran.out.decode() + ran.err,
+            )
+        )
+        if left_out is None:
+            assert not lacking and ran.status in ((0, 5) if names.startswith(WRONG_ANYWAY) else (0,)), (
+                text,
+                ran.err,
+            )
+        else:
+            right = str(named(left_out, user, names)).removesuffix("*")
+            known = (right, right.replace("Cluster", "Group")) if names == "group list" else (right,)
+            statuses = (0, 3) if names == "group describe" else (3, 4, 5)
+            assert any(each.startswith(known) for each in lacking), (text, left_out, ran.status, ran.err)
+            assert ran.status in statuses, (text, left_out, ran.status, ran.err)

@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import Access
-from kctl.wire.logins import expiry_of, exposed_secrets, provider_of, refusal_of, tokens_of
+from kctl.wire.logins import expiry_of, exposed_secrets, principal_of, provider_of, refusal_of, tokens_of
 
 FAILED = "[Error 58] SaslAuthenticationFailedError: SaslAuthenticationFailedError: "
 
@@ -169,3 +170,26 @@ def test_the_signer_of_aws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     of_profile = tokens_of(settings._replace(sasl_aws_profile="ops"), ["kafka1"])
     assert of_profile is not None and of_profile() == "for ops in us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "principal"),
+    [
+        ({}, "User:ANONYMOUS"),
+        ({"tls": True}, "User:ANONYMOUS"),
+        ({"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "ann"}, "User:ann"),
+        ({"sasl_mechanism": "PLAIN", "sasl_username": "ann", "tls_certificate": "own.pem"}, "User:ann"),
+        # What brokers make of a certificate, a ticket or a role is a matter of their settings.
+        ({"tls_certificate": "own.pem"}, "this connection's principal"),
+        ({"sasl_mechanism": "GSSAPI", "sasl_username": "ann"}, "this connection's principal"),
+    ],
+)
+def test_the_principal_of_a_login(settings: dict[str, Any], principal: str) -> None:
+    assert principal_of(Access("b:9092", **settings)) == principal
+
+
+def test_the_principal_of_a_token_is_its_subject() -> None:
+    access = Access("b:9092", sasl_mechanism="OAUTHBEARER")
+    assert principal_of(access, lambda: jwt(sub="ann")) == "User:ann"
+    for token in (jwt(iss="nobody"), "no.token", "a.b.c"):
+        assert principal_of(access, lambda token=token: token) == "this connection's principal"  # type: ignore[misc]

@@ -32,6 +32,7 @@ class FakeWire:
     """Read from broker 1; after so many answers it is gone, and broker 2 gives the next one."""
 
     location = "h:1"
+    principal = "User:ANONYMOUS"
     broker_version = (4, 3)
     nodes = (1,)
 

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from kctl.changes.plan import Write
+from kctl.cluster.state import Endpoint, Quorum, QuorumMember
+from kctl.errors import KctlError
+from kctl.wire import quorum as quorums
+from kctl.wire.adapter import NoAnswer
 from kctl.wire.writes import requests as sending
 from kctl.wire.writes.requests import QUOTA_EXCEEDED, RequestItem, send
 
 
 class Waiting:
     """A wire that notes how often somebody waited."""
+
+    principal = "User:ann"
 
     def __init__(self) -> None:
         self.pauses = 0
@@ -47,3 +53,42 @@ def test_a_quota_that_stays_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     answering(monkeypatch, [QUOTA_EXCEEDED])
     (item,) = send(Waiting(), request())  # type: ignore[arg-type]
     assert "controller_mutation_rate" in item.reason and "THROTTLING_QUOTA_EXCEEDED" in item.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "after", "item", "right"),
+    [
+        ("CreateTopics t", b'{"topic": "t"}', RequestItem("topic t", 29, "no", "t"), "Create on Topic t"),
+        ("AlterPartitionReassignments", b"{}", RequestItem("the reassignment", 31, "no"), "Alter on Cluster"),
+        ("DeleteGroups", b'{"group": "g"}', RequestItem("group g", 30, None), "Delete on Group g"),
+        ("OffsetDelete", b'{"group": "g"}', RequestItem("t-0", 29, None, "t", 0), "Read on Topic t"),
+    ],
+)
+def test_a_missing_right_is_named(
+    monkeypatch: pytest.MonkeyPatch, target: str, after: bytes, item: RequestItem, right: str
+) -> None:
+    monkeypatch.setattr(sending, "_sender", lambda write: lambda wire, after, validate_only: iter([item]))
+    (refused,) = send(Waiting(), Write(action="set", target=target, after=after))  # type: ignore[arg-type]
+    error = refused.error()
+    assert error.message == f"{item.what}: {right} is missing for User:ann; nothing was written"
+    assert "kafka-acls --add --allow-principal User:ann --operation" in error.hint and error.exit_code == 3
+    assert refused.refused("x").reason == f"{right} is missing for User:ann"
+
+
+class OtherCredentials(Waiting):
+    """Brokers that answer, and a controller that closes the connection."""
+
+    def send_to(self, host: str, port: int, request: Any) -> Any:
+        name = type(request).__name__.removesuffix("Request")
+        assert name == "DescribeQuorum", "nothing that changes something may be sent"
+        raise NoAnswer(f"broker {host}:{port} does not answer {name}: the connection was closed")
+
+
+def test_a_controller_that_wants_other_credentials_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = QuorumMember(101, True, 5, None, endpoints=(Endpoint("CONTROLLER", "10.0.0.1", 9094),))
+    monkeypatch.setattr(quorums, "read_quorum", lambda wire: Quorum(101, 1, 5, (leader,)))
+    with pytest.raises(KctlError) as caught:
+        sending.ask_leader(OtherCredentials(), request())  # type: ignore[arg-type]
+    assert not isinstance(caught.value, NoAnswer)
+    assert "10.0.0.1:9094 (listener CONTROLLER): the connection was closed" in caught.value.message
+    assert caught.value.message.endswith("nothing was written")

@@ -1,0 +1,77 @@
+"""The rights that each live command needs for a whole answer; tests run each command with these, and without each of them.
+
+A right implies others: Read, Write, Alter and Delete imply Describe, and AlterConfigs implies DescribeConfigs (Kafka's
+AclOperation). A command that lacks a right answers with what is left, and names the right.
+"""
+
+import re
+from collections.abc import Iterator
+
+from kctl.cluster.rights import CLUSTER, Right
+
+# Names of commands, and rights behind two spaces. A resource without a name is the one that the command names.
+TABLE = """
+topic list  Describe Topic *
+topic describe  DescribeConfigs Topic, Describe Topic, Describe Cluster
+topic config get  DescribeConfigs Topic, Describe Topic
+config get --entity-type brokers  DescribeConfigs Cluster
+config get --entity-type users  DescribeConfigs Cluster
+cluster describe  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
+cluster brokers  Describe Cluster, Describe Topic *
+cluster disks  Describe Cluster
+cluster controller  Describe Cluster
+cluster health  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *, Describe Group *
+cluster predict  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
+cluster rolling  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
+cluster unregister  Alter Cluster, DescribeConfigs Cluster, Describe Topic *
+quorum describe  Describe Cluster
+quorum add, quorum remove  Alter Cluster
+feature list
+feature upgrade, feature downgrade  Alter Cluster
+elect status  Describe Cluster, Describe Topic *
+elect preferred, elect unclean  Alter Cluster, Describe Topic
+reassign status  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
+reassign throttle list  DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
+reassign execute  Alter Cluster, Describe Topic
+reassign execute --throttle  Alter Cluster, AlterConfigs Cluster, AlterConfigs Topic, Describe Topic
+group list  Describe Cluster
+group describe  Describe Group, Describe Topic *
+group export  Describe Group, Describe Topic *
+group reset-plan  Describe Group, Describe Topic *
+group reset --execute  Read Group, Read Topic
+group delete  Delete Group, Describe Topic *
+group delete-offsets  Delete Group, Read Topic
+topic create  Create Topic, Describe Topic
+topic alter  Alter Topic
+topic config set  AlterConfigs Topic, Describe Topic
+topic delete  Delete Topic
+topic delete-records  Delete Topic, Describe Cluster, Describe Group *
+config set --entity-type brokers  AlterConfigs Cluster
+config set --entity-type users  AlterConfigs Cluster
+replica verify  Read Topic, DescribeConfigs Topic
+segment verify  Read Topic
+epoch end-offset  Read Topic
+transactions hanging  Read Topic, Describe TransactionalId *
+transactions abort  ClusterAction Cluster, DescribeConfigs Cluster, Read Topic, Describe TransactionalId *
+"""
+
+
+def rights() -> Iterator[tuple[str, tuple[Right, ...]]]:
+    """The names of commands, and the rights that each needs."""
+    for line in TABLE.strip().split("\n"):
+        names, _, listed = line.partition("  ")
+        yield names, tuple(map(_right, re.split(", ", listed))) if listed else ()
+
+
+def _right(text: str) -> Right:
+    operation, resource, *name = text.split(" ")
+    return Right(operation, resource, "" if resource == CLUSTER else "".join(name))
+
+
+def markdown() -> str:
+    """The table of docs/runbooks/connect-to-a-secured-cluster.md."""
+    lines = ["| Command | Rights |", "|---|---|"]
+    for names, needed in rights():
+        commands = ", ".join(f"`{name}`" for name in names.split(", "))
+        lines.append(f"| {commands} | {', '.join(map(str, needed)) or 'none'} |")
+    return "\n".join(lines) + "\n"
