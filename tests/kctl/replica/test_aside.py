@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Ran, rows
-from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, log_dir
+from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
 from tests.kctl.replica.test_loss import spans, znodes
+from tests.kctl.replica.test_unflushed import DECIDED, DOWN, NEW, OFFLINE, ONLINE
 
 UNIQUE = "b4665c45c0fa4fb0ba0108689b4ac4e0"
 
@@ -90,3 +92,36 @@ def test_a_partition_of_which_only_a_stray_folder_is_left_is_not_passed_over(tmp
     ran, said = judged(tmp_path)
     assert (said, ran.status) == ("could_not_judge", 3)
     assert ran.of("judgement")[0]["topic"] == "lost"
+
+
+def test_losses_say_which_topic_of_the_name_lost_them(tmp_path: Path) -> None:
+    """The topic was made anew; of the second one an election was unclean. Only its znode has its id."""
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 17, "a", 1)], high_watermark=17, epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 16, "b", 3)], high_watermark=16, epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 2, 3, [2])
+    export = tmp_path / "znodes.jsonl"
+    topic = {
+        "version": 3,
+        "topic_id": TOPIC_IDS[1],
+        "partitions": {"0": [1, 2]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+    line = {"path": "/brokers/topics/orders", "data": encoded(topic), "czxid": 1, "mzxid": 1, "ctime": 0}
+    export.write_text(json.dumps(line) + "\n" + "".join(export.read_text().splitlines(keepends=True)[1:]))
+    lives = [
+        (0, "00:10", NEW, 2, "2,1"), (1, "00:20", ONLINE, 2, "2"),
+        (0, "01:10", NEW, 1, "1,2"), (1, "02:00", ONLINE, 1, "1"), (2, "04:05", DOWN, -1, "1"), (3, "04:50", OFFLINE, 2, "2"),
+    ]  # fmt: skip
+    lines = [
+        DECIDED.format(epoch=epoch, at=at, states=states, leader=leader, isr=isr)
+        for epoch, at, states, leader, isr in lives
+    ]
+    (tmp_path / "broker-3" / "logs").mkdir(parents=True)
+    (tmp_path / "broker-3" / "logs" / "state-change.log").write_text("\n".join(lines) + "\n")
+    (loss,) = rows("replica", "loss", tmp_path).of("loss")
+    assert (loss["topic_id"], loss["incarnation"], loss["strength"]) == (TOPIC_IDS[1], 2, "sure")
+    assert (loss["cause"], loss["lost_in_epoch"], loss["isr_before"]) == ("unclean_election", 3, [1])
+    explained = rows("replica", "explain", tmp_path, "--topic", "orders", "--partition", 0, "--offset", 15)
+    (lost,) = [row for row in explained.rows if row["what"] == "lost"]
+    assert (lost["topic_id"], lost["strength"]) == (TOPIC_IDS[1], "sure")
