@@ -7,12 +7,13 @@ its own protocol nothing is copied. `fitting` gives a judgement the commands of 
 from collections.abc import Callable
 
 from kctl.evidence.model import FoundEvidence
-from kctl.judging.judgement import Judgement, MissingEvidence, Question, Verdict
+from kctl.judging.judgement import Judgement, MissingEvidence, Question, Verdict, selecting
 from kctl.model import TopicPartition
 
 NOT_THERE = "not in the evidence"
 EXPORT = "kctl znode export --zookeeper HOSTS znodes.jsonl"
-COPY_METADATA = "rsync -a CONTROLLER:METADATA_LOG_DIR/__cluster_metadata-0 ."
+COLLECT = "kctl collect --to more"
+COPY_METADATA = f"{COLLECT} ssh://CONTROLLER/METADATA_LOG_DIR"
 EITHER = "znodes or metadata log: "
 
 
@@ -20,14 +21,14 @@ def replica_of(
     broker_id: int, partition: TopicPartition, moment: str | None = None, why: str = NOT_THERE
 ) -> MissingEvidence:
     """The copy of a partition that a broker keeps."""
-    folder = f"broker-{broker_id}" if moment is None else f"moments/{moment}/broker-{broker_id}"
-    get = f"rsync -a BROKER{broker_id}:LOG_DIR/{partition.topic}-{partition.partition} {folder}/"
+    folder = "more" if moment is None else f"moments/{moment}/more"
+    get = f"kctl collect --to {folder} {selecting(*partition)} ssh://BROKER{broker_id}/LOG_DIR"
     return MissingEvidence(f"replica of broker {broker_id}", broker_id, moment, why, get)
 
 
 def other_replicas(partition: TopicPartition, moment: str | None = None) -> MissingEvidence:
     """The copies of brokers that nothing in the evidence names."""
-    get = f"rsync -a BROKER:LOG_DIR/{partition.topic}-{partition.partition} broker-ID/"
+    get = f"{COLLECT} {selecting(*partition)} ssh://BROKER/LOG_DIR"
     return MissingEvidence("replicas of the other brokers", None, moment, NOT_THERE, get)
 
 
@@ -36,7 +37,7 @@ def log_dirs_of(broker_id: int | None, folder: str, moment: str | None = None) -
     owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
     name = "log directories" if broker_id is None else f"log directories of broker {broker_id}"
     return MissingEvidence(
-        name, broker_id, moment, f"{folder} holds none", f"rsync -a {owner}:LOG_DIR/ {folder}/"
+        name, broker_id, moment, f"{folder} holds none", f"{COLLECT} ssh://{owner}/LOG_DIR"
     )
 
 
@@ -57,8 +58,7 @@ def assignment(
 def broker_logs(what: str, broker_id: int | None = None, why: str = NOT_THERE) -> MissingEvidence:
     """Text logs of a broker, such as `server.log of broker 2 between 10:02 and 10:40`."""
     owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
-    folder = "broker-ID" if broker_id is None else f"broker-{broker_id}"
-    return MissingEvidence(what, broker_id, None, why, f"rsync -a {owner}:KAFKA_LOGS_DIR/ {folder}/logs/")
+    return MissingEvidence(what, broker_id, None, why, f"{COLLECT} ssh://{owner}/KAFKA_LOGS_DIR")
 
 
 def fitting(evidence: FoundEvidence, *, is_live: bool = False) -> Callable[[Judgement], Judgement]:
@@ -134,7 +134,7 @@ def _of_kraft(missing: MissingEvidence) -> MissingEvidence:
 
 def _live(missing: MissingEvidence, topic: str | None) -> MissingEvidence:
     """The command that asks the running cluster in place of one that copies files."""
-    if "rsync" not in missing.get and EXPORT not in missing.get:
+    if "kctl collect" not in missing.get and "rsync" not in missing.get and EXPORT not in missing.get:
         return missing
     if "__transaction_state" in missing.get:
         get = "kctl transactions hanging --bootstrap-server HOSTS"

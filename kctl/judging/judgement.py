@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -94,9 +95,17 @@ class Judgement(NamedTuple):
         )
 
 
+def selecting(topic: str, partition: int) -> str:
+    """The options of `kctl collect` that choose a partition."""
+    return f"--topic {shlex.quote(topic)} --partition {partition}"
+
+
 def for_all(command: str, topic: str | None, partition: int | None) -> str:
     """A command that fetches something of a partition as the one for every partition: its name as PARTITION."""
-    return command if topic is None else command.replace(f"{topic}-{partition}", "PARTITION")
+    if topic is None or partition is None:
+        return command
+    command = command.replace(f"{selecting(topic, partition)} ", "")
+    return command.replace(f"{topic}-{partition}", "PARTITION")
 
 
 class Coverage(Struct):

@@ -23,7 +23,7 @@ NOT_DECIDED = {
         "objects are encrypted, so their content was not examined",
     ),
 }
-FETCH_METADATA = "rsync -a BROKER:LOG_DIR/__remote_log_metadata-* broker-ID/"
+FETCH_METADATA = "kctl collect --to more --topic __remote_log_metadata ssh://BROKER/LOG_DIR"
 Key = tuple[str | None, int | None]
 
 

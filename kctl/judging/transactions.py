@@ -56,7 +56,7 @@ def judge_transactions(
             f"{hanging.count(None):,} transactions are open, and it is unknown whether their coordinator will end them",
             MissingEvidence(
                 "replicas of every partition of __transaction_state",
-                get="rsync -a BROKER:LOG_DIR/__transaction_state-* broker-ID/",
+                get="kctl collect --to more --topic __transaction_state ssh://BROKER/LOG_DIR",
             ),
         )
     if hanging:

@@ -36,13 +36,17 @@ def commands(tmp_path: Path, version: int, *, is_live: bool = False) -> list[tup
 def test_a_node_without_zookeeper_has_no_znodes_to_export(tmp_path: Path) -> None:
     assert commands(tmp_path, 1)[1] == (
         "metadata log: who was in the ISR",
-        "rsync -a CONTROLLER:METADATA_LOG_DIR/__cluster_metadata-0 .",
+        "kctl collect --to more ssh://CONTROLLER/METADATA_LOG_DIR",
     )
 
 
 def test_where_it_may_be_either_both_are_said(tmp_path: Path) -> None:
     what, get = commands(tmp_path, 0)[1]
-    assert what == "znodes or metadata log: who was in the ISR" and "znode export" in get and "rsync" in get
+    assert (
+        what == "znodes or metadata log: who was in the ISR"
+        and "znode export" in get
+        and "kctl collect" in get
+    )
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -51,5 +55,5 @@ def test_a_running_cluster_is_asked_and_not_copied(tmp_path: Path, version: int)
     assert gets == [
         "kctl replica verify orders --bootstrap-server HOSTS",
         "kctl topic describe orders --bootstrap-server HOSTS",
-        "rsync -a BROKER2:KAFKA_LOGS_DIR/ broker-2/logs/",
+        "kctl collect --to more ssh://BROKER2/KAFKA_LOGS_DIR",
     ]

@@ -282,6 +282,6 @@ def test_what_many_partitions_lack_is_one_thing_with_one_command() -> None:
         missing = (replica_of(2, partition),)
         coverage.add(Judgement(Question.LOSS, OPEN, JudgementSubject(*partition), "why", missing))
         (row,) = cast("list[dict[str, object]]", coverage.row()["missing"])
-        name = "orders-0" if partition == partitions[0] else "PARTITION"
-        assert row["get"] == f"rsync -a BROKER2:LOG_DIR/{name} broker-2/"
+        chosen = "--topic orders --partition 0 " if partition == partitions[0] else ""
+        assert row["get"] == f"kctl collect --to more {chosen}ssh://BROKER2/LOG_DIR"
     assert row["subjects"] == 3
