@@ -363,7 +363,7 @@ def test_a_leader_epoch_that_starts_beyond_every_copy(tmp_path: Path) -> None:
     ran = lost(tmp_path)
     (judgement,) = ran.of("judgement")
     assert (judgement["verdict"], ran.status) == ("could_not_judge", 3)
-    assert "rsync" in judgement["missing"][0]["get"]
+    assert "kctl collect" in judgement["missing"][0]["get"]
 
 
 @pytest.mark.parametrize(("first_epoch", "verdict"), [(5, "sound"), (0, "could_not_judge")])
