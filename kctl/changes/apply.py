@@ -5,6 +5,7 @@ is written as it was shown; later ones are computed from the cluster's state at 
 """
 
 import contextlib
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from kctl.changes.entry import WRITTEN, Entry
 from kctl.changes.faults import reach
 from kctl.changes.intents import counted
 from kctl.changes.journal import Journal
+from kctl.changes.plan import Write
 from kctl.changes.same_topics import note_topics, refuse_other_topics
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
@@ -253,27 +255,38 @@ def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRu
         run.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
 
 
+def _by_controller(writes: Sequence[Write]) -> set[str]:
+    """The dead brokers whose throttle a controller takes off with these writes."""
+    after = [json.loads(write.after) for write in writes if write.after and write.action == "request"]
+    return {str(content["entity_name"]) for content in after if content.get("at_controller")}
+
+
 def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int, run: ChangeRun) -> None:
     """Take off what was not seen before: a broker that has come back meanwhile, and that others hid.
 
     Raises NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again.
     """
     stage, until = entry.stages[index], time.monotonic() + LATE
+    taken = _by_controller(stage.writes)
+    remaining: list[str] = []
+    places = [f"broker {id}" for id in intent.rates]
     while True:
-        state = read_for(intent, run)
-        remaining, places = left_over(intent, state), not_read(intent, state)
-        if state.quorum is not None:
-            dead = {
-                f"broker {broker}" for broker in rates_of_dead(intent, state)
-            }  # the controller took these
-            places = [place for place in places if place not in dead]
-        if not remaining and not places:
-            return
+        with contextlib.suppress(KctlError):  # what does not answer is asked again, and named in the end
+            state = read_for(intent, run)
+            # One that was not known to be dead before was asked itself.
+            is_other = state.quorum is not None and bool({*map(str, rates_of_dead(intent, state))} - taken)
+            remaining = left_over(intent, state)
+            places = [
+                place for place in not_read(intent, state) if place.removeprefix("broker ") not in taken
+            ]
+            if not remaining and not places:
+                return
+            if (remaining or is_other) and (writes := run.cluster.writes_for(intent, state)):
+                with _alone(entry, run):
+                    run.cluster.commit(writes)
+                taken |= _by_controller(writes)
         if time.monotonic() > until:
             break
-        if remaining and (writes := run.cluster.writes_for(intent, state)):
-            with _alone(entry, run):
-                run.cluster.commit(writes)
         time.sleep(0.2)
     stage.state, stage.is_begun = "planned", True
     parts = [f"{', '.join(remaining)} stays"] if remaining else []

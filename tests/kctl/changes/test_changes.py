@@ -35,6 +35,7 @@ from kctl.changes.plan import Plan, Stage, Write
 from kctl.changes.undo import plan_undo
 from kctl.cluster.configs import plan_configs
 from kctl.cluster.interface import Conflict
+from kctl.cluster.state import Broker, ClusterState, Quorum
 from kctl.cluster.topics import NewTopic, plan_creation, plan_deletion, plan_growth
 from kctl.cluster.versions import V1_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
@@ -931,3 +932,52 @@ def test_what_was_sealed_and_not_put_in_place_is_put_there_by_the_next_change(
     assert course.journal.find(entry.id).outcome is None and course.journal.verify() == []
     course.journal.write(entry_of(plan_creation(course.cluster, replace(NEW, name="other"))))
     assert course.journal.verify() == [] and course.journal.find_sealed(entry.id).outcome == "later"
+
+
+class Fencing:
+    """A KRaft cluster whose broker 3 has just died: its death is noticed after so many reads."""
+
+    backend = "admin"
+
+    def __init__(self, reads: int) -> None:
+        self.reads, self.told = reads, [0]
+
+    def read_state(self, *_: Any, **__: Any) -> ClusterState:
+        self.reads -= 1
+        return ClusterState(
+            cluster_id="c",
+            kafka_version=KafkaVersion(4, 3),
+            brokers={
+                n: Broker(broker_id=n, host="h", port=1, is_fenced=n == 3 and self.reads < 0) for n in (1, 3)
+            },
+            controller=None,
+            broker_files={1: {}},
+            backend="admin",
+            quorum=Quorum(leader_id=1, leader_epoch=1, high_watermark=5, members=()),
+        )
+
+    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+        dead = not state.is_alive(3)
+        after = b'{"entity_type": "brokers", "entity_name": "3", "at_controller": true}'
+        return (Write(action="request", target="configs", after=after),) if dead else ()
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        self.told.append(len(writes))
+
+
+@pytest.mark.parametrize("reads", [0, 3, 1000])
+def test_a_throttle_of_a_broker_that_dies_meanwhile(
+    course: ChangeRun, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    """The controller is asked to take it off once it knows that the broker is dead; before, it may be left."""
+    monkeypatch.setattr(applying, "LATE", 1.0)
+    fencing = Fencing(reads)
+    clear = ClearThrottle(throttled={}, rates={"1": {"r": None}, "3": {"r": None}})
+    entry = entry_of(Plan(title="clear", stages=(Stage(intent=clear),)))
+    run = replace(course, cluster=fencing)
+    if reads == 1000:
+        with pytest.raises(NotFinished, match="may be left on broker 3"):
+            applying.apply(entry, run)
+    else:
+        applying.apply(entry, run)
+        assert fencing.told[-1] == 1, "the controller was asked"

@@ -141,6 +141,23 @@ def test_a_source_that_stays_away(w: Cluster, k: WireKctl, topic: str, tmp_path:
 
 
 @KRAFT_AND_ZOOKEEPER
+def test_a_source_that_ends_while_its_throttle_is_taken_off(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    """Nobody has noticed yet that it is dead."""
+    topics = two_topics(w, k, topic)
+    plan = plan_to(tmp_path, topics, [1, 3])
+    with k.stopped("reassign", "execute", plan, "--throttle", "50MiB", at="finished:0") as moving:
+        w.kill(2)
+        ran = moving.go_on()
+    w.wait_until_gone(2)
+    returned(w, k, 2)
+    if ran.status != 0:
+        k.change("journal", "resume", named(ran))
+    assert k("reassign", "throttle", "list").of("throttle") == [] and throttled_by_kafka(w) == []
+
+
+@KRAFT_AND_ZOOKEEPER
 def test_a_target_that_stays_away_is_named(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
     topics = two_topics(w, k, topic)
     plan = plan_to(tmp_path, topics, [1, 3])
