@@ -79,8 +79,9 @@ def configured_failures(
 def version_failure(stored: Mapping[str, str], rules: StartRules) -> LoadFails | None:
     """What a broker with ZooKeeper of up to 3.6 has against the version of a `meta.properties`; None where it takes it."""
     version = stored.get("version")
-    if not rules.has_topic_ids and version is None:
-        words = "requirement failed: Missing required property 'version'"
+    lacking = next((key for key in ("version", "broker.id") if key not in stored), None)
+    if not rules.has_topic_ids and lacking and version in (None, "0"):
+        words = f"requirement failed: Missing required property '{lacking}'"
         return LoadFails("java.lang.IllegalArgumentException", words, META_PROPERTIES)
     if version in (None, "0"):
         return None
