@@ -280,7 +280,9 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
     refuse_other_answers(cluster.wire, writes)
     if len(writes) == 1 and can_be_validated(writes[0]):
         for item in send(cluster.wire, writes[0], validate_only=True):
-            raise item.error()
+            error = item.error()
+            error.items = (item.refused(name_of(writes[0])),)
+            raise error
     return writes
 
 

@@ -30,6 +30,7 @@ from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
 from kctl.wire.writes.commit import DISKS, MOVES, WireCommit
 from kctl.wire.writes.planning import operations, reassign, request
+from kctl.wire.writes.requests import RequestItem
 
 RATE = "leader.replication.throttled.rate"
 THROTTLE = request(
@@ -263,3 +264,15 @@ def test_a_throttle_on_what_cannot_be_read_may_be_left() -> None:
     assert asked == [["t"]] and not_read(clear, now) == ["broker 9", "broker 10", "topic t"]
     with_hidden_topics(cluster, clear, replace(state(None, KRAFT), topic_names=("t",)))
     assert asked == [["t"]], "it is listed, and not asked for"
+
+
+def test_what_the_controller_refuses_beforehand_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "send", lambda *_, **__: [RequestItem("topic t", 29, None, "t")])
+    now = replace(state(None, KRAFT), topics={"t": Topic(name="t", partitions={0: (1,)})}, topic_names=("t",))
+    cluster = cast(AdminCluster, SimpleNamespace(wire=None, read_state=lambda *_, **__: now))
+    change = AlterConfig(entity_type="topics", entity_name="t", after={"k": "1"}, before={"k": None})
+    with pytest.raises(KctlError) as raised:
+        committing.writes_for(cluster, change, now)
+    assert [(item.request, item.error_code) for item in raised.value.items] == [
+        ("IncrementalAlterConfigs", 29)
+    ]
