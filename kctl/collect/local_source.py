@@ -10,10 +10,11 @@ import errno
 import os
 import resource
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from formats.log_dir.file_names import FileState, parse_segment_file
 from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, Unsettled
 from kctl.errors import reason_of
 from kctl.evidence.names import SEGMENT_FILE
@@ -177,10 +178,21 @@ def _is_settled(folder: int, opened: Sequence[LocalContent | Gone]) -> bool:
     }
     with os.scandir(folder) as names:
         present = {name.name: name.inode() for name in names if SEGMENT_FILE.fullmatch(name.name)}
-    if any(name.endswith(".swap") for name in present):
+    if any(name.endswith(".swap") for name in present) or _lacks_indexes(files):
         return False
     is_one_gone = any(isinstance(c, Gone) and SEGMENT_FILE.fullmatch(c.entry.name) for c in opened)
     return not is_one_gone and all(present.get(name) == inode for name, inode in files.items())
+
+
+def _lacks_indexes(names: Iterable[str]) -> bool:
+    """Whether the newest segment has no index of a kind that the one before it has: a broker creates them behind the log."""
+    by_base: dict[int, set[str]] = {}
+    for name in names:
+        named = parse_segment_file(name)
+        if named and named.state is FileState.LIVE and named.suffix in (".log", ".index", ".timeindex"):
+            by_base.setdefault(named.base_offset, set()).add(named.suffix)
+    *_, before, newest = [set[str](), set[str](), *(by_base[base] for base in sorted(by_base))]
+    return ".log" in newest and bool(before - newest)
 
 
 class _opened_folder:

@@ -13,7 +13,7 @@ import pytest
 from kctl.collect.local_source import LocalSource
 from kctl.collect.reading_order import in_reading_order
 from kctl.collect.settings_file import without_secrets
-from kctl.collect.transport import FILE, Content, Entry, Gone, trouble_with_name
+from kctl.collect.transport import FILE, Content, Entry, Gone, Unsettled, trouble_with_name
 from kctl.collect.writing import Target
 
 SEGMENTS = [f"{n:020}" for n in (0, 100, 200)]
@@ -194,3 +194,41 @@ def test_settings_keep_everything_but_secrets() -> None:
         "confluent.url=https://(redacted)@host/\n"
     )
     assert without_secrets(shown) == shown
+
+
+def segment(folder: Path, base: int, *suffixes: str) -> None:
+    for suffix in suffixes:
+        (folder / f"{base:020}{suffix}").write_bytes(b"x")
+
+
+def settles(folder: Path) -> bool:
+    """Whether the files of a folder, opened as they are listed, are taken as those of one moment."""
+    source = LocalSource(folder, "")
+    try:
+        list(source.contents(folder, source.listing(folder), settled=True))
+    except Unsettled:
+        return False
+    return True
+
+
+def test_a_segment_that_was_just_rolled_is_taken_with_its_indexes(tmp_path: Path) -> None:
+    """A broker creates the indexes of a new segment behind its log: a copy without them would look damaged."""
+    segment(tmp_path, 0, ".log", ".index", ".timeindex")
+    assert settles(tmp_path)
+    segment(tmp_path, 100, ".log")
+    assert not settles(tmp_path)
+    segment(tmp_path, 100, ".index")
+    assert not settles(tmp_path)
+    segment(tmp_path, 100, ".timeindex")
+    assert settles(tmp_path)
+
+
+def test_segments_without_time_indexes_are_settled_where_none_has_one(tmp_path: Path) -> None:
+    segment(tmp_path, 0, ".log", ".index")  # before 0.10.1
+    segment(tmp_path, 100, ".log", ".index")
+    assert settles(tmp_path)
+
+
+def test_a_swap_under_way_is_waited_for(tmp_path: Path) -> None:
+    segment(tmp_path, 0, ".log", ".index", ".log.swap")
+    assert not settles(tmp_path)
