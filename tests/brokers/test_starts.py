@@ -130,12 +130,6 @@ KRAFT: dict[str, Damage] = {
         folder, (data / "meta.properties").read_text()
     ),
     "directory-not-formatted": lambda folder, data: second_directory(folder),
-    "two-metadata-logs": lambda folder, data: (
-        second_directory(
-            folder, re.sub("directory.id=.*", f"directory.id={OTHER_ID}", (data / "meta.properties").read_text())
-        )
-        / METADATA
-    ).mkdir(),
 }  # fmt: skip
 ZOOKEEPER: dict[str, Damage] = {
     "healthy": KRAFT["healthy"],
@@ -158,11 +152,12 @@ ZOOKEEPER: dict[str, Damage] = {
     "directory-not-formatted": KRAFT["directory-not-formatted"],
 }
 VERSIONS = (("kraft", "4.3", KRAFT), ("kraft", "3.9", KRAFT), ("zookeeper", "3.9", ZOOKEEPER), ("zookeeper", "2.8", ZOOKEEPER), ("zookeeper", "2.4", ZOOKEEPER), ("zookeeper", "1.1", ZOOKEEPER))  # fmt: skip
+# 1.1 writes no cluster id; 3.9 without roles asks ZooKeeper first.
 CASES = [
     pytest.param((mode, version), name, id=f"{mode}-{version}-{name}", marks=pytest.mark.brokers)
     for mode, version, cases in VERSIONS
     for name in cases
-    if (version, name[-10:]) != ("1.1", "cluster-id")  # its file names no cluster
+    if (version, name) not in (("1.1", "other-cluster-id"), ("1.1", "no-cluster-id"), ("3.9", "no-roles"))
 ]
 
 

@@ -79,7 +79,11 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="session", params=list(KINDS))
+EVERYWHERE = ("kraft-4.3", "zookeeper-2.8")
+PARAMS = [pytest.param(kind, marks=() if kind in EVERYWHERE else pytest.mark.matrix) for kind in KINDS]
+
+
+@pytest.fixture(scope="session", params=PARAMS)
 def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
     """One broker of each kind after the other."""
     version, authorizer = KINDS[request.param]

@@ -231,7 +231,10 @@ CLUSTERS = {
 }
 
 
-@pytest.fixture(scope="module", params=CLUSTERS)
+PARAMS = [pytest.param(kind, marks=() if kind == "kraft-4.3" else pytest.mark.matrix) for kind in CLUSTERS]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def guarded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with an authorizer and the six users."""
     with CLUSTERS[request.param](tuple(SIX)) as c:

@@ -17,7 +17,9 @@ from tests.brokers.wire.test_changes import configs_of
 from tests.conftest import Ran
 
 ON_KRAFT = pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)
-KRAFT_AND_ZOOKEEPER = pytest.mark.parametrize("live", ["kraft-4.3", "zookeeper-2.8"], indirect=True)
+KRAFT_AND_ZOOKEEPER = pytest.mark.parametrize(
+    "live", ["kraft-4.3", pytest.param("zookeeper-2.8", marks=pytest.mark.matrix)], indirect=True
+)
 pytestmark = pytest.mark.brokers
 
 
