@@ -215,7 +215,8 @@ def audit(frame: Frame, at: At, source: Recorded, told: Known) -> Outcome:
     note_problems(frame, view.problems)
     view = replace(view, settings=told.over(view.settings))
     findings = (finding.row() for finding in audit_access(view))
-    return Outcome(findings, text=finding_lines, nothing="nothing is wrong with the rules")
+    examined = "" if view.problems else "all rules were examined: none of them is a finding"
+    return Outcome(findings, text=finding_lines, nothing=examined)
 
 
 def _with_users(frame: Frame, cluster: Cluster, view: AccessView) -> AccessView:
