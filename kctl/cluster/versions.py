@@ -41,6 +41,8 @@ SINCE = {
     "AlterClientQuotas": ("2.6", 546),
     "DescribeClientQuotas": ("2.6", 546),
     "reading the epochs of replicas": ("2.7", 595),
+    "AlterUserScramCredentials": ("2.7", 554),
+    "DescribeUserScramCredentials": ("2.7", 554),
     "DescribeCluster": ("2.8", 700),
     "DescribeProducers": ("2.8", 664),
     "DescribeQuorum": ("3.0", 595),

@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kafka.protocol.admin.acl import DescribeAclsRequest
 from kafka.protocol.admin.groups import DescribeGroupsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.metadata import MetadataRequest
@@ -60,6 +59,8 @@ class Kind(NamedTuple):
 
 def visibility_of(wire: Wire, noun: str = "topics") -> Visibility:
     """Whether there may be topics, or transactional ids, that this user does not see, with the missing right."""
+    from kafka.protocol.admin.acl import DescribeAclsRequest  # few commands need it
+
     kind = KINDS[noun]
     request = DescribeAclsRequest(
         resource_type_filter=kind.number,

@@ -182,6 +182,12 @@ def stopped(request: pytest.FixtureRequest) -> Iterator[Stopped]:
             c.create_topic("orders", [[1]])
             ran = kctl("znode", "export", broker.folder / "znodes.jsonl", *at)
         assert ran.status == 0, ran.err
+        snapshots = broker.log_dir / METADATA
+        for _ in eventually("a snapshot of the metadata log is there"):
+            if mode == "zookeeper" or any(
+                path.name[:20].strip("0") for path in snapshots.glob("*.checkpoint")
+            ):
+                break
         c.stop(1)
         yield Stopped(c, broker.folder)
 

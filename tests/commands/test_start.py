@@ -62,7 +62,7 @@ def test_an_audit_and_its_tables_go_without_pandas(columns: str, tmp_path: Path)
         ("replica loss --help", 24),
         ("checkpoint show {checkpoint}", 55),
         ("segment dump {segment}", 80),
-        ("segment verify {segment}", 135),
+        ("segment verify {segment}", 137),
     ],
 )
 def test_modules_of_a_command(command: str, most: int) -> None:

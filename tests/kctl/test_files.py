@@ -222,6 +222,12 @@ OWN = {
     "kctl/replication/scenario.py",  # the package's scenarios
     "kctl/wire/messages.py",  # the package's messages
     "kctl/wire/shortcuts/schemas.py",  # the messages of an installed package
+    "kctl/collect/local_source.py",  # a source, each byte once, without its time of access
+    "kctl/collect/archive.py",  # the copy that it packs
+    "kctl/collect/manifest.py",  # the manifest that it goes on with
+    "kctl/collect/remote_source.py",  # the stream of a program
+    "kctl/collect/writing.py",  # what it wrote itself
+    "kctl/collect/collection.py",  # the same
     "kctl/spark/session.py",  # what Spark wrote into a folder made for it
 }
 MODULES = {"os", "io", "gzip", "bz2", "lzma", "tarfile", "zipfile", "codecs"}

@@ -124,6 +124,7 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
                         f"{MODULE} required;"
                     )
             c = stack.enter_context(rig.cluster(version, brokers=1, properties=properties, flags=flags))
+        patch.undo()  # other clusters of this process take ports of their own
         yield Guarded(c, f"127.0.0.1:{sasl}", "kraft" if is_kraft else "zookeeper")
 
 

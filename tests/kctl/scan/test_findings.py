@@ -115,7 +115,16 @@ CASES: list[tuple[FindingType, bytes]] = [
 ]  # fmt: skip
 
 # Provoked below, and by test_many_producers.py.
-ELSEWHERE = (segments.TOO_MANY_FINDINGS, segments.FILE_CHANGED, segments.PRODUCERS_FORGOTTEN)
+# By the indexes and the shutdown, which a segment alone does not tell: tests/kctl/checks/.
+BY_STATE = (
+    "offsets-go-back-not-read-by-a-start",
+    "offsets-go-back-empty-the-segment",
+    "offsets-go-back-stop-the-start",
+)
+ELSEWHERE = (
+    segments.TOO_MANY_FINDINGS, segments.FILE_CHANGED, segments.PRODUCERS_FORGOTTEN,
+    *(kind for kind in vars(segments).values() if isinstance(kind, FindingType) and kind.code in BY_STATE),
+)  # fmt: skip
 
 
 def found_in(data: bytes, level: Level = Level.RECORDS, **options: int) -> list[tuple[str, str]]:
