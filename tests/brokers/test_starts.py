@@ -152,9 +152,15 @@ ZOOKEEPER: dict[str, Damage] = {
     "directory-not-formatted": KRAFT["directory-not-formatted"],
 }
 VERSIONS = (("kraft", "4.3", KRAFT), ("kraft", "3.9", KRAFT), ("zookeeper", "3.9", ZOOKEEPER), ("zookeeper", "2.8", ZOOKEEPER), ("zookeeper", "2.4", ZOOKEEPER), ("zookeeper", "1.1", ZOOKEEPER))  # fmt: skip
+EVERYWHERE = (("kraft", "4.3"), ("zookeeper", "2.8"))
 # 1.1 writes no cluster id; 3.9 without roles asks ZooKeeper first.
 CASES = [
-    pytest.param((mode, version), name, id=f"{mode}-{version}-{name}", marks=pytest.mark.brokers)
+    pytest.param(
+        (mode, version),
+        name,
+        id=f"{mode}-{version}-{name}",
+        marks=[pytest.mark.brokers, *([] if (mode, version) in EVERYWHERE else [pytest.mark.matrix])],
+    )
     for mode, version, cases in VERSIONS
     for name in cases
     if (version, name) not in (("1.1", "other-cluster-id"), ("1.1", "no-cluster-id"), ("3.9", "no-roles"))
