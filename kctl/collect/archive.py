@@ -37,6 +37,7 @@ SPARED = 1 << 30
 """Bytes that stay free on the disk of the temporary folder."""
 MOST_MEMBERS = 5_000_000
 LEVEL = 3
+OTHER_NAME = "choose another name: an archive is never overwritten"
 
 
 class Packed(Struct):
@@ -60,11 +61,18 @@ def pack(folder: Path, target: Path, packed: Packed, progress: Progress = SILENT
     if not manifest.is_file():
         raise UnreadableFile(f"{folder}: has no {MANIFEST}", "name the folder that `kctl collect --to` wrote")
     if os.path.lexists(target):
-        raise Refused(f"{target} already exists", "choose another name: an archive is never overwritten")
+        raise Refused(f"{target} already exists", OTHER_NAME)
     partial = target.with_name(f"{target.name}.part")
-    is_done = False
     try:
-        with partial.open("xb") as file:
+        file = partial.open("xb")
+    except FileExistsError:
+        raise Refused(
+            f"{partial} already exists", "another `kctl collect pack` writes it, or was killed: delete it"
+        ) from None
+    except OSError as error:
+        raise file_error(target, error, KctlError) from error
+    try:
+        with file:
             hashing: Any = _Hashing(file.write)
             compressor = zstandard.ZstdCompressor(level=LEVEL, threads=min(4, os.cpu_count() or 1))
             with (
@@ -73,18 +81,27 @@ def pack(folder: Path, target: Path, packed: Packed, progress: Progress = SILENT
             ):
                 yield from _members(folder, tar, packed, progress)
             packed.size_in_bytes, packed.sha256 = hashing.size, hashing.digest.hexdigest()
+            file.flush()
             os.fsync(file.fileno())
-        os.rename(partial, target)
-        is_done = True
+        _take_name(partial, target)
     except FileExistsError:
-        raise Refused(
-            f"{partial} already exists", "another `kctl collect pack` writes it, or was killed: delete it"
-        ) from None
+        raise Refused(f"{target} already exists", OTHER_NAME) from None
     except OSError as error:
         raise file_error(target, error, KctlError) from error
     finally:
-        if not is_done:
-            partial.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
+
+
+def _take_name(partial: Path, target: Path) -> None:
+    """Give the archive its name; FileExistsError where it is taken, which a rename would overwrite."""
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(target) from None
+        os.rename(partial, target)
 
 
 class _Hashing:

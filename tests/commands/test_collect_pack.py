@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kctl.collect.archive import local_folder
-from kctl.errors import UnreadableFile
+from kctl.collect.archive import Packed, local_folder, pack
+from kctl.errors import Refused, UnreadableFile
 from tests.commands.test_collect import BASE, broker, copy, essence
 from tests.conftest import kctl, recording, rows, unchanged
 
@@ -132,3 +132,26 @@ def test_another_file_of_that_name_is_what_it_was(tmp_path: Path) -> None:
     assert local_folder(str(tmp_path / "b.tar.zst")) == str(tmp_path / "b.tar.zst")
     with pytest.raises(UnreadableFile):
         local_folder(str(archive(tmp_path / "c.tar.zst", ("..", b"", tarfile.REGTYPE))))
+
+
+def test_an_archive_that_another_pack_writes_is_left_alone(copy: Path, tmp_path: Path) -> None:
+    partial = tmp_path / "c.tar.zst.part"
+    partial.write_bytes(b"of another process")
+    ran = rows("collect", "pack", copy, "--to", tmp_path / "c.tar.zst")
+    assert ran.status == 4 and "already exists" in ran.err
+    assert partial.read_bytes() == b"of another process"
+
+
+def test_an_archive_that_came_meanwhile_is_not_overwritten(copy: Path, tmp_path: Path) -> None:
+    target = tmp_path / "c.tar.zst"
+    packing = pack(copy, target, Packed())
+    with pytest.MonkeyPatch.context() as patch:
+
+        def late(*args: object) -> None:
+            target.write_bytes(b"of another process")
+
+        patch.setattr("kctl.collect.archive.os.fsync", late)
+        with pytest.raises(Refused, match=r"c\.tar\.zst already exists"):
+            list(packing)
+    assert target.read_bytes() == b"of another process"
+    assert not (tmp_path / "c.tar.zst.part").exists()
