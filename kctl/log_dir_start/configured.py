@@ -139,29 +139,16 @@ def voters_failure(around: Surroundings, log_dirs: Sequence[LogDir], rules: Star
     return None
 
 
-def unseen_directories(around: Surroundings, paths: Sequence[Path]) -> list[str]:
-    """What `log.dirs` lists and the evidence does not hold; without names in common it is the number that tells."""
-    if around.settings is None:
-        return []
-    values = around.settings.values
-    text = values.get("log.dirs", "").strip() or values.get("log.dir", "").strip()
-    listed = [part.strip() for part in text.split(",") if part.strip()]
-    names = {path.name for path in paths}
-    unseen = [path for path in listed if Path(path).name not in names]
-    return unseen if len(listed) > len(paths) and len(unseen) < len(listed) else listed[len(paths) :]
-
-
-def unformatted(unseen: Sequence[str], paths: Sequence[Path]) -> list[Path]:
-    """The directories beside those in the evidence that `log.dirs` lists and that are there, empty."""
-    beside = {Path(name).name: paths[0].parent / Path(name).name for name in unseen}
-    return [path for path in beside.values() if path.is_dir() and not path.is_symlink()]
+def unformatted(around: Surroundings, paths: Sequence[Path]) -> list[Path]:
+    """The folders beside the directories in the evidence that `log.dirs` lists, and that are no log directories."""
+    lacking = around.settings.lacking_dirs if around.settings else []
+    beside = [paths[0].parent / Path(name).name for name in lacking]
+    return [path for path in beside if path.is_dir() and not path.is_symlink() and path not in paths]
 
 
 def metadata_elsewhere(around: Surroundings, paths: Sequence[Path]) -> LoadFails | None:
     """Why a node ends that has a metadata log outside of the directory which is to hold it."""
-    values = around.settings.values if around.settings else {}
-    first = (values.get("log.dirs", "").strip() or values.get("log.dir", "").strip()).split(",")[0]
-    home = values.get("metadata.log.dir", "").strip() or first.strip()
+    home = around.settings.metadata_dir if around.settings else ""
     names = {path.name for path in paths}
     if Path(home).name not in names:
         return None

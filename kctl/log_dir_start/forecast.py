@@ -24,7 +24,6 @@ from kctl.log_dir_start.configured import (
     metadata_elsewhere,
     surroundings,
     unformatted,
-    unseen_directories,
     voters_failure,
 )
 from kctl.log_dir_start.directory import DirectoryStart, start_directory
@@ -133,11 +132,11 @@ def _partition_folders(path: Path) -> list[str]:
 
 def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, around: Surroundings) -> None:
     paths = [log_dir.path for log_dir in start.log_dirs]
-    unseen = unseen_directories(around, paths)
-    empty = unformatted(unseen, paths)
+    empty = unformatted(around, paths)
     identity = check_identity([*paths, *empty], rules, around)
-    if len(empty) < len(unseen):
-        start.unknown.append(f"`log.dirs` lists {', '.join(unseen)}, which the evidence does not hold")
+    lacking = around.settings.lacking_dirs if around.settings else []
+    if len(empty) < len(lacking):
+        start.unknown.append(f"the evidence does not hold all of `log.dirs`: {', '.join(lacking)}")
     for path, failure in identity.offline.items():
         _take_offline(start, path, failure)
     if identity.failure is not None:

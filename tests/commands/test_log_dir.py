@@ -203,7 +203,7 @@ def test_settings_are_held_against_the_directories(
         assert (status, start["starts"]) == (5, None)
         assert [row["code"] for row in of(rows, "finding")] == ["log-dir-not-in-the-evidence"]
         assert of(rows, "judgement")[0]["reason"] == (
-            "`log.dirs` lists /srv/data-2, which the evidence does not hold"
+            "the evidence does not hold all of `log.dirs`: /srv/data-2"
         )
     else:
         assert (status, start["starts"]) == (5, False)

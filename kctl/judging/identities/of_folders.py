@@ -197,29 +197,22 @@ def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
 
 def _log_dirs(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     """Directories beside the settings that `log.dirs` does not list: known by their names where one of them is listed."""
-    text = settings.values.get("log.dirs", "").strip() or settings.values.get("log.dir", "").strip()
-    paths = sorted({part.strip().rstrip("/") for part in text.split(",") if part.strip()})
-    listed = {Path(path).name for path in paths}
-    metadata = Path(settings.values.get("metadata.log.dir", "").strip()).name
-    names = {log_dir.path.name for log_dir in settings.log_dirs}
-    lacking = [path for path in paths if Path(path).name not in names]
-    if not listed & names or len(listed) < len(paths):  # the copies have other names than the directories
-        there = len(settings.log_dirs) - (bool(metadata) and metadata not in listed)
-        lacking = paths if 0 < there < len(paths) else []
-    lacking = [path for path in lacking if not _is_there(settings, Path(path).name)]
+    paths = settings.listed_dirs
+    listed, names = {Path(path).name for path in paths}, {log_dir.path.name for log_dir in settings.log_dirs}
+    lacking = [path for path in settings.lacking_dirs if not _is_there(settings, Path(path).name)]
     if lacking:
         count = len(paths) - len(settings.log_dirs) if lacking == paths else len(lacking)
         yield say.LOG_DIR_NOT_THERE.at(
-            place_in(evidence, settings.path, settings.log_dirs[0]), value=text, count=count, all=len(paths),
+            place_in(evidence, settings.path, settings.log_dirs[0]), value=','.join(paths), count=count, all=len(paths),
             source=shown(evidence, settings.path, settings.root),
             names="" if lacking == paths else f": {', '.join(lacking)}",
         )  # fmt: skip
     if not listed & names:
         return
     for log_dir in settings.log_dirs:
-        if log_dir.path.name not in listed | {metadata}:
+        if log_dir.path.name not in listed | {Path(settings.metadata_dir).name}:
             yield say.LOG_DIR_NOT_LISTED.at(
-                place_in(evidence, log_dir.path, log_dir), value=text,
+                place_in(evidence, log_dir.path, log_dir), value=','.join(paths),
                 source=shown(evidence, settings.path, settings.root),
                 other_source=shown(evidence, log_dir.path, log_dir.root),
             )  # fmt: skip

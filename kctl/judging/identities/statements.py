@@ -79,6 +79,30 @@ class Settings(Struct, frozen=True):
         voters = [VOTER.fullmatch(part) for part in text.split(",")]
         return frozenset(int(voter[1]) for voter in voters if voter) if all(voters) else None
 
+    @property
+    def listed_dirs(self) -> list[str]:
+        """The directories of `log.dirs`, or of `log.dir`, in order, each once."""
+        text = self.values.get("log.dirs", "").strip() or self.values.get("log.dir", "").strip()
+        return list(dict.fromkeys(part.strip().rstrip("/") for part in text.split(",") if part.strip()))
+
+    @property
+    def metadata_dir(self) -> str:
+        """The directory of the metadata log: that of the setting, else the first one listed; "" without either."""
+        return self.values.get("metadata.log.dir", "").strip().rstrip("/") or next(iter(self.listed_dirs), "")
+
+    @property
+    def lacking_dirs(self) -> list[str]:
+        """Listed directories that are no log directory here; all of them where only their number tells that some lack."""
+        listed = self.listed_dirs
+        listed_names = {Path(path).name for path in listed}
+        names = {log_dir.path.name for log_dir in self.log_dirs}
+        if listed_names & names and len(listed_names) == len(listed):
+            return [path for path in listed if Path(path).name not in names]
+        # The copies have other names than the directories.
+        metadata = Path(self.values.get("metadata.log.dir", "").strip()).name
+        there = len(self.log_dirs) - (bool(metadata) and metadata not in listed_names)
+        return listed if 0 < there < len(listed) else []
+
 
 def settings_in(evidence: FoundEvidence) -> Iterator[Settings]:
     """Every `server.properties` that stands in the folder of log directories, or one or two folders above."""
