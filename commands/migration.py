@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from commands.cli.connecting import At, reads, wire
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, as_one_value, option
+from commands.cli.options import METADATA, as_one_value, option
 from commands.cli.render import Outcome, Page, Row, cell, finding_line, table
 from commands.znode import reader_of
 from kctl.errors import KctlError
@@ -52,13 +52,7 @@ class Kraft(NamedTuple):
 with_kraft = as_one_value(
     Kraft,
     [
-        option(
-            "--metadata FOLDER...",
-            "Read this copy of a KRaft controller's __cluster_metadata-0; repeatable.",
-            into="folders",
-            type=GIVEN,
-            envvar="KCTL_METADATA",
-        ),
+        METADATA,
         option(
             "--controllers HOSTS",
             "Read the metadata from these KRaft controllers.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -515,7 +515,7 @@ def change_rules_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         who = "everybody whom no rule names" if principal == "User:*" else principal
         style = "good" if after == "allowed" else "warning"
         yield f"{who}{at}: {operations} on {resource}: {before} -> {page.style(after, style)}"
-        used = sorted({str(name) for row in listed for name in row["used_by"]})  # type: ignore[attr-defined]
+        used = sorted({name for row in listed for name in cast(list[str], row["used_by"])})
         for name in used:
             reads = f"reads {row_topic}" if (row_topic := _topic(listed)) else "has members now"
             yield page.style(f"  consumer group {name} {reads} and would be denied if it is {who}", "warning")

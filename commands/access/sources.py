@@ -10,7 +10,7 @@ import click
 from commands.cli import completing
 from commands.cli.connecting import At
 from commands.cli.frame import Frame
-from commands.cli.options import GIVEN, GIVEN_PATH, Decorator, as_one_value, flag, option
+from commands.cli.options import GIVEN_PATH, METADATA, Decorator, as_one_value, flag, option
 from commands.topic import note_problems
 from kctl.errors import BadValue, file_error
 
@@ -64,13 +64,7 @@ class Recorded(NamedTuple):
 recorded = as_one_value(
     Recorded,
     [
-        option(
-            "--metadata FOLDER...",
-            "Read this copy of a KRaft controller's __cluster_metadata-0; repeatable.",
-            into="folders",
-            type=GIVEN,
-            envvar="KCTL_METADATA",
-        ),
+        METADATA,
         option(
             "--as-of OFFSET|TIME",
             "With --metadata: the state before this offset, or at this time (ISO 8601, -2h, epoch ms).",

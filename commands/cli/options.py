@@ -97,6 +97,15 @@ def flag(declaration: str, help: str, *, into: str | None = None, **attributes: 
     return option(declaration, help, into=into, is_flag=True, **attributes)
 
 
+METADATA = option(
+    "--metadata FOLDER...",
+    "Read this copy of a KRaft controller's __cluster_metadata-0; repeatable.",
+    into="folders",
+    type=GIVEN,
+    envvar="KCTL_METADATA",
+)
+
+
 class Size(click.ParamType[int]):
     """A number of bytes, with or without KiB, MiB, GiB or their first letters."""
 

@@ -10,10 +10,9 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from formats.log_dir.file_names import FolderKind
-from formats.values import replace
 from kctl.evidence.model import FoundEvidence
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import NOBODY, Copy
+from kctl.replica.copies.copy import NOBODY, Copy, place_of_replica
 from kctl.replica.copies.replica_log import ReplicaLog
 
 ASIDE = frozenset({FolderKind.STRAY, FolderKind.DELETE})
@@ -49,13 +48,7 @@ def aside_copies(evidence: FoundEvidence, topics: Container[str] = ()) -> dict[T
     for replica in sorted(replicas, key=lambda replica: order.get(replica.moment or "", -1)):
         if topics and replica.topic not in topics:
             continue
-        place = replace(
-            evidence.place_of(replica.folder, replica.log_dir.root),
-            broker_id=replica.broker_id,
-            topic=replica.topic,
-            partition=replica.partition,
-            moment=replica.moment,
-        )
+        place = place_of_replica(evidence, replica)
         broker_id = NOBODY if replica.broker_id is None else replica.broker_id
         latest[replica.broker_id, replica.folder.name] = Copy(replica, broker_id, place)
     copies: dict[TopicPartition, list[Copy]] = {}

@@ -104,19 +104,24 @@ Moment = str | None
 ByMoment = dict[Moment, dict[int, Copy]]
 
 
+def place_of_replica(evidence: FoundEvidence, replica: Replica) -> Place:
+    """Where a partition folder lies, and whose it is."""
+    return replace(
+        evidence.place_of(replica.folder, replica.log_dir.root),
+        broker_id=replica.broker_id,
+        topic=replica.topic,
+        partition=replica.partition,
+        moment=replica.moment,
+    )
+
+
 def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
     """Every live replica folder of these topics (all topics if none is given), in the order of the evidence."""
     selected, read = frozenset(topics), cache(_read_checkpoint)
     for replica in evidence.replicas:
         if replica.kind is not FolderKind.LIVE or (selected and replica.topic not in selected):
             continue
-        place = replace(
-            evidence.place_of(replica.folder, replica.log_dir.root),
-            broker_id=replica.broker_id,
-            topic=replica.topic,
-            partition=replica.partition,
-            moment=replica.moment,
-        )
+        place = place_of_replica(evidence, replica)
         offsets = {what: read(replica.log_dir.path / name) for what, name in CHECKPOINTS.items()}
         key = replica.topic, replica.partition
         marks = {
