@@ -134,7 +134,7 @@ def _of_kraft(missing: MissingEvidence) -> MissingEvidence:
 
 def _live(missing: MissingEvidence, topic: str | None) -> MissingEvidence:
     """The command that asks the running cluster in place of one that copies files."""
-    if "kctl collect" not in missing.get and "rsync" not in missing.get and EXPORT not in missing.get:
+    if "kctl collect" not in missing.get and EXPORT not in missing.get:
         return missing
     if "__transaction_state" in missing.get:
         get = "kctl transactions hanging --bootstrap-server HOSTS"

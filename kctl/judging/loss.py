@@ -11,7 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from formats.values import Struct
 from kctl.findings import Finding
 from kctl.findings import replica as replica_findings
-from kctl.judging.fetching import assignment, broker_logs, other_replicas, replica_of, unopened_path
+from kctl.judging.fetching import (
+    COPY_METADATA,
+    assignment,
+    broker_logs,
+    other_replicas,
+    replica_of,
+    unopened_path,
+)
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
@@ -30,12 +37,6 @@ BEYOND: Mapping[str, str] = {
     replica_findings.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
     replica_findings.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
 }
-UNPROVEN = (
-    "every member of the ISR had ended without a shutdown, and what was not on its disk yet may be gone"
-)
-STRAY = (
-    "a stray folder holds records of another topic of this name, and nothing says that somebody deleted it"
-)
 UNREADABLE = frozenset({replica_findings.COPY_UNREADABLE.code})
 DAMAGED = frozenset({replica_findings.DAMAGED_COPY.code, replica_findings.HOLE_EVERYWHERE.code})
 CLEAN = frozenset(
@@ -135,10 +136,9 @@ def judge_loss(
             missing = missing_replicas or [replica_of(broker_id, partition, finding.place.moment, why)]
             return judged(Verdict.COULD_NOT_JUDGE, BEYOND[finding.code], missing)
     for finding in findings:
-        if finding.code == replica_findings.STRAY_RECORDS.code:
-            return judged(Verdict.COULD_NOT_JUDGE, STRAY, [*missing_replicas, _deleted(finding)])
-        if finding.code == replica_findings.TAIL_UNPROVEN.code:
-            return judged(Verdict.COULD_NOT_JUDGE, UNPROVEN, [*missing_replicas, _power(finding)])
+        if finding.code in UNPROVEN:
+            reason, lacking = UNPROVEN[finding.code]
+            return judged(Verdict.COULD_NOT_JUDGE, reason, [*missing_replicas, lacking(finding)])
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
     if not missing_replicas:
@@ -159,12 +159,11 @@ def judge_loss(
 
 def _deleted(finding: Finding) -> MissingEvidence:
     """Whether a topic was deleted: where it was not, the stray folder is all that there is of it."""
-    broker_id, file = finding.place.broker_id, finding.place.file
-    owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"
-    folder = (file or "").rpartition("/")[2]
+    folder = (finding.place.file or "").rpartition("/")[2]
     what = f"whether somebody deleted the topic that {folder} is of"
-    why = "neither metadata nor logs tell"
-    return MissingEvidence(what, broker_id, None, why, f"rsync -a {owner}:LOG_DIR/{folder} kept/")
+    return MissingEvidence(
+        what, finding.place.broker_id, None, "neither metadata nor logs tell", COPY_METADATA
+    )
 
 
 def _power(finding: Finding) -> MissingEvidence:
@@ -175,6 +174,19 @@ def _power(finding: Finding) -> MissingEvidence:
     return MissingEvidence(
         what, broker_id, None, "broker logs do not tell", f"ssh {owner} last -x reboot shutdown"
     )
+
+
+# Records may be gone, or of another topic, and the evidence does not tell: why, and what would.
+UNPROVEN: Mapping[str, tuple[str, Callable[[Finding], MissingEvidence]]] = {
+    replica_findings.STRAY_RECORDS.code: (
+        "a stray folder holds records of another topic of this name, and nothing says that somebody deleted it",
+        _deleted,
+    ),
+    replica_findings.TAIL_UNPROVEN.code: (
+        "every member of the ISR had ended without a shutdown, and what was not on its disk yet may be gone",
+        _power,
+    ),
+}
 
 
 def judge_acknowledged(judgement: Judgement, facts: LossFacts, acks: str) -> Judgement:
