@@ -12,10 +12,12 @@ from itertools import combinations
 from pathlib import Path
 
 from formats.log_dir.file_names import parse_partition_folder
+from kctl.evidence.identity import read_identity
 from kctl.evidence.names import broker_id_of
 from kctl.evidence.walk import FoundLogDir
 
 Broker = int | None
+METADATA_LOG = "__cluster_metadata-0"
 
 
 def moment_folders(
@@ -90,6 +92,10 @@ def _is_the_same_dir(a: FoundLogDir, b: FoundLogDir, partitions: set[str]) -> bo
     """Whether two folders are copies of one, not two log directories that share a partition by mistake."""
     if _broker_folder(a.path) != _broker_folder(b.path) or _broker_folder(a.path) is None:
         return True
+    if a.path.parent == b.path.parent and partitions == {METADATA_LOG}:
+        ids = {read_identity(log_dir.path).directory_id for log_dir in (a, b)}
+        if len(ids - {None}) > 1:
+            return False
     return 2 * len(partitions) > min(len(live_partitions(a)), len(live_partitions(b)))
 
 

@@ -130,6 +130,12 @@ KRAFT: dict[str, Damage] = {
         folder, (data / "meta.properties").read_text()
     ),
     "directory-not-formatted": lambda folder, data: second_directory(folder),
+    "two-metadata-logs": lambda folder, data: (
+        second_directory(
+            folder, re.sub("directory.id=.*", f"directory.id={OTHER_ID}", (data / "meta.properties").read_text())
+        )
+        / METADATA
+    ).mkdir(),
 }  # fmt: skip
 ZOOKEEPER: dict[str, Damage] = {
     "healthy": KRAFT["healthy"],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formats.log_dir.meta_properties import MetaProperties, format_meta_properties
+from formats.log_dir.meta_properties import MetaProperties, format_meta_properties, parse_properties
 from tests.conftest import kctl, recording
 from tests.kctl.log_dir_start_cases import batches_of, flip, logs, write_offsets
 
@@ -307,3 +307,20 @@ def test_the_newest_metadata_snapshot_is_read(change: Any, words: str | None, tm
     (start,) = of(rows, "start")
     assert (status, start["starts"]) == ((0, True) if words is None else (5, False))
     assert (words or "") in (start["fails_with"] or "")
+
+
+def test_two_metadata_logs_are_of_one_broker_and_not_of_two_moments(tmp_path: Path) -> None:
+    """As Kafka 3.9.1 says on its start."""
+    data = kraft_node(tmp_path)
+    meta = (data / "meta.properties").read_text()
+    other = data.parent / "data-2"
+    (other / "__cluster_metadata-0").mkdir(parents=True)
+    ids = parse_properties(meta)
+    (other / "meta.properties").write_text(meta.replace(ids["directory.id"], "A" * 20 + "Zw"))
+    (data.parent / "server.properties").write_text(
+        f"process.roles=broker,controller\nnode.id={ids['node.id']}\nlog.dirs={data},{other}\n"
+    )
+    status, rows = rows_of(tmp_path, "--kafka-version", "3.9")
+    (start,) = of(rows, "start")
+    assert (status, start["starts"], start["moment"]) == (5, False, None)
+    assert "Found unexpected metadata location" in start["fails_with"]
