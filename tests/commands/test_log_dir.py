@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from formats.log_dir.meta_properties import MetaProperties, format_meta_properties, parse_properties
+from kctl.internal_topics.cluster_image import snapshots
 from tests.conftest import kctl, recording
 from tests.kctl.log_dir_start_cases import batches_of, flip, logs, write_offsets
 
@@ -274,8 +276,73 @@ def test_the_version_is_that_of_the_last_start_in_the_log(tmp_path: Path) -> Non
         "[2024-01-02 03:04:05,700] INFO [KafkaServer id=3] started (kafka.server.KafkaServer)\n"
         "[2024-02-02 03:04:05,678] INFO Kafka version: 2.8.2 (org.apache.kafka.common.utils.AppInfoParser)\n"
     )
+    (logs_of / "server.log.1").write_text(
+        "[2024-01-22 03:04:05,678] INFO Kafka version: 2.7.1 (org.apache.kafka.common.utils.AppInfoParser)\n"
+        "[2024-01-22 03:04:05,700] INFO [KafkaServer id=3] started (kafka.server.KafkaServer)\n"
+    )
+    (logs_of / "server.log.2").write_text(
+        "[2023-01-22 03:04:05,678] INFO Kafka version: 2.3.1 (org.apache.kafka.common.utils.AppInfoParser)\n"
+        "[2023-01-22 03:04:05,700] INFO [KafkaServer id=3] started (kafka.server.KafkaServer)\n"
+    )
     _, rows = rows_of(tmp_path)
     assert of(rows, "start")[0]["kafka_version"] == "2.8.2"
+
+
+def test_the_version_is_not_older_than_the_metadata_version(tmp_path: Path) -> None:
+    (kraft_node(tmp_path).parent / "server.properties").unlink()
+    _, rows = rows_of(tmp_path)
+    (start,) = of(rows, "start")
+    assert (start["kafka_version"], start["starts"]) == ("4.3", True)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("2.3", None),  # it joins the other cluster without a word
+        ("2.4", "The Cluster ID AAAAAAAAAAAAAAAAAAAAZw doesn't match stored clusterId Some(cccccccccccccccccccccc)"),
+        ("3.9", "Expected AAAAAAAAAAAAAAAAAAAAZw, but read cccccccccccccccccccccc"),
+    ],
+)  # fmt: skip
+def test_the_cluster_id_of_zookeeper(version: str, words: str | None, tmp_path: Path) -> None:
+    broker(tmp_path, 3)
+    data = base64.b64encode(b'{"version":"1","id":"AAAAAAAAAAAAAAAAAAAAZw"}').decode()
+    (tmp_path / "znodes.jsonl").write_text(json.dumps({"path": "/cluster/id", "data": data}) + "\n")
+    _, rows = rows_of(tmp_path, "--kafka-version", version)
+    (start,) = of(rows, "start")
+    assert start["starts"] is (words is None)
+    assert (words or "") in (start["fails_with"] or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "words"),
+    [
+        ("version", "2.7", "requirement failed: Missing required property 'version'"),
+        ("broker.id", "2.7", "requirement failed: Missing required property 'broker.id'"),
+        ("version", "2.8", None),
+        ("broker.id", "2.8", None),
+    ],
+)
+def test_keys_that_older_brokers_need(key: str, version: str, words: str | None, tmp_path: Path) -> None:
+    """As 1.1.1, 2.4.1 and 2.8.2 do."""
+    data = broker(tmp_path, 3)
+    lines = (data / "meta.properties").read_text().splitlines(keepends=True)
+    (data / "meta.properties").write_text("".join(line for line in lines if not line.startswith(key)))
+    _, rows = rows_of(tmp_path, "--kafka-version", version)
+    (start,) = of(rows, "start")
+    assert (start["starts"], start["fails_with"]) == (words is None, words)
+
+
+def test_a_snapshot_that_is_being_written_is_no_snapshot(tmp_path: Path) -> None:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    for name in (
+        "9-0000000001.checkpoint",
+        "5-0000000001.checkpoint.deleted",
+        "12-0000000001.checkpoint.part",
+    ):
+        number, _, rest = name.partition("-")
+        (folder / f"{int(number):020}-{rest}").write_bytes(b"")
+    assert [offset for offset, _ in snapshots(folder)] == [5, 9]
 
 
 @pytest.mark.parametrize(
