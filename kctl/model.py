@@ -1,6 +1,6 @@
 """The words that every part of kctl shares."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -15,6 +15,12 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def some(partitions: Sequence[TopicPartition | str]) -> str:
+    """The first five partitions, or names, by comma, and how many more there are."""
+    shown = ", ".join(map(str, partitions[:5]))
+    return shown if len(partitions) <= 5 else f"{shown} and {len(partitions) - 5:,} more"
 
 
 class OffsetRange(NamedTuple):

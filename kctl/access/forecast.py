@@ -12,6 +12,7 @@ from formats.values import Struct, field, replace
 from kctl.access.acl import CLUSTER, EVERYBODY, OPERATIONS_OF, WILDCARD, Acl, Resource
 from kctl.access.authorizer import Authorizer
 from kctl.access.view import AccessView
+from kctl.model import some
 
 MOST_RESOURCES = 2000  # of one type that are asked about
 SOMEBODY = "User:somebody whom no rule names"  # in place of everybody else: User:* in rules is about it too
@@ -75,25 +76,25 @@ def forecast(
     added, removed = list(added), list(removed)
     changed = [*added, *removed]
     before, after = _both(view, added, removed)
-    existing: dict[str, Collection[str] | None] = {
-        "topic": view.topics,
-        "group": view.groups,
-        "transactional_id": view.transactional_ids,
-    }
     hosts = sorted({WILDCARD, *(acl.host for acl in changed)})
     everybody = [*principals_of([*view.acls, *changed], view.users or ()), SOMEBODY]
     concerned: dict[tuple[str, str], set[str]] = {}
     for acl in changed:
-        for name in touched(acl, existing):
+        for name in touched(acl, view.existing):
             concerned.setdefault((acl.resource_type, name), set()).add(acl.principal)
     changes = []
     for (kind, name), named in sorted(concerned.items()):
         resource = Resource(kind, name)
-        begins_or_ends = bool(list(before.rules_on(kind, name))) is not bool(list(after.rules_on(kind, name)))
+        begins_or_ends = _is_ruled(before, kind, name) is not _is_ruled(after, kind, name)
         asked = everybody if EVERYBODY in named or begins_or_ends else sorted(named)
         for change in _of_resource(before, after, resource, asked, hosts):
             changes.append(change._replace(used_by=_users(change, before, uses or Uses())))
     return sorted(changes, key=lambda change: (not change.is_loss, change))
+
+
+def _is_ruled(authorizer: Authorizer, kind: str, name: str) -> bool:
+    """Whether any rule is about a resource."""
+    return next(authorizer.rules_on(kind, name), None) is not None
 
 
 def _of_resource(
@@ -194,16 +195,11 @@ def _begun_or_ended(
     known = "allow.everyone.if.no.acl.found is true" if view.settings.allow_everyone else (
         "allow.everyone.if.no.acl.found is not known"
     )  # fmt: skip
-    existing: dict[str, Collection[str] | None] = {
-        "topic": view.topics,
-        "group": view.groups,
-        "transactional_id": view.transactional_ids,
-    }
-    names = {(acl.resource_type, name) for acl in (*added, *removed) for name in touched(acl, existing)}
+    names = {(acl.resource_type, name) for acl in (*added, *removed) for name in touched(acl, view.existing)}
     begun: list[str] = []
     ended: list[str] = []
     for kind, name in sorted(names):
-        had, has = (any(True for _ in authorizer.rules_on(kind, name)) for authorizer in (before, after))
+        had, has = (_is_ruled(authorizer, kind, name) for authorizer in (before, after))
         if had is not has:
             (begun if has else ended).append(str(Resource(kind, name)))
     for resources, what in (
@@ -211,5 +207,4 @@ def _begun_or_ended(
         (ended, "would have no rule any more: everybody may do everything with it"),
     ):
         if resources:
-            more = f" and {len(resources) - 3} more" if len(resources) > 3 else ""
-            yield f"{known}, and {', '.join(resources[:3])}{more} {what}"
+            yield f"{known}, and {some(resources)} {what}"

@@ -41,6 +41,11 @@ class AccessView(Struct, frozen=True, kw_only=True):
     """The iterations of each user by mechanism, as a metadata log has them."""
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
+    @property
+    def existing(self) -> Mapping[str, Collection[str] | None]:
+        """The names that there are of each type of resource; None where they were not read."""
+        return {"topic": self.topics, "group": self.groups, "transactional_id": self.transactional_ids}
+
     def authorizer(self, acls: Iterable[Acl] | None = None) -> Authorizer:
         """What decides by these rules, or by others."""
         return Authorizer(self.acls if acls is None else acls, self.settings, self.kafka_version)

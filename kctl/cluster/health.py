@@ -21,12 +21,12 @@ from kctl.cluster.partition_health import (
     min_isr,
     too_many_in_sync,
 )
-from kctl.cluster.reassignment.moves import ids, some
+from kctl.cluster.reassignment.moves import ids
 from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
 from kctl.cluster.state import CONFIGS, MOVES, NO_LEADER, QUORUM, ClusterState
 from kctl.cluster.versions import V2_8
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SHOWN = 5

@@ -11,10 +11,9 @@ from formats.values import Struct
 from kctl.changes.intents import counted
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.partition_health import min_isr_in_force
-from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState, is_majority
 from kctl.cluster.visibility import unseen
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 VOTER_BEHIND = 10_000  # milliseconds
 

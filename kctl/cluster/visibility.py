@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
-from kctl.cluster.reassignment.moves import ids, some
+from kctl.cluster.reassignment.moves import ids
 from kctl.cluster.rights import TOPIC, UNKNOWN_PRINCIPAL, Right, grant, missing
 from kctl.cluster.state import ClusterState, Problem
 from kctl.errors import Refused
+from kctl.model import some
 
 WHOLE = (Right("Describe"), Right("DescribeConfigs"), Right("Describe", TOPIC, "*"))
 

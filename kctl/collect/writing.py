@@ -99,7 +99,7 @@ class Target:
             for piece in content.pieces():
                 is_hole = isinstance(piece, int)
                 if isinstance(piece, int):
-                    _add_zeros(digest, piece)
+                    _add_zeros(digest.update, piece)
                     os.lseek(descriptor, piece, os.SEEK_CUR)
                     size += piece
                 else:
@@ -161,10 +161,10 @@ def _write(descriptor: int, data: memoryview) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _add_zeros(digest: object, count: int) -> None:
+def _add_zeros(update: Callable[[memoryview], None], count: int) -> None:
     while count:
         step = min(count, len(ZEROS))
-        digest.update(ZEROS[:step])  # type: ignore[attr-defined]
+        update(ZEROS[:step])
         count -= step
 
 

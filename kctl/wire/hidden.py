@@ -19,8 +19,8 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kctl.cluster.interface import Visibility
-from kctl.cluster.reassignment.moves import some
 from kctl.cluster.rights import RESOURCES, TOPIC, TRANSACTIONAL_ID, Right, missing
+from kctl.model import some
 from kctl.wire.adapter import TooOld, Wire
 from kctl.wire.rights import failure, right_for
 from kctl.wire.shortcuts.configs import BROKER, STATIC_BROKER, described, values_from

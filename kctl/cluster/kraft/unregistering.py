@@ -12,11 +12,10 @@ from kctl.changes.intents import Intent, UnregisterBroker, counted
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster, no_quorum
-from kctl.cluster.reassignment.moves import some
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V4_0
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 
 def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) -> Plan:

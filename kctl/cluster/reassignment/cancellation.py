@@ -17,14 +17,14 @@ from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReas
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
-from kctl.cluster.reassignment.moves import ids, some
+from kctl.cluster.reassignment.moves import ids
 from kctl.cluster.reassignment.plan_files import PlanFile
 from kctl.cluster.reassignment.throttles import KEYS, left_over, rates_of_dead
 from kctl.cluster.reassignment.verification import explain, throttle_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
 from kctl.errors import Refused
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, TopicPartition, some
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry

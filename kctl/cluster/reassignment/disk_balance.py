@@ -13,11 +13,10 @@ from kctl.cluster.reassignment.disk_moves import (
     refuse_backend,
     running_copies,
 )
-from kctl.cluster.reassignment.moves import some
 from kctl.cluster.reassignment.plan_files import identity_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 EVEN_ENOUGH = 0.05  # of the mean: the difference that two directories may have
 

@@ -18,12 +18,11 @@ from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterReplicaLogDirs, Intent
 from kctl.changes.waiting import Waited
 from kctl.cluster.disks import BrokerLogDir, ReplicaDirs, ReplicaPlace, places
-from kctl.cluster.reassignment.moves import some
 from kctl.cluster.reassignment.throttles import DISK_RATE
 from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, NOT_STARTED, MoveStatus
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry

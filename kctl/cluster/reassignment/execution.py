@@ -14,7 +14,7 @@ from kctl.cluster.configs import MIN_ISR
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_backend
-from kctl.cluster.reassignment.moves import Move, Sizes, ids, moves_of, seconds_to_move, some
+from kctl.cluster.reassignment.moves import Move, Sizes, ids, moves_of, seconds_to_move
 from kctl.cluster.reassignment.throttles import (
     DISK_RATE,
     brokers_of,
@@ -27,7 +27,7 @@ from kctl.cluster.reassignment.throttles import (
 from kctl.cluster.reassignment.verification import Targets, waits_for
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import KctlError, Refused
-from kctl.model import Json, TopicPartition
+from kctl.model import Json, TopicPartition, some
 
 NETWORK_RATE = 100 * 1024 * 1024  # bytes a second to estimate an unthrottled move
 

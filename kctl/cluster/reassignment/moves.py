@@ -1,6 +1,6 @@
 """The effects of a plan: its moves, the replicas of each broker and rack before and after, and its batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from formats.values import Struct
@@ -196,9 +196,3 @@ class _Batch:
 def ids(brokers: Iterable[int]) -> str:
     """Broker ids as text: `1, 2, 5`."""
     return ", ".join(map(str, sorted(brokers)))
-
-
-def some(partitions: Sequence[TopicPartition | str]) -> str:
-    """The first five partitions, or names, by comma, and how many more there are."""
-    shown = ", ".join(map(str, partitions[:5]))
-    return shown if len(partitions) <= 5 else f"{shown} and {len(partitions) - 5:,} more"

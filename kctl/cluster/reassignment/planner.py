@@ -14,11 +14,11 @@ from formats.values import Struct, field, replace
 from kctl.cluster.names import refuse_unknown
 from kctl.cluster.placement import Draws, Racks, draw, is_rack_aware, place_replicas
 from kctl.cluster.reassignment import rebalance
-from kctl.cluster.reassignment.moves import Move, cut, ids, moves_of, some
+from kctl.cluster.reassignment.moves import Move, cut, ids, moves_of
 from kctl.cluster.reassignment.plan_files import identity_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 
 class Situation(Struct, frozen=True, kw_only=True):

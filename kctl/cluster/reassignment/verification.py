@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.whole_numbers import whole_number
-from kctl.cluster.reassignment.moves import ids, moving_targets, some
+from kctl.cluster.reassignment.moves import ids, moving_targets
 from kctl.cluster.reassignment.throttles import (
     EVERYTHING,
     FOLLOWER_RATE,
@@ -24,7 +24,7 @@ from kctl.cluster.reassignment.throttles import (
 )
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V1_1, V2_4
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, some
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry
