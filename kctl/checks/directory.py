@@ -147,10 +147,9 @@ def check_directory(
             elif name == RECOVERY_POINT and is_clean and offset < (facts.log_end_offset or 0):
                 end = facts.log_end_offset or 0
                 where = replace(place, base_offset=offset, last_offset=end - 1)
-                name_of = str(partition)
-                report.say(
-                    say.LOG_LONGER_THAN_SHUT_DOWN, where, partition=name_of, offset=offset, log_end=end
-                )
+                follows = facts.is_whole and facts.follows_from is not None and facts.follows_from <= offset
+                longer = say.SHUT_DOWN_POINT_BEHIND if follows else say.LOG_LONGER_THAN_SHUT_DOWN
+                report.say(longer, where, partition=str(partition), offset=offset, log_end=end)
             elif name == LOG_START:
                 _check_log_start(checkpoints, report, partition, offset)
             elif name == CLEANER:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cached_property
 from itertools import pairwise
 
@@ -12,7 +13,7 @@ from formats.log_dir.file_names import (
     REMOTE_LOG_SNAPSHOT,
     FolderKind,
 )
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.checks import small_files
 from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexes, say_transactions_missing
@@ -20,8 +21,10 @@ from kctl.checks.kraft import check_kraft_snapshot, reaches
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report, Unsettled, judge_twice
 from kctl.checks.retention import check_future
 from kctl.checks.segments import (
+    MOST_GAPS,
     LogPieces,
     OnChunk,
+    Scanned,
     ScannedLog,
     check_gaps,
     check_leftover,
@@ -100,6 +103,11 @@ class _Check(Struct, dict=True):
             for segment, next_segment in pairs
             if next_segment.base_offset > segment.base_offset
         }
+
+    @cached_property
+    def log_offsets(self) -> list[int]:
+        """The base offsets of segments that have a log."""
+        return [segment.base_offset for segment in self.folder.logs]
 
     @cached_property
     def last_log(self) -> LogSegment:
@@ -214,7 +222,16 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
     log = segment.log
     if log is None:
         for file in segment.files.values():
-            check.report_of(file).say(say_index.INDEX_ORPHANED, segment=segment.base_offset)
+            report = check.report_of(file)
+            start = segment.base_offset
+            behind = bisect_right(check.log_offsets, start)
+            end = check.log_offsets[behind] if behind < len(check.log_offsets) else None
+            report.say(
+                say_index.INDEX_ORPHANED,
+                replace(report.place, base_offset=start, last_offset=None if end is None else end - 1),
+                segment=start,
+                offsets=f"from {start} on" if end is None else f"[{start}, {end})",
+            )
         return
     report = check.report_of(log)
     is_last = segment is check.last_log
@@ -317,10 +334,28 @@ def _facts(check: _Check) -> LogFacts:
             facts.log_end_offset = last_segment.base_offset if end is None else end
         if last.is_readable and (not last.batches or last.gaps or last.was_cleaned):
             facts.cut_in_gap = frozenset(at for at in snapshots if at > (facts.log_end_offset or 0))
+        facts.follows_from = _follows_from(scanned)
         facts.is_whole = all(
             scanned_log.bad_position is None and scanned_log.is_readable for _, scanned_log in scanned
         )
     return facts
+
+
+def _follows_from(scanned: Scanned) -> int | None:
+    """The least offset from which each batch begins where the one before it ended; None where none does."""
+    start: int | None = None
+    for _, scanned_log in reversed(scanned):
+        first, end = scanned_log.first_offset, scanned_log.next_offset
+        if first is None or end is None:
+            continue
+        if start is not None and end != start:
+            break
+        if scanned_log.outlier_ends or len(scanned_log.gaps) == MOST_GAPS:
+            break
+        start = max([first, *(gap_end for _, _, gap_end in scanned_log.gaps)])
+        if start != first:
+            break
+    return start
 
 
 def _check_leftovers(check: _Check) -> None:

@@ -141,6 +141,7 @@ class LogFacts(Struct):
     first_base_offset: int | None = None  # the first segment's
     log_end_offset: int | None = None  # behind the last sound batch; None without a segment
     is_whole: bool = True  # no damage, and every segment could be read
+    follows_from: int | None = None  # from here to the end each batch begins where the one before ended
     topic_id: str | None = None
     looks_compacted: bool = False
     cut_in_gap: frozenset[int] = frozenset()  # where a truncation between records may have left the end

@@ -31,6 +31,14 @@ LOG_LONGER_THAN_SHUT_DOWN = warning("""clean-shutdown-log-longer
     A clean shutdown flushes each log and writes its end as the recovery point; nothing is written afterwards.
     The offset of the last batch was changed (no CRC covers it), or files of two copies were mixed.
     Compare with the other replicas: `kctl replica compare`.""")
+SHUT_DOWN_POINT_BEHIND = warning("""clean-shutdown-point-behind
+    The directory was shut down cleanly, and the recovery point of {partition} is {offset}: its batches at
+        [{offset}, {log_end}) follow each other, and none of them is damaged.
+    A clean shutdown flushes each log and writes its end as the recovery point. Where closing a log fails, the mark of the
+        shutdown may be written without it; a start reads the log to its end and recovers nothing.
+    The broker could not close the log ("Error in closing log" in its log), or the checkpoint is older than the log.
+    Read the broker's log at its last shutdown: `kctl audit run` over it. If the host failed since, remove
+        `.kafka_cleanshutdown` before the start, so that the broker reads what is behind the recovery point.""")
 LOG_START_ABOVE_END = error("""log-start-above-log-end
     The log start offset is {offset}, the log of {partition} ends at {log_end}: at the next start the broker deletes all
         segments and starts an empty log at {offset}.

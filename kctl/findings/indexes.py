@@ -53,7 +53,7 @@ INDEX_ENTRIES_MISSING = warning("""index-entries-missing
     The index was truncated, or lost and created again.
     @rebuild-index""")
 INDEX_ORPHANED = error("""index-orphaned
-    The segment {segment} of this index does not exist.
+    The segment {segment} of this index does not exist: its records, offsets {offsets}, are not in this log.
     Kafka deletes an index without a log; the records that it pointed to are gone.
     The `.log` file was lost or left out of a copy.
     Look for the segment on another replica.""")

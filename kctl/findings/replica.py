@@ -24,7 +24,7 @@ GAP_EVERYWHERE = info("""replica-gap-everywhere
     Compaction or retention that the evidence does not show, or batches or segments that were cut out of the logs.
     If the topic is or was compacted, give `--compacted TOPIC`; otherwise look for the range in backups.""")
 START_MISSING = info("""replica-start-missing
-    Broker {broker_id}'s leader epochs begin at offset {said}, and its log at {start}.
+    Broker {broker_id}'s leader epochs begin at offset {said}, and its log at {start}{left}.
     A broker that deletes its oldest segments also deletes their leader epochs.
     Segments that were removed by hand or lost, segments that are only in a tier, or a copy taken while retention was
         running.

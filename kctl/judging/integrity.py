@@ -7,6 +7,7 @@ from typing import Protocol
 
 from formats.values import Struct, field
 from kctl.findings import Finding, Place
+from kctl.findings import directories as directory_findings
 from kctl.findings import evidence as evidence_findings
 from kctl.findings import logs as log_findings
 from kctl.findings import segments as segment_findings
@@ -30,7 +31,9 @@ NOT_EXAMINED = frozenset({segment_findings.NOT_EXAMINED.code})
 # Findings that say that something is not Kafka's, so that none of Kafka's rules decide.
 NOT_KAFKAS = frozenset({evidence_findings.OF_ANOTHER_SYSTEM.code})
 # Findings about bytes that are as their producer sent them.
-OF_SOUND_BYTES = frozenset({log_findings.TIMESTAMP_IN_FUTURE.code})
+OF_SOUND_BYTES = frozenset(
+    {log_findings.TIMESTAMP_IN_FUTURE.code, directory_findings.SHUT_DOWN_POINT_BEHIND.code}
+)
 # What a folder must hold to be examined.
 WANTED = "log directory, partition folder or segment"
 NO_FILE_OF_KAFKAS = "neither a segment nor another file of a log directory"

@@ -30,12 +30,12 @@ AUDITS: dict[str, tuple[int, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
     "first:17-duplicate-broker-ids": (5, {"broker-id-twice": ("host-a/data", "host-b/data", "not two moments of one", "Both hold __consumer_offsets-0")}, ()),
     "first:19-not-compacted": (5, {"compaction-stopped": ("had compacted profiles-0 up to offset 0", "170990 bytes"), "thread-died": ("cleaner map full",)}, ()),
     "second:02-cleaner-dirty-offset": (3, {"cleaner-point-below-log-start": ("riders-0 is 5", "begins at 20: harmless")}, ()),
-    "second:03-wsl-setlength": (5, {"broker-ended": ("cannot resize a file that is mapped", "The disk has not failed, and no data are damaged", "Move `log.dirs`")}, ("failed disk",)),
+    "second:03-wsl-setlength": (5, {"broker-ended": ("cannot resize a file that is mapped", "The disk has not failed, and no data are damaged", "Move `log.dirs`"), "clean-shutdown-point-behind": ("[50, 100)", "none of them is damaged")}, ("failed disk",)),
     "second:05-offsets-expired": (3, {"group-offsets-removed": ("group gate", "they expired", "tickets-0 was at 20", "offsets reset-file gate EVIDENCE --as-of 2026-11-26T16:47:28.096Z")}, ()),
     "second:10-offsets-go-back": (5, {"batch-offsets-go-back": ("Base offset 450 comes after offset 899",), "offsets-go-back-stop-the-start": ("does not start (InvalidOffsetException)",)}, ()),
     "second:12-voter-directory": (5, {"voter-directory-gone": ("Voter 3 is directory HxljNKkhShCdRa08UFG0XA", "node 3 has 8YkMIUhNSFoaAZC35bzrUw")}, ()),
     "second:17-nfs": (5, {"log-dir-failed": ("Log directory /data/kafka of broker 1", "`.nfs...`", "The disk is sound"), "broker-ended": ("On NFS: stop the broker",)}, ("failed disk",)),
-    "second:19-tmp-cleaner": (5, {"log-dir-failed": ("Something else removed the file", "The disk is sound"), "replica-start-missing": ("begin at offset 0, and its log at 61",)}, ("failed disk",)),
+    "second:19-tmp-cleaner": (5, {"log-dir-failed": ("Something else removed the file", "The disk is sound"), "replica-start-missing": ("begin at offset 0, and its log at 61", "Of [0, 41) no file is left, of [41, 61) only indexes"), "index-orphaned": ("offsets [41, 61)",)}, ("failed disk",)),
     "second:22-disk-full": (5, {"log-dir-failed": ("The disk is full, not failed",), "broker-ended": ("disk full",)}, ("failed disk",)),
     "second:23-topic-id-mismatch": (5, {"replica-same-under-two-topic-ids": ("hold the same batches up to offset 100", "0vZb_fAyRnKmMcm_NGTVwg on broker 1", "Zz9zfAyRnKmMcm0NGTVwgA on broker 2")}, ()),
     "second:24-topic-id-of-znode": (5, {"topic-id-of-znode-differs": ("FF0hqVGRSYKquNtJ_YGuDQ in znode", "zcdgx9lCR06NL_1lwO72wA in")}, ()),
@@ -55,6 +55,11 @@ def test_an_audit_says_what_happened(tmp_path: Path, case: str) -> None:
         assert code in messages, ran.codes()
         assert [word for word in words if word not in messages[code]] == [], messages[code]
     assert [word for word in never if any(word in message for message in messages.values())] == []
+
+
+def test_a_log_behind_its_recovery_point_is_whole() -> None:
+    ran = rows("segment", "verify", recording(SECOND) / "03-wsl-setlength")
+    assert {row["verdict"] for row in ran.of("judgement")} == {"sound"} and ran.status == 5
 
 
 def test_nothing_is_sound_while_a_stray_folder_holds_the_records() -> None:

@@ -13,13 +13,14 @@ Source: clients/src/main/java/org/apache/kafka/clients/producer/internals/Sender
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from formats.errors import FormatError
 from formats.log.records import iterate_records
-from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
+from formats.log_dir.file_names import LEADER_EPOCHS, FileState, FolderKind, parse_segment_file
 from formats.values import Struct, field, replace
 from kctl.findings import Finding, Severity
 from kctl.findings import replica as say
@@ -172,7 +173,26 @@ def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
         return  # earlier records are in the tier
     if recorded and recorded[0][1] < start and present.lineage.local_log_start_offset == start:
         place = replace(present.copy.place, base_offset=recorded[0][1], last_offset=start - 1)
-        yield say.START_MISSING.at(place, broker_id=present.copy.broker_id, said=recorded[0][1], start=start)
+        said, left = recorded[0][1], _left_before(present.copy, recorded[0][1], start)
+        yield say.START_MISSING.at(place, broker_id=present.copy.broker_id, said=said, start=start, left=left)
+
+
+def _left_before(copy: Copy, said: int, start: int) -> str:
+    """What is left of the segments before the first one: somebody who removes single files leaves indexes."""
+    try:
+        names = map(parse_segment_file, os.listdir(copy.folder))
+    except OSError:
+        return ""
+    indexes = [
+        named.base_offset
+        for named in names
+        if named and named.state is FileState.LIVE and named.suffix.endswith("index")
+    ]
+    first = min((base for base in indexes if said <= base < start), default=start)
+    if first == start:
+        return ""
+    gone = f". Of [{said}, {first}) no file is left, of" if said < first else ". Of"
+    return f"{gone} [{first}, {start}) only indexes"
 
 
 def _certain(copy: Copy) -> Severity:
