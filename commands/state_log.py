@@ -153,8 +153,9 @@ LOG_OPTIONS = (
     ),
     option("--to TIME", "Only lines up to this time.", into="end"),
     option(
-        "--broker ID[=FOLDER]...",
-        "Only logs of this broker, or set the broker id of a folder; repeatable.",
+        "--broker ID[=FOLDER|NAME]...",
+        "Only logs of this broker, or set the broker id of a folder, or of lines that a pod, container or host of this "
+        "name printed; repeatable.",
         into="brokers",
     ),
     option(
@@ -263,6 +264,7 @@ def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Ro
             text=event.text,
             evidence=event.source.evidence,
             logged_time=time if event.logged_ms == event.time_ms else event.logged_time,
+            broker_by_name=event.broker_by_name,
         )
     for finding in (*merging.sources.findings, *merging.reading.findings):
         yield finding.row()

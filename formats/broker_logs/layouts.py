@@ -169,7 +169,8 @@ class Carrier(NamedTuple):
 
     name: str
     expression: str
-    """What it puts there; its group `time` is when the line was carried, `origin` which container printed it."""
+    """What it puts there; its group `time` is when the line was carried, `origin` or `host` which container or host printed
+    it."""
     example: str
 
     @property
@@ -209,15 +210,18 @@ DOCUMENT = Carrier(
 )
 """The lines of an export, as `documents.written` gives them."""
 EXPORTS = (DOCUMENT.name, "json", "json, indented", "csv")
+COMPOSE = Carrier(
+    "docker compose logs", r"^(?P<origin>[\w.-]+) *\| ", "kafka-1  | [2026-11-21 13:18:27,173] INFO"
+)
 CARRIERS = (
     COLOURS,
-    Carrier("docker compose logs", r"^(?P<origin>[\w.-]+) *\| ", "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
+    COMPOSE,
     Carrier("kubectl logs --prefix", r"^\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] ", "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
     Carrier("stern", r"^(?P<origin>[a-z][\w.-]* [a-z][\w.-]*) ", "kafka-0 kafka [2026-11-21 13:18:27,173] INFO"),
     Carrier("Kubernetes node", r"^" + _STAMP + r" std(?:out|err) [FP] ", "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
-    Carrier("systemd journal or syslog, ISO 8601", r"^" + _STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )[\w.-]+ [\w./-]+(?:\[\d+\])?: ", "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
-    Carrier("syslog, RFC 5424", r"^<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) ", "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
-    Carrier("syslog, RFC 3164", r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: ", "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("systemd journal or syslog, ISO 8601", r"^" + _STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )(?P<host>[\w.-]+) [\w./-]+(?:\[\d+\])?: ", "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 5424", r"^<\d+>\d " + _STAMP + r" (?P<host>\S+) \S+ \S+ \S+ (?:-|\[.*?\]) ", "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 3164", r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]+) [\w./-]+(?:\[\d+\])?: ", "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("time of a container's runtime", r"^" + _STAMP + " ", "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
 )  # fmt: skip
 LOOKED_AT = 100
@@ -262,6 +266,11 @@ class CarriedLayout:
             )
         return RecordPlaces(starts, millis, outer_ends)
 
+    def has(self, carrier: Carrier) -> bool:
+        """Whether this carrier, or one below it, carried the lines."""
+        inner = self._inner
+        return self.carrier is carrier or (isinstance(inner, CarriedLayout) and inner.has(carrier))
+
     @property
     def innermost(self) -> LineLayout:
         """The layout that the logger wrote."""
@@ -269,13 +278,21 @@ class CarriedLayout:
 
     @property
     def origin(self) -> Callable[[bytes], bytes | None] | None:
-        """What gives the container that printed a line; None where the carrier does not say it."""
+        """What gives the container or host that printed a line; None where the carrier does not say it."""
         carrier = self.carrier
         mark = carrier.mark
-        if "origin" in mark.groupindex:
-            return lambda line: match["origin"] if (match := mark.match(line)) else None
+        group = next((name for name in ("origin", "host") if name in mark.groupindex), None)
+        if group is not None:
+            return lambda line: match[group] if (match := mark.match(line)) else None
         inner = self._inner.origin if isinstance(self._inner, CarriedLayout) else None
         return (lambda line: inner(carrier.bare(line))) if inner else None
+
+    @property
+    def is_by_host(self) -> bool:
+        """Whether lines name hosts alone, of which a file that has several has them all over."""
+        groups = self.carrier.mark.groupindex
+        is_inner = isinstance(self._inner, CarriedLayout) and self._inner.is_by_host
+        return "host" in groups or ("origin" not in groups and is_inner)
 
     def _in_utc(self, data: bytes, start: int, millis: int) -> int:
         end = data.find(b"\n", start)

@@ -22,7 +22,7 @@ Origin = Callable[[bytes], bytes | None]
 
 
 def heads_of(chunks: Iterable[bytes], origin: Origin) -> dict[bytes, bytes]:
-    """The first lines of each container; empty where the stream has not several, or too many to be containers."""
+    """The first lines of each container; empty where the stream names none, or too many to be containers."""
     heads: dict[bytes, bytearray] = {}
     for _, container, line in _lines(chunks, origin):
         if container is None:
@@ -32,7 +32,7 @@ def heads_of(chunks: Iterable[bytes], origin: Origin) -> dict[bytes, bytes]:
             head += line + b"\n"
         if len(heads) > MOST:
             return {}
-    return {container: bytes(head) for container, head in heads.items()} if len(heads) > 1 else {}
+    return {container: bytes(head) for container, head in heads.items()}
 
 
 def only(

@@ -76,6 +76,13 @@ class Event:
         return self._broker_id
 
     @property
+    def broker_by_name(self) -> str | None:
+        """What printed it, where its name alone tells the broker."""
+        name = self._block.file.broker_by_name
+        is_told = name is None or writer_of(self.shape, self._block, self._index) is not None
+        return None if is_told else name
+
+    @property
     def file(self) -> str:
         """The file it is from, as rows name it."""
         return self._block.file.file

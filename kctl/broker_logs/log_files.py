@@ -28,6 +28,11 @@ class LogFile(Struct, frozen=True):
     is_first: bool = False
     """Whether lines before the first that names a container are its own."""
 
+    printed_by: str | None = None
+    """The one pod, container or host that an export names for its lines."""
+    broker_by_name: str | None = None
+    """The name that alone tells the broker."""
+
     @property
     def is_without_date(self) -> bool:
         """Whether nothing says on which day its lines were written."""

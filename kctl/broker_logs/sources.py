@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -30,8 +30,9 @@ from formats.values import Struct, field, replace
 from formats.whole_numbers import whole_number
 from kctl.broker_logs.containers import heads_of
 from kctl.broker_logs.log_files import LogFile, LogSource
+from kctl.broker_logs.named_brokers import with_brokers_by_name
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
-from kctl.errors import BadValue, KctlError, file_error, reason_of
+from kctl.errors import BadValue, KctlError, file_error, near_names, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, FoundEvidence, Root
 from kctl.evidence.names import broker_log_kind
@@ -93,11 +94,25 @@ def find_sources(
 ) -> Sources:
     """The logs below the paths: files, folders of logs, whole evidence folders, `-` for standard input.
 
-    `brokers` holds texts `ID=FOLDER`. `names_all`: of a log that several brokers write to, all are named. A path that cannot be opened is among `failures`; a file below a folder
+    `brokers` holds texts `ID=FOLDER`, or `ID=NAME` of a pod, container or host that printed lines. `names_all`: of a log that several brokers write to, all are named. A path that cannot be opened is among `failures`; a file below a folder
     that cannot be read, is empty or no log is among `findings`.
     """
-    evidence = discover([path for path in paths if path != STDIN], brokers=brokers)
-    return sources_in(evidence, layouts, reads_stdin=STDIN in paths, names_all=names_all)
+    folders, names = _folders_and_names(brokers)
+    evidence = discover([path for path in paths if path != STDIN], brokers=folders)
+    return sources_in(evidence, layouts, reads_stdin=STDIN in paths, names_all=names_all, names=names)
+
+
+def _folders_and_names(brokers: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+    """The texts `ID=FOLDER`, and the brokers of those that name something else than what lies in the file system."""
+    folders, names = [], {}
+    for text in brokers:
+        id_text, _, name = text.partition("=")
+        broker_id = whole_number(id_text)
+        if broker_id is None or not name or "/" in name or os.path.lexists(name):
+            folders.append(text)
+        else:
+            names[name] = broker_id
+    return folders, names
 
 
 def sources_in(
@@ -106,8 +121,9 @@ def sources_in(
     *,
     reads_stdin: bool = False,
     names_all: bool = False,
+    names: Mapping[str, int] | None = None,
 ) -> Sources:
-    """The same of evidence whose folders are known, with the broker ids that were given for them."""
+    """The same of evidence whose folders are known, with the broker ids that were given for them and for `names`."""
     sources = Sources((), evidence=evidence)
     sources.failures.extend(evidence.failures)
     sources.findings.extend(
@@ -119,7 +135,16 @@ def sources_in(
     writers = _Writers(names_all=names_all)
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
         files += _looked_into(candidate, layouts, sources, writers)
-    sources.sources = tuple(_chained(_with_brokers(files)))
+    files, names_met = with_brokers_by_name(_with_brokers(files), names or {}, sources.findings.append)
+    for name in (names or {}).keys() - names_met:
+        printed = sorted({file.printed_by for file in files if file.printed_by})
+        sources.failures.append(
+            BadValue(
+                f"--broker {(names or {})[name]}={name}: no such folder, and no line was printed by {name}",
+                near_names(name, printed, otherwise=f"lines were printed by {', '.join(printed[:5]) or 'nobody who is named'}"),
+            )
+        )  # fmt: skip
+    sources.sources = tuple(_chained(files))
     return sources
 
 
@@ -234,17 +259,24 @@ def _looked_into(
             _place(candidate), loggers=", ".join(strange[:3]), examined=len(head)
         )
         sources.findings.append(finding)
+    printed_by = None
     if isinstance(layout, CarriedLayout) and layout.origin:
         if candidate.path == STDIN:
             candidate = candidate._replace(path=spooled_stdin())
-        if heads := heads_of(
-            chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout)), layout.origin
-        ):
+        whole = chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout))
+        heads = heads_of([head] if layout.is_by_host else whole, layout.origin)
+        if len(heads) > 1:
             return _of_containers(candidate, heads, layouts, sources)
+        printed_by = next((_text(name) for name in heads), None)
     if _log_file(candidate, layout, head, first, frozenset()).is_without_date:
         sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))
         return []
-    return [_log_file(candidate, layout, head, first, writers.of(candidate, layout, head))]
+    file = _log_file(candidate, layout, head, first, writers.of(candidate, layout, head))
+    return [replace(file, printed_by=printed_by)]
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
 
 
 def _day_named(path: str) -> int | None:
@@ -277,13 +309,14 @@ def _of_containers(
     for container, head in heads.items():
         layout, first = detect(head, layouts)
         if layout is None:
-            unknown.append(container.decode())
+            unknown.append(_text(container))
             continue
         file = _log_file(candidate, layout, head, first, frozenset(writers_named(layout.bare(head))))
         if file.is_without_date:
-            unknown.append(container.decode())
+            unknown.append(_text(container))
             continue
-        files.append(replace(file, container=container, is_first=container == next(iter(heads))))
+        is_first = container == next(iter(heads))
+        files.append(replace(file, container=container, is_first=is_first, printed_by=_text(container)))
     if unknown:
         names = ", ".join(unknown)
         sources.findings.append(say.LOG_CONTAINER_UNKNOWN.at(_place(candidate), containers=names))
@@ -411,9 +444,11 @@ def layout_in_words(file: LogFile) -> str:
         head = next(chunks_of(file.path, lambda reason: None, size=PEEKED, is_as_written=True), b"")
         export = export_of(head)
         parts = [export.name if export else "an export", f"in the layout {file.layout.innermost.name}"]
-    if file.container:
-        parts.append(f"of {file.container.decode('utf-8', 'backslashreplace')}")
+    if file.printed_by:
+        parts.append(f"printed by {file.printed_by!r}")
     broker = "an unknown broker" if file.broker_id is None else f"broker {file.broker_id}"
+    if file.broker_by_name:
+        broker += f" by the name {file.broker_by_name!r} alone"
     times = "times with their offset" if file.is_utc else "local times"
     return f"{file.file}: {', '.join(parts)}, of {broker}, {times}"
 

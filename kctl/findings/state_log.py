@@ -28,6 +28,22 @@ LOG_CONTAINER_UNKNOWN = info("""log-container-unknown
     The file contains the output of several containers; kctl reads each as a separate log.
     A container that does not run a broker, or a custom log4j pattern.
     Nothing, if it is not a broker; otherwise give the layout with `--layout` or `--pattern`.""")
+LOG_BROKER_BY_NAME = info("""log-broker-by-name
+    No line names its broker; the lines of {name!r} count as those of broker {broker}.
+    kctl takes the broker from the name of the pod, container or host that printed the lines. Their rows have the name in
+        `broker_by_name`.
+    Few kinds of lines name the broker that writes them.
+    If it is another broker, give its id with `--broker ID=NAME`.""")
+LOG_BROKER_NAME_UNCLEAR = info("""log-broker-name-unclear
+    No line names its broker, and the name {name!r} does not tell it: {reason}.
+    The lines are read, and count as those of no broker. Two brokers are never taken for one because of a name.
+    Names that Docker Compose numbers, an operator that adds a number to that of the pod, or pods of two clusters.
+    Give the id with `--broker ID=NAME`.""")
+LOG_BROKER_NAME_DIFFERS = info("""log-broker-name-differs
+    The lines of {name!r} are of broker {broker} by {what}.
+    kctl does not use the number in the name.
+    An operator that adds a number to that of the pod, a renamed folder, or an export of another broker.
+    Nothing, if the id is right; otherwise give it with `--broker ID=NAME`.""")
 LOG_UNREADABLE = warning("""log-unreadable
     The log could not be read: {reason}.
     Its lines are missing from the merge and from every conclusion.

@@ -14,6 +14,7 @@ EVENT = RowType("""
     text           string    the message and the lines that follow it, for example a stack trace
     evidence?
     logged_time    string?   time in the line; `time` corrects lines that threads wrote out of order
+    broker_by_name  string?  the pod, container or host of whose name `broker_id` is; null: a line or a folder tells it
 """)
 
 LEADER = RowType("""

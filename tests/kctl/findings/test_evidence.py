@@ -13,6 +13,9 @@ from tests.conftest import recording, recordings, rows
 
 PRESENT = {
     "log-container-unknown": "which parts of a file were not read",
+    "log-broker-by-name": "whose lines a file has",
+    "log-broker-name-unclear": "whose lines a file has",
+    "log-broker-name-differs": "whose lines a file has",
     "replica-copy-missing": "something is not in the evidence",
     "replica-leader-unknown": "something is not in the evidence",
     "replica-moments-undated": "something is not in the evidence",
