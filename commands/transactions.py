@@ -124,7 +124,7 @@ def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
     """Find transactions that are open in data logs and that no coordinator will end.
 
     Without EVIDENCE, or with names of topics only, leaders and coordinators of the running cluster are asked (Kafka 3.0
-    and later). With __transaction_state among the names both logs are read instead.
+    and later). With __transaction_state among the names, or of older brokers, the logs that are named are read instead.
 
     $ kctl transactions hanging evidence/
     $ kctl transactions hanging evidence/ --all
@@ -136,11 +136,15 @@ def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
 
     if not options.paths and not frame.names_brokers:
         raise BadValue("name EVIDENCE, or the running cluster", "give folders, or --bootstrap-server HOSTS")
-    from commands.cli.live_paths import live_partitions
+    live = None
+    if frame.names_brokers:
+        from commands.cli.live_paths import live_partitions
+        from kctl.wire.transactions import asked_rows, lacking_request
 
-    if frame.names_brokers and (live := live_partitions(frame, options.paths, unless=TOPIC)):
-        from kctl.wire.transactions import open_rows as asked_rows
-
+        live = live_partitions(frame, options.paths, unless=TOPIC)
+        if live is not None and options.paths and lacking_request(live[0]):
+            live = None  # the logs of these topics can be read
+    if live is not None:
         connected, state, partitions = live
         asked = asked_rows(connected, state, partitions, every=known_too)
         rows = judgement_rows(asked, [Question.TRANSACTIONS])

@@ -216,19 +216,22 @@ def _coordinated(
     return [one for one in judged if not one.hangs or is_still(one)]
 
 
-def open_rows(
+def lacking_request(wire: Wire) -> str | None:
+    """The request that tells open transactions and that the brokers are too old for; None if they know both."""
+    requests = (DescribeProducersRequest, ListTransactionsRequest)
+    lacking = (request.__name__ for request in requests if wire.version_of(request) is None)
+    return next((name.removesuffix("Request") for name in lacking), None)
+
+
+def asked_rows(
     wire: Wire, state: ClusterState, partitions: Sequence[TopicPartition], *, every: bool
 ) -> Iterator[Row | Judgement]:
     """Open transactions of partitions that no coordinator will end (`every`: all of them), and judgements.
 
     Raises KctlError where the brokers are too old to be asked.
     """
-    for asked in (DescribeProducersRequest, ListTransactionsRequest):
-        if wire.version_of(asked) is None:
-            raise TooOld(
-                needs(asked.__name__.removesuffix("Request")),
-                "name the topics and __transaction_state: kctl then reads their logs",
-            )
+    if lacking := lacking_request(wire):
+        raise TooOld(needs(lacking), "name the topics and __transaction_state: kctl then reads their logs")
     transactions, failures = find_open(wire, state, partitions)
     by_partition: dict[TopicPartition, list[OpenInPartition]] = {}
     for transaction in transactions:
