@@ -197,16 +197,16 @@ def _plan_lines(row: Row, moves: Sequence[Row], page: Page) -> Iterator[str]:
 
 def move_status_row(status: MoveStatus) -> Row:
     """The row of a partition of a plan."""
-    is_done = status.state == "done"
+    is_done, is_hidden = status.state == "done", status.state is None
     return PARTITION(  # not `PARTITION.of`, which takes longer: a plan may have 10,000
         topic=status.partition.topic,
         partition=status.partition.partition,
         state=status.state,
-        replicas=list(status.replicas),
-        isr=list(status.isr),
+        replicas=None if is_hidden else list(status.replicas),
+        isr=None if is_hidden else list(status.isr),
         leader=status.leader,
         target=list(status.target),
-        missing=[] if is_done else list(status.missing),
+        missing=None if is_hidden else [] if is_done else list(status.missing),
         bytes_done=status.bytes_done,
         bytes_left=status.bytes_left,
         bytes_per_second=status.bytes_per_second,
@@ -237,10 +237,10 @@ def _shown_standing(row: Row) -> Row:
     seconds = row["seconds_left"]
     return {
         "partition": f"{row['topic']}-{row['partition']}",
-        "state": str(row["state"]).replace("_", " "),
-        "replicas": ids(row["replicas"]),
+        "state": str(row["state"] or "unknown").replace("_", " "),
+        "replicas": ids(row["replicas"] or ()),
         "target": ids(row["target"]),
-        "isr": ids(row["isr"]),
+        "isr": ids(row["isr"] or ()),
         "left": amount(row["bytes_left"]) or None,
         "rate": f"{amount(row['bytes_per_second'])}/s" if row["bytes_per_second"] is not None else None,
         "time left": duration(seconds) if isinstance(seconds, int) else None,

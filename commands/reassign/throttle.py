@@ -198,7 +198,7 @@ def _carry_out(
         with_hidden_topics,
     )
 
-    state = with_hidden_topics(cluster, clear, state)
+    state = with_hidden_topics(cluster, clear.throttled, state)
     if not left_over(clear, state) and not (state.quorum is not None and rates_of_dead(clear, state)):
         if places := not_read(clear, state):
             raise may_be_left(places)

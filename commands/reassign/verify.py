@@ -35,7 +35,7 @@ SAMPLE = option(
     default="5s",
 )
 VERIFY_STATUS = (
-    "0 everything is in place, in sync, and the plan's throttle is gone · 3 failed · "
+    "0 everything is in place, in sync, and the plan's throttle is gone · 3 failed, or a topic is hidden · "
     "5 something is missing, or still throttled"
 )
 
@@ -62,7 +62,7 @@ def verify(
     from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.disk_moves import refuse_backend, with_disk_moves
     from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.throttles import is_anything_throttled
+    from kctl.cluster.reassignment.throttles import is_anything_throttled, with_hidden_topics
     from kctl.cluster.reassignment.verification import (
         DONE,
         IN_PROGRESS,
@@ -80,7 +80,8 @@ def verify(
             refuse_backend(cluster.backend)
 
         def read() -> ClusterState:
-            return read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
+            state = read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
+            return with_hidden_topics(cluster, {tp.topic for tp in file.targets}, state)
 
         state = read()
         listed = list(move_statuses(file.targets, state, entries))
@@ -94,7 +95,9 @@ def verify(
             listed = with_disk_moves(listed, file.log_dirs, state, entries, look.before, look.seconds)
         note_problems(frame, moves_unread(state))
         is_finished = all(status.state == DONE for status in listed)
-        if not is_finished:
+        if any(status.state is None for status in listed):
+            frame.raise_status(3)
+        if any(status.state not in (DONE, None) for status in listed):
             frame.raise_status(5)
         if entries or is_anything_throttled(state):
             clear = throttle_of(file.targets, entries, state)
@@ -146,7 +149,7 @@ def settle_throttle(
     from kctl.changes.plan import plan_of
     from kctl.cluster.reassignment.throttles import left_over, may_be_left, not_read, with_hidden_topics
 
-    state = with_hidden_topics(cluster, clear, state) if at.snapshot is None else state
+    state = with_hidden_topics(cluster, clear.throttled, state) if at.snapshot is None else state
     remaining = left_over(clear, state)
     if not remaining:
         if finished and (places := not_read(clear, state)):
@@ -265,7 +268,9 @@ def status(
             listed = statuses_with(look.sizes, look)
     note_problems(frame, moves_unread(state))
     note_hidden(frame, state)
-    if any(status.state != DONE for status in listed):
+    if any(status.state is None for status in listed):
+        frame.raise_status(3)
+    if any(status.state not in (DONE, None) for status in listed):
         frame.raise_status(5)
     for reason in explain(state):
         frame.note(reason)

@@ -324,7 +324,9 @@ def read_for(intent: intents.Intent, run: ChangeRun, *, recent: bool = False) ->
         recent=recent,
     )
     return (
-        with_hidden_topics(run.cluster, intent, state) if isinstance(intent, intents.ClearThrottle) else state
+        with_hidden_topics(run.cluster, intent.throttled, state)
+        if isinstance(intent, intents.ClearThrottle)
+        else state
     )
 
 

@@ -49,12 +49,12 @@ PLAN = RowType("""
 PARTITION = RowType("""
     partition: The progress of a partition in a plan.
     topic, partition
-    state             done|in_progress|not_started|failed
-    replicas          array     assigned now
-    isr               array     in Kafka's order
+    state             done|in_progress|not_started|failed?  null if the topic is hidden from the user
+    replicas          array?    assigned now; null like state, as are isr and missing
+    isr               array?    in Kafka's order
     leader            integer?  -1: none; null: it never had one
     target            array     replicas in the plan
-    missing           array     target replicas that are not in the ISR
+    missing           array?    target replicas that are not in the ISR
     bytes_done        integer?  copied to added replicas; null if no sizes were given
     bytes_left        integer?
     bytes_per_second  integer?  measured between two samples of the replicas' sizes

@@ -285,7 +285,7 @@ def _rows_of(held: OpenInPartition) -> Iterator[Row]:
 
 def _known(wire: Wire, producer_ids: Collection[int]) -> tuple[dict[int, Transaction], str | None]:
     """What coordinators know of producers, by id, and why one could not be asked."""
-    nodes, unread = wire.nodes, visibility_of(wire, "transactional ids").hidden or None
+    nodes, unread = wire.nodes, "; ".join(filter(None, visibility_of(wire, "transactional ids"))) or None
     request = ListTransactionsRequest
     answers = wire.send_all(
         [

@@ -242,9 +242,9 @@ def may_be_left(places: Sequence[str]) -> KctlError:
     )
 
 
-def with_hidden_topics(cluster: Cluster, intent: ClearThrottle, state: ClusterState) -> ClusterState:
-    """The state with a problem for each throttled topic that is there, or may be, and that brokers do not list to the user."""
-    missing = sorted(set(intent.throttled) - set(state.topic_names))
+def with_hidden_topics(cluster: Cluster, topics: Iterable[str], state: ClusterState) -> ClusterState:
+    """The state with a problem for each of the topics that is there, or may be, and that brokers do not list to the user."""
+    missing = sorted(set(topics) - set(state.topic_names))
     if not missing or state.backend != "admin":
         return state
     named = cluster.read_state(missing, partition_states=False, recent=True)

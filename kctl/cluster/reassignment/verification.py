@@ -38,7 +38,7 @@ class MoveStatus(NamedTuple):
     """The status of one partition."""
 
     partition: TopicPartition
-    state: str
+    state: str | None  # None if the topic is hidden from the user
     target: Replicas
     replicas: Replicas = ()
     isr: Replicas = ()
@@ -68,6 +68,7 @@ def move_statuses(
     """The status of each partition of a plan, by topic and number."""
     requested = _requested(list(entries), targets)
     settled = _settled(state) if sizes is None else {}
+    denied = state.denied_topics
     states, new = state.partition_states, MoveStatus._make
     for tp, target in sorted(targets.items()):
         # The fast path: most partitions are done in the end.
@@ -81,7 +82,8 @@ def move_statuses(
                 continue
         replicas = state.replicas(tp)
         if replicas is None:
-            yield MoveStatus(partition=tp, state=FAILED, target=target, reason="no such partition")
+            hidden = denied.get(tp.topic)
+            yield MoveStatus(tp, None if hidden else FAILED, target, reason=hidden or "no such partition")
             continue
         verdict, reason = _verdict(tp, target, replicas, state, was_requested=tp in requested)
         done, missing = _bytes(tp, target, verdict, state, sizes)

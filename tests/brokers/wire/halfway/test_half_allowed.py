@@ -150,7 +150,11 @@ def test_a_topic_that_may_not_be_seen_any_more(
         cleared = k.change("reassign", "throttle", "clear", plan, status=None)
         assert cleared.status in (3, 5) and f"may be left on topic {second}" in cleared.err
     verified = k("reassign", "verify", plan)
-    assert verified.status in (3, 5)
+    states = {row["topic"]: (row["state"], row["isr"], row["missing"]) for row in verified.of("partition")}
+    assert (verified.status, states[second]) == (3, (None, None, None)), verified.err
+    assert all(
+        "Describe on Topic" in row["reason"] for row in verified.of("partition") if row["topic"] == second
+    )
     allow_all(c, None)
     k.change("journal", "resume", row["id"])
     assert k.replicas(second) == [[1, 3]] and nothing_left(k)
