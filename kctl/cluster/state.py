@@ -291,12 +291,9 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         return bool(self.topics) and self.topics.keys() <= self.min_isr_in_force.keys()
 
     @property
-    def denied_topics(self) -> dict[str, str]:
-        """Requested topics that this user may not describe, with the reason: whether they exist is not known."""
-        denied = (
-            (p.right.name, p.reason) for p in self.problems if p.right and p.place == f"topic {p.right.name}"
-        )
-        return dict(denied)
+    def denied_topics(self) -> list[str]:
+        """Requested topics that this user may not describe: whether they exist is not known."""
+        return [p.right.name for p in self.problems if p.right and p.place == f"topic {p.right.name}"]
 
     @property
     def why_partial(self) -> str | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from kazoo.exceptions import EXCEPTIONS, NoNodeError
+from kazoo.exceptions import EXCEPTIONS, NoAuthError, NoNodeError
 
 from kctl.zookeeper.store import Acl, Stat, Znode
 
@@ -179,9 +179,11 @@ class Slot:
         self.answers.put(self.index, value)
 
     def set_exception(self, error: BaseException) -> None:
-        """kazoo has an error: a missing znode is an answer, everything else fails the whole."""
+        """kazoo has an error: a missing znode is an answer, and a hidden one; everything else fails the whole."""
         if isinstance(error, NoNodeError):
             self.answers.put(self.index, None)
+        elif isinstance(error, NoAuthError):
+            self.answers.put(self.index, error)
         else:
             self.answers.fail(error)
 
@@ -205,12 +207,12 @@ def send_all(
 def multi_read(
     call: Callable[[Any, Any], Any], operation: int, paths: Sequence[str], timeout: float
 ) -> list[Any]:
-    """Many znodes by multiRead; None for a missing one. Raises the server's error for any other."""
+    """Many znodes by multiRead: None for a missing one, NoAuthError for a hidden one. Raises other errors of the server."""
     chunks = [paths[at : at + PATHS_A_CALL] for at in range(0, len(paths), PATHS_A_CALL)]
     answers = send_all(call, [MultiRead(operation, chunk) for chunk in chunks], CALLS_IN_FLIGHT, timeout)
     values = [value for answer in answers for value in answer]
     for value in values:
-        if isinstance(value, Exception):
+        if isinstance(value, Exception) and not isinstance(value, NoAuthError):
             raise value
     return values
 
@@ -218,5 +220,5 @@ def multi_read(
 def pipelined(
     call: Callable[[Any, Any], Any], operation: int, paths: Sequence[str], timeout: float
 ) -> list[Any]:
-    """Many znodes by ordinary reads, many in flight; None for a missing one."""
+    """Many znodes by ordinary reads, many in flight: None for a missing one, NoAuthError for a hidden one."""
     return send_all(call, [ReadRequest(operation, path) for path in paths], READS_IN_FLIGHT, timeout)

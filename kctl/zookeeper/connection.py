@@ -41,7 +41,16 @@ from kctl.tls.causes import (
 )
 from kctl.tls.files import client_context
 from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
-from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, parent_of, request_size
+from kctl.zookeeper.store import (
+    CREDENTIALS,
+    LARGEST_REQUEST,
+    Acl,
+    HiddenZnodes,
+    OutcomeUnknown,
+    Znode,
+    parent_of,
+    request_size,
+)
 
 SESSION_TIMEOUT = 10.0  # seconds; a server bounds it further
 
@@ -426,6 +435,9 @@ class Ensemble:
         results: list[Any] = self._again(
             lambda: self._read(operation, full), paths[0] if len(paths) == 1 else ""
         )
+        hidden = [path for path, value in zip(paths, results, strict=True) if isinstance(value, Exception)]
+        if hidden:
+            raise HiddenZnodes(hidden, [None if isinstance(value, Exception) else value for value in results])
         return results
 
     def _below_chroot(self, paths: Sequence[str]) -> list[str]:
@@ -463,6 +475,8 @@ class Ensemble:
         """The access lists of many znodes; empty where there is none."""
         full = self._below_chroot(paths)
         lists = self._again(lambda: pipelined(self._client._call, GET_ACL, full, self.timeout), "")
+        if hidden := [path for path, value in zip(paths, lists, strict=True) if isinstance(value, Exception)]:
+            raise HiddenZnodes(hidden, ())
         return [access_list or [] for access_list in lists]
 
     def _again(self, read: Callable[[], Any], path: str) -> Any:
@@ -471,11 +485,6 @@ class Ensemble:
         while True:
             try:
                 return read()
-            except exceptions.NoAuthError:
-                raise KctlError(
-                    f"{path or 'a znode'}: ZooKeeper does not allow this session to read it",
-                    "its access list shows who may: set the credentials of one of them in the context",
-                ) from None
             except exceptions.AuthFailedError:
                 raise KctlError(
                     f"ZooKeeper {self.location} refused the credentials",
@@ -575,7 +584,7 @@ class Ensemble:
             if isinstance(result, exceptions.NoAuthError):
                 raise KctlError(
                     f"{write.target}: ZooKeeper does not allow this session to write it; nothing was written",
-                    "its access list shows who may: set the credentials of one of them in the context",
+                    CREDENTIALS,
                 )
             raise KctlError(
                 f"{write.target}: ZooKeeper answered {_words(result)}; nothing was written", ASK_AGAIN

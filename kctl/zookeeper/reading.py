@@ -8,7 +8,7 @@ as lenient as Kafka and has an error text.
 
 import contextlib
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -49,7 +49,7 @@ from kctl.cluster.versions import (
 )
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.zookeeper.store import Znode, ZnodeReader
+from kctl.zookeeper.store import HIDDEN, HiddenZnodes, Znode, ZnodeReader
 
 ONE_OF = (
     "/controller",
@@ -70,6 +70,14 @@ class ClusterReading(Struct):
 
     reader: ZnodeReader
     problems: list[Problem] = field(default_factory=list)
+
+    def readable(self, read: Callable[[Sequence[str]], list[T]], places: Mapping[str, str]) -> list[T | None]:
+        """What `read` gives for the paths, whose values are places of problems. None, with a problem noted, for a hidden one."""
+        try:
+            return [*read(list(places))]
+        except HiddenZnodes as hidden:
+            self.problems += [Problem(places[path], f"{path}: {HIDDEN}") for path in hidden.paths]
+            return [*hidden.values]
 
     def parse(self, path: str, node: Znode | None, parser: Callable[[bytes], T]) -> T | None:
         """The parsed znode; None, with a problem noted, if it cannot be parsed."""
@@ -208,10 +216,10 @@ def _brokers(
 def _topics(
     read: ClusterReading, names: Collection[str], deleting: frozenset[str]
 ) -> tuple[dict[str, Topic], set[int]]:
-    paths = [f"/brokers/topics/{name}" for name in names]
+    paths = {path: path for name in names if (path := f"/brokers/topics/{name}")}
     topics: dict[str, Topic] = {}
     versions: set[int] = set()
-    for name, path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
+    for name, path, node in zip(names, paths, read.readable(read.reader.get_many, paths), strict=True):
         parsed = read.parse(path, node, parse_topic_quickly)
         if node is None or parsed is None:
             continue
@@ -247,9 +255,8 @@ def _configs(
 ) -> dict[tuple[str, str], EntityConfig]:
     names: list[tuple[str, str]] = []
     listed = [kind for kind in types if kind != "topics" or topics is None]
-    for kind, below in zip(
-        listed, read.reader.children_many([f"/config/{kind}" for kind in listed]), strict=True
-    ):
+    of_kinds = {f"/config/{kind}": f"configurations of {kind}" for kind in listed}
+    for kind, below in zip(listed, read.readable(read.reader.children_many, of_kinds), strict=True):
         names += [(kind, name) for name in below or ()]
     if topics is not None and "topics" in types:
         names += [("topics", name) for name in topics]
@@ -258,8 +265,12 @@ def _configs(
     for name, clients in zip(users, below_users, strict=True):
         names += [("users", f"{name}/clients/{client}") for client in clients or ()]
     configs: dict[tuple[str, str], EntityConfig] = {}
-    paths = [f"/config/{kind}/{name}" for kind, name in names]
-    for (kind, name), path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
+    paths = {
+        f"/config/{kind}/{name}": f"configuration of {kind.removesuffix('s')} {name}" for kind, name in names
+    }
+    for (kind, name), path, node in zip(
+        names, paths, read.readable(read.reader.get_many, paths), strict=True
+    ):
         # A user with only clients below it is a znode without content.
         parsed = read.parse(path, node, znodes.parse_config) if node and node.data else None
         if node is not None and parsed is not None:

@@ -5,16 +5,18 @@ version that it expects; unconditional overwriting is impossible.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kctl.changes.plan import Write
 from kctl.errors import KctlError
+from kctl.model import some
 
 # The server's limit (jute.maxbuffer) is 1,048,575 bytes for a whole request; it answers a larger one by
 # closing the connection. Kafka's own clients have the same limit, so a node above it stops the controller.
 LARGEST_REQUEST = 1_000_000
 # Bytes of one operation besides its path and data: headers, version, an ACL of the usual size.
 REQUEST_OVERHEAD = 64
+HIDDEN = "ZooKeeper does not allow this session to read it"
 
 
 class Stat(NamedTuple):
@@ -48,8 +50,20 @@ class Acl(NamedTuple):
     id: str
 
 
+CREDENTIALS = "its access list shows who may: set the credentials of one of them in the context"
+
+
+class HiddenZnodes(KctlError):
+    """Znodes that ZooKeeper does not show to this session. `values` are those of all that were asked for, None for these."""
+
+    def __init__(self, paths: Sequence[str], values: Sequence[Any]) -> None:
+        self.paths = paths
+        self.values = values
+        super().__init__(f"{some(list(paths))}: {HIDDEN}", CREDENTIALS)
+
+
 class ZnodeReader(Protocol):
-    """Znodes that can be read: a live ensemble, a recorded snapshot, a dict in a test."""
+    """Znodes that can be read: a live ensemble, a recorded snapshot, a dict in a test. Raises HiddenZnodes."""
 
     location: str
 

@@ -113,6 +113,50 @@ def test_the_wrong_credentials(secured: tuple[Cluster, int, dict[str, Path]], tm
         assert not client.exists("/brokers/topics/x")
 
 
+def test_a_session_that_sees_a_part(secured: tuple[Cluster, int, dict[str, Path]], tmp_path: Path) -> None:
+    """Brokers with `zookeeper.set.acl` show topics to everybody; what they hide is unknown, not absent."""
+    c, _, _ = secured
+    k = Kctl(c, tmp_path / "journal")
+    k.change("topic", "create", "shown", "--partitions", 2, "--replication-factor", 1, **SASL)
+    k.change("config", "set", "--entity-type", "users", "--entity-name", "u", "producer_byte_rate=5", **SASL)
+    k.change(
+        "config",
+        "set",
+        "--entity-type",
+        "brokers",
+        "--entity-name",
+        "1",
+        "leader.replication.throttled.rate=5",
+        **SASL,
+    )
+    other = {**SASL, "KCTL_SASL_USERNAME": "other", "KCTL_SASL_PASSWORD": "else"}
+    listed = k("topic", "list", **other)
+    assert listed.status == 0 and "shown" in [row["topic"] for row in listed.of("topic")]
+    described = k("topic", "describe", "shown", **other)
+    assert [row["leader"] for row in described.of("partition")] == [1, 1]
+    for kind in ("users", "brokers"):
+        ran = k("config", "get", "--entity-type", kind, **other)
+        assert ran.status == 3 and f"/config/{kind}" in ran.err and "nothing is set" not in ran.out.decode()
+        assert "does not allow this session to read it" in ran.err
+    throttles = k("reassign", "throttle", "list", **other)
+    assert throttles.status == 3 and "/config/brokers" in throttles.err
+    health = k("cluster", "health", **other)
+    assert health.status in (3, 5) and "/config/brokers" in health.err + health.out.decode()
+    ran = k(
+        "config",
+        "set",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "u",
+        "producer_byte_rate=9",
+        "--yes",
+        **other,
+    )
+    assert ran.status == 3 and "/config/users/u" in ran.err and "nothing was written" in ran.err
+    k.change("topic", "delete", "shown", **SASL)
+
+
 def test_tls_with_a_clients_certificate(
     secured: tuple[Cluster, int, dict[str, Path]], tmp_path: Path
 ) -> None:

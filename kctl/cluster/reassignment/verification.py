@@ -68,7 +68,6 @@ def move_statuses(
     """The status of each partition of a plan, by topic and number."""
     requested = _requested(list(entries), targets)
     settled = _settled(state) if sizes is None else {}
-    denied = state.denied_topics
     states, new = state.partition_states, MoveStatus._make
     for tp, target in sorted(targets.items()):
         # The fast path: most partitions are done in the end.
@@ -82,7 +81,7 @@ def move_statuses(
                 continue
         replicas = state.replicas(tp)
         if replicas is None:
-            hidden = denied.get(tp.topic)
+            hidden = state.why_unseen(tp.topic)
             yield MoveStatus(tp, None if hidden else FAILED, target, reason=hidden or "no such partition")
             continue
         verdict, reason = _verdict(tp, target, replicas, state, was_requested=tp in requested)

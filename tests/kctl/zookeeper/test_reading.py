@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 
 from formats.errors import FormatError
 from formats.znodes.cluster import parse_partition_state, parse_topic
@@ -84,6 +84,10 @@ def test_many_reads_come_back_in_order_and_missing_ones_are_none() -> None:
     paths = [f"/{n}" for n in range(2500)]
     found = pipelined(call, GET_DATA, paths, 1)  # type: ignore[arg-type]
     assert found == [None if path.endswith("3") else path for path in paths]
+    sent.clear()
+    hidden = NoAuthError()
+    call = answering(sent, lambda r: hidden if r.path == "/2" else r.path)
+    assert pipelined(call, GET_DATA, ["/1", "/2", "/3"], 1) == ["/1", hidden, "/3"]  # type: ignore[arg-type]
     sent.clear()
     found = multi_read(answering(sent, lambda r: list(r.paths)), GET_DATA, paths, 1)  # type: ignore[arg-type]
     assert found == paths and len(sent) == 13
