@@ -23,6 +23,11 @@ def some(partitions: Sequence[TopicPartition | str]) -> str:
     return shown if len(partitions) <= 5 else f"{shown} and {len(partitions) - 5:,} more"
 
 
+def counted(number: object, noun: str, plural: str = "") -> str:
+    """`1 partition`, `1,200 partitions`; `plural` of a noun that does not end with an s then."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 class OffsetRange(NamedTuple):
     """Offsets [from_offset, to_offset); the end is None where no evidence gives it."""
 

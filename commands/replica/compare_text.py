@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from commands.cli.render import Page, Row, epochs, finding_line, ids
-from kctl.changes.intents import counted
+from kctl.model import counted
 
 VERDICT_STYLES = {"equal": "good", "behind": "info", "unknown": "warning"}
 

@@ -15,6 +15,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import Size, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, in_unit
 from formats.values import Struct
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.checks.report import CheckOptions
@@ -133,11 +134,6 @@ def summary_text(row: Row, page: Page, partitions: int, segments: int, infos: in
         )
     ]
     yield ", ".join(parts) + ("   (exit status 5)" if errors or warnings else "")
-
-
-def counted(number: object, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size_text(number: object) -> str:

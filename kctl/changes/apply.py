@@ -14,7 +14,6 @@ from formats.values import Struct, replace
 from kctl.changes import intents
 from kctl.changes.entry import WRITTEN, Entry
 from kctl.changes.faults import reach
-from kctl.changes.intents import counted
 from kctl.changes.journal import Journal
 from kctl.changes.plan import Write
 from kctl.changes.same_topics import note_topics, refuse_other_topics
@@ -25,7 +24,7 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.unclean_allowed import refuse_unaccepted
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, TopicPartition, counted
 
 ADMIN = "admin"  # the backend without compare-and-set
 LATE = 5.0  # seconds

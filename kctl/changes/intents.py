@@ -15,7 +15,7 @@ from kctl.access.acl import Acl
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.state import Replicas
 from kctl.errors import Refused
-from kctl.model import Json, TopicPartition
+from kctl.model import Json, TopicPartition, counted
 from kctl.times import iso
 
 Configs = Mapping[str, str]
@@ -41,11 +41,6 @@ def partitions_from(rows: Json) -> dict[TopicPartition, Replicas]:
             int(str(b)) for b in replicas
         )
     return replicas_by_partition
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 partition`, `1,200 partitions`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Worded(NamedTuple):

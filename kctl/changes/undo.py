@@ -16,7 +16,6 @@ from kctl.changes.intents import (
     DeleteTopic,
     Intent,
     Reassign,
-    counted,
 )
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.same_topics import refuse_other_topics
@@ -24,6 +23,7 @@ from kctl.cluster.names import dead_targets
 from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean_allowed import guarded
 from kctl.errors import Refused
+from kctl.model import counted
 
 BY_BROKERS = ("brokers", "broker-loggers")
 

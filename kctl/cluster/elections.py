@@ -7,13 +7,13 @@ leader wedges the controller until it is moved.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kctl.changes.intents import ElectPreferred, Intent, counted
+from kctl.changes.intents import ElectPreferred, Intent
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 LED, WANTED, CANNOT = "done", "not_started", "failed"
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from formats.values import Struct
-from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
 from kctl.cluster.kraft.voters import directory_gone
 from kctl.cluster.migration.rollback import NEXT_STEP
@@ -26,7 +25,7 @@ from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
 from kctl.cluster.state import CONFIGS, MOVES, NO_LEADER, QUORUM, ClusterState
 from kctl.cluster.versions import V2_8
-from kctl.model import TopicPartition, some
+from kctl.model import TopicPartition, counted, some
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SHOWN = 5

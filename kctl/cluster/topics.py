@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from formats.values import Struct, field
-from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
+from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.configs import MIN_ISR, check_values
@@ -27,7 +27,7 @@ from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
 from kctl.cluster.state import NO_LEADER, ClusterState, Replicas, Topic
 from kctl.cluster.versions import V0_11, V1_0, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 LEADERLESS = "no replica of it is alive"
 

@@ -10,13 +10,13 @@ Source: KIP-966 (eligible leader replicas); metadata/src/main/java/org/apache/ka
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kctl.changes.intents import ElectUnclean, Intent, counted
+from kctl.changes.intents import ElectUnclean, Intent
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 
 class ReplicaEnd(NamedTuple):

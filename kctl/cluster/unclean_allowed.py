@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.values import replace
-from kctl.changes.intents import AlterConfig, Intent, counted
+from kctl.changes.intents import AlterConfig, Intent
 from kctl.changes.plan import Plan
 from kctl.cluster.config_keys import UNCLEAN
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import DEFAULT, ClusterState
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 ACCEPTED = "may_elect_unclean"  # of a journal entry's details: the partitions for which the word was given
 WORD = "--accept-loss"

@@ -22,14 +22,13 @@ from kctl.changes.intents import (
     Intent,
     RemoveMembers,
     SetGroupOffsets,
-    counted,
     offsets_from,
 )
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.versions import needs as since
 from kctl.errors import KctlError, Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import TooOld, Wire
 from kctl.wire.group_resets import ChosenReset
 from kctl.wire.groups import (

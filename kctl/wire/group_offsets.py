@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from kafka.protocol.consumer.group import OffsetFetchRequest
 
-from kctl.changes.intents import counted
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place, Severity
 from kctl.findings.groups import GROUP_OFFSET_BELOW_START, GROUP_OFFSET_BEYOND_END, GROUP_OFFSET_PENDING
 from kctl.internal_topics.transactions import Transaction, partition_for
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 from kctl.times import iso
 from kctl.wire.adapter import Wire
 from kctl.wire.groups import (

@@ -14,11 +14,11 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from formats.values import Struct
-from kctl.changes.intents import GroupOffset, counted
+from kctl.changes.intents import GroupOffset
 from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, near_names
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import CONSUMER, DEBUGGER, EARLIEST, LATEST, list_offsets

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from formats.values import replace
 from kctl.changes.faults import reach
-from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReassignment, counted
+from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReassignment
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
@@ -24,7 +24,7 @@ from kctl.cluster.reassignment.verification import explain, throttle_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
 from kctl.errors import Refused
-from kctl.model import SILENT, Progress, TopicPartition, some
+from kctl.model import SILENT, Progress, TopicPartition, counted, some
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry

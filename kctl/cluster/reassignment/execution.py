@@ -7,7 +7,7 @@ all partitions at once, and a batch is requested only when the one before is don
 from collections.abc import Sequence
 
 from formats.values import Struct, field
-from kctl.changes.intents import AlterReplicaLogDirs, ClearThrottle, Intent, Reassign, counted, intent_to_json
+from kctl.changes.intents import AlterReplicaLogDirs, ClearThrottle, Intent, Reassign, intent_to_json
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
 from kctl.cluster.configs import MIN_ISR
@@ -27,7 +27,7 @@ from kctl.cluster.reassignment.throttles import (
 from kctl.cluster.reassignment.verification import Targets, waits_for
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import KctlError, Refused
-from kctl.model import Json, TopicPartition, some
+from kctl.model import Json, TopicPartition, counted, some
 
 NETWORK_RATE = 100 * 1024 * 1024  # bytes a second to estimate an unthrottled move
 
