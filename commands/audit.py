@@ -60,7 +60,9 @@ MASTER = option(
 @flag("--merge", "Join the tables of audits made on the brokers and compare; EVIDENCE are their folders.")
 @flag("--resume", "Keep finished work in DIRECTORY/.resume and continue a killed run.")
 @flag("--overwrite", "Replace an earlier report in DIRECTORY.")
-@flag("--dry-run", "Print tasks, files, bytes, requests and an estimate of time; write nothing.")
+@flag(
+    "--dry-run", "List what the evidence holds, with tasks, requests and an estimate of time; write nothing."
+)
 @option(
     "--questions LIST",
     f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence covers]",
@@ -114,7 +116,7 @@ def run(
     if paths and set(paths) <= set(evidence.unopened):
         return Outcome()  # none of them can be opened, which is reported already
     if dry_run:
-        return _estimated(evidence, paths, _cores(engine, master, options.jobs), merge=merge)
+        return _estimated(evidence, options, _cores(engine, master, options.jobs), merge=merge)
     target, out = _target(where, resume=resume, overwrite=overwrite)
     checks = CheckOptions(compacted=frozenset(options.compacted))
     digest = None if digests == "none" or (no_sha256 and digests == "sha256") else digests
@@ -175,14 +177,26 @@ def _reading_tables(where: str = "") -> Iterator[None]:
         ) from error
 
 
-def _estimated(evidence: FoundEvidence, paths: tuple[str, ...], cores: int | None, *, merge: bool) -> Outcome:
-    """What the audit would do."""
+def _estimated(
+    evidence: FoundEvidence, options: EvidenceOptions, cores: int | None, *, merge: bool
+) -> Outcome:
+    """What the evidence holds, and what the audit would do."""
+    from commands.inventory import picture
     from kctl.audit.estimate import estimate, estimate_text
+    from kctl.evidence.discover import given_broker_folders
+    from kctl.evidence.inventory import Inventory
 
     if merge:
         raise BadValue("--dry-run with --merge", "a merge reads the tables of the audits, and no evidence")
-    row = estimate(evidence, paths, cores)
-    return Outcome(iter([row]), text=lambda rows, page: chain.from_iterable(map(estimate_text, rows)))
+    row = estimate(evidence, options.paths, cores)
+    files = Inventory(evidence.roots, given_broker_folders(options.brokers)).rows()
+
+    def text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+        yield from picture(files, page, options.paths, next_command=False)
+        yield ""
+        yield from estimate_text(row)
+
+    return Outcome(chain(files, [row]), text=text)
 
 
 def _cores(engine: str, master: str, jobs: int | None) -> int | None:

@@ -43,6 +43,8 @@ SHARED = {
 # Groups at the margin, their commands below them; of each command, indented more, where it lives and its rows: their
 # names, or one of `SHARED`. What has such a line at the margin is a command without a group, or also one.
 TABLE = """
+inventory  List what evidence holds: each file, what it was recognised as, what was understood of it.
+        inventory:inventory audit.EVIDENCE_FILE audit.EVIDENCE_GROUP audit.INVENTORY
 segment  Print, check and rebuild segments and the files beside them.
     dump  Print batches, records and entries of partition files.
         segment.dump:dump dump.BATCH dump.RECORD DUMP_ENTRIES FINDING
@@ -130,6 +132,7 @@ collect  Copy the evidence of brokers, while they run, with a manifest.
 audit  Check everything in the evidence of a cluster and write a report.
     run  Check everything in the evidence and write tables and an HTML report.
         audit:run FINDING replica.LOSS JUDGED audit.AUDIT audit.AUDIT_ESTIMATE
+        audit.EVIDENCE_FILE audit.EVIDENCE_GROUP audit.INVENTORY
     report  Write the HTML report again from the tables of an audit.
         audit:report
     sql  Query the tables of an audit with SQL.

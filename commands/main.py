@@ -78,6 +78,10 @@ class Listed(click.Group):
             is_completing = ctx.resilient_parsing and not args[1:]  # a shell then shows the verbs
             if not is_completing and not {*args[1:2]} & {*entry.verbs}:
                 return args[0], load(entry.own), args[1:]
+        if ctx.parent is None and entry is None and not ctx.resilient_parsing and is_place(args[0]):
+            inventory = self.table["inventory"]
+            assert isinstance(inventory, Verb)
+            return "inventory", load(inventory), args
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -86,6 +90,11 @@ class Listed(click.Group):
             near = get_close_matches(args[0], self.table, n=1)
             hint = f" Did you mean `{near[0]}`?" if near else f" See `{ctx.command_path} --help`."
             raise click.UsageError(error.message.rstrip(".") + "." + hint, ctx) from None
+
+
+def is_place(text: str) -> bool:
+    """Whether the first word is no command but a folder, a file, or the URL of a store."""
+    return os.path.exists(text) or "://" in text
 
 
 def print_version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
@@ -126,15 +135,16 @@ def first_step() -> list[str]:
     from pathlib import Path
 
     from kctl.evidence.glance import glance
+    from kctl.model import counted
 
     contents = glance(Path())
     if not contents.partitions and not contents.logs:
         return []
     more = "" if contents.is_whole else "at least "
     descriptions = [
-        f"{more}{_counted(contents.segments, 'segment')} in {_counted(contents.partitions, 'folder')} of partitions"
+        f"{more}{counted(contents.segments, 'segment')} in {counted(contents.partitions, 'folder')} of partitions"
     ]
-    logs = [f"broker logs in {_counted(contents.logs, 'folder')}"] if contents.logs else []
+    logs = [f"broker logs in {counted(contents.logs, 'folder')}"] if contents.logs else []
     if not contents.partitions:
         descriptions, command = logs, "kctl state-log timeline ."
     elif contents.logs or contents.partitions > 1:
@@ -147,10 +157,6 @@ def first_step() -> list[str]:
         f"next     {command}",
         "`kctl --help` lists all commands",
     ]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def could_not(error: OSError) -> int:

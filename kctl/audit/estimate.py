@@ -10,6 +10,7 @@ from pathlib import Path
 from formats.log_dir.file_names import FolderKind
 from kctl.audit.slices import LARGE, OF_A_CORE
 from kctl.evidence.model import FoundEvidence
+from kctl.model import counted
 from kctl.rows.audit import AUDIT_ESTIMATE
 from kctl.stores.mirror import given_name, mirror_of
 from kctl.stores.objects import RANGE
@@ -91,13 +92,14 @@ def _comparisons(evidence: FoundEvidence) -> int:
 
 def estimate_text(row: Row) -> Iterator[str]:
     """The estimate as lines of text."""
-    size = f"{row['bytes']:,} bytes in {row['files']:,} files"
-    yield f"would check  {size}, in {row['tasks']:,} tasks; the largest has {row['largest_task']:,} bytes"
-    yield f"would compare  the copies of {row['comparisons']:,} partitions"
+    files, tasks = counted(row["files"], "file"), counted(row["tasks"], "task")
+    compared = counted(row["comparisons"], "partition")
+    yield f"would check  {row['bytes']:,} bytes in {files}, in {tasks}; the largest has {row['largest_task']:,} bytes"
+    yield f"would compare  the copies of {compared}"
     if row["requests"] is not None:
         yield f"would ask  the store {row['requests']:,} times or more"
     spent = f"{row['core_seconds']:,} s of one core"
     if row["cores"] is None:
         yield f"would take  about {spent}, shared by the cores of the cluster"
     else:
-        yield f"would take  about {row['seconds']:,} s on {row['cores']:,} cores ({spent})"
+        yield f"would take  about {row['seconds']:,} s on {counted(row['cores'], 'core')} ({spent})"

@@ -34,15 +34,23 @@ SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
 
 def is_mostly_broker_log(path: Path) -> bool:
     """Whether the start of a file is lines that a broker or controller wrote, with few others: no notes that quote some."""
-    head = _head(path)
+    return is_mostly_broker_lines(_head(path))
+
+
+def is_mostly_broker_lines(head: bytes) -> bool:
+    """The same of the start of a file."""
     begun = sum(bool(line) and not line[:1].isspace() for line in head.split(b"\n"))
     layout, _ = detect(head)
-    return layout is not None and 3 * len(layout.find(head).starts) >= begun and is_broker_log(path)
+    return layout is not None and 3 * len(layout.find(head).starts) >= begun and has_broker_lines(head)
 
 
 def is_broker_log(path: Path) -> bool:
     """Whether the start of a file holds lines that a broker or controller wrote."""
-    head = _head(path)
+    return has_broker_lines(_head(path))
+
+
+def has_broker_lines(head: bytes) -> bool:
+    """The same of the start of a file."""
     if _has_broker_line(head):
         return True
     layout, _ = detect(head)
@@ -116,10 +124,14 @@ def own_broker_id(log: BrokerLog) -> int | None:
 
 def _ids_in_lines(logs: Iterable[BrokerLog]) -> set[int]:
     """Ids of the writers that the first lines of the logs name, two of several; else those of printed configurations."""
+    return ids_in_heads(_head(log.path) for log in logs)
+
+
+def ids_in_heads(heads: Iterable[bytes]) -> set[int]:
+    """The same of the starts of logs."""
     named: set[int] = set()
     configured: set[int] = set()
-    for log in logs:
-        head = _head(log.path)
+    for head in heads:
         layout, _ = (KAFKA, None) if _has_broker_line(head) else detect(head)
         head = head if layout is None else layout.bare(head)
         named.update(writers_named(head))

@@ -42,7 +42,7 @@ def discover(
     `brokers` holds texts `ID=FOLDER`, `moments` texts `NAME=FOLDER`; folders that are not below the paths
     count as given too. `BadValue` where one of these has not that form.
     """
-    broker_folders = {folder: int(name) for name, folder in _pairs(brokers, "--broker", "ID")}
+    broker_folders = given_broker_folders(brokers)
     moment_names = {folder: name for name, folder in _pairs(moments, "--moment", "NAME")}
     given_paths = [Path(os.path.realpath(path)) for path in paths]
     outside = [
@@ -63,6 +63,11 @@ def discover(
     ]
     _add_findings(walked, log_dirs, identities)
     return _evidence(walked, log_dirs, folders, broker_folders, tuple(moment_names.values()))
+
+
+def given_broker_folders(texts: Iterable[str]) -> dict[Path, int]:
+    """The broker ids of texts `ID=FOLDER`, by folder; `BadValue` where one has not that form."""
+    return {folder: int(name) for name, folder in _pairs(texts, "--broker", "ID")}
 
 
 def _pairs(texts: Iterable[str], option: str, name_form: str) -> Iterable[tuple[str, Path]]:

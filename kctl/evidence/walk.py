@@ -104,7 +104,7 @@ class Walked(Struct):
 def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
     """Everything below the paths: findings for folders that cannot be listed, failures for paths that cannot be opened."""
     walked = Walked()
-    walked.roots = tuple(_roots(paths, walked))
+    walked.roots = tuple(opened_roots(paths, walked.failures))
     listed: set[Path] = set()
     for root in walked.roots:
         if not root.is_folder:
@@ -128,7 +128,8 @@ def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
     return walked
 
 
-def _roots(paths: Iterable[str | os.PathLike[str]], walked: Walked) -> Iterable[Root]:
+def opened_roots(paths: Iterable[str | os.PathLike[str]], failures: list[KctlError]) -> Iterable[Root]:
+    """The paths that can be opened; for each other one an error is added to `failures`."""
     for path_text in paths:
         text = os.fspath(path_text)
         try:
@@ -143,12 +144,12 @@ def _roots(paths: Iterable[str | os.PathLike[str]], walked: Walked) -> Iterable[
             else:
                 open_file(path).close()
         except (OSError, ValueError) as error:
-            walked.failures.append(file_error(given_name(text), error))
+            failures.append(file_error(given_name(text), error))
         except UnreadableFile as error:
-            walked.failures.append(error)
+            failures.append(error)
         else:
             if strange := unlisted(text):
-                walked.failures.append(strange)
+                failures.append(strange)
             yield Root(given_name(text), path, stat.S_ISDIR(mode))
 
 

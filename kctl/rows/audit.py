@@ -97,6 +97,46 @@ AUDIT_ESTIMATE = RowType("""
     seconds       number?   estimated duration on these cores, at least that of the largest task
 """)
 
+EVIDENCE_FILE = RowType("""
+    evidence_file: A file of evidence: what it was recognised as, and how much of its start was understood.
+    file              string    relative to the folder given
+    group             log-dirs|logs|settings|tier|znodes|other
+    what              string    segment, offset-index, checkpoint, broker-log, ...; empty, text, binary: not recognised;
+        link, special, unreadable: not looked at
+    broker_id?, topic?, partition?
+    size_in_bytes?
+    looked_at         integer   bytes at its start that were read
+    understood        integer   of these bytes
+    lines             integer?  in these bytes, of a text
+    lines_understood  integer?  of these lines
+    is_read           boolean   commands read it if they are given the folder
+    note              string?   what is odd, or how its lines were found
+    evidence?
+""")
+
+EVIDENCE_GROUP = RowType("""
+    evidence_group: The files of one group of one broker.
+    broker_id?
+    group             log-dirs|logs|settings|tier|znodes|other
+    files             integer
+    folders           integer  of partitions
+    bytes
+    looked_at         integer  bytes at the starts of files that were read
+    understood        integer  of these bytes
+    lines             integer  in these bytes, of texts
+    lines_understood  integer  of these lines
+""")
+
+INVENTORY = RowType("""
+    inventory: What the evidence holds; the last row.
+    files          integer
+    bytes
+    looked_at      integer  bytes at the starts of files that were read
+    understood     integer  of these bytes
+    not_looked_at  integer  links, special files, and what cannot be read
+    brokers        array    broker ids
+""")
+
 SQL_ROW = RowType("""
     row: A row of the statement's result: one key per column, as the statement names them.
 """)

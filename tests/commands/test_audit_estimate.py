@@ -14,7 +14,7 @@ from tests.conftest import kctl, recording, rows, unchanged
 @pytest.mark.parametrize("name", ["incidents/unclean-2.8", "segments/3.9.1-kraft", "incidents/pauses-3.9"])
 def test_files_and_bytes_are_those_of_the_audit(name: str, tmp_path: Path) -> None:
     with unchanged(recording(name)) as folder:
-        (told,) = rows("audit", "run", folder, "--out", tmp_path / "out", "--dry-run").rows
+        (told,) = rows("audit", "run", folder, "--out", tmp_path / "out", "--dry-run").of("audit-estimate")
         assert not (tmp_path / "out").exists(), "a dry run writes"
     (done,) = rows("audit", "run", folder, "--out", tmp_path / "out").of("audit")
     # A log directory has a file or two that no check looks at, such as its lock.
@@ -38,9 +38,9 @@ def test_time_is_that_of_all_cores_but_for_what_one_task_does(tmp_path: Path) ->
         (("--engine", "spark", "--master", "local[8]"), 8, 12.5),
         (("--engine", "spark", "--master", "yarn"), None, None),
     ):
-        (told,) = rows(*ask, *options).rows
+        (told,) = rows(*ask, *options).of("audit-estimate")
         assert told["cores"] == cores and told["core_seconds"] == pytest.approx(100, rel=0.01)
         assert told["seconds"] == (pytest.approx(seconds, rel=0.07) if cores else None)
     text = kctl(*ask, "--jobs", 4, columns=200).out.decode()
-    assert "20,000,000,000 bytes in 1 files, in 1 tasks" in text and "about 25.0 s on 4 cores" in text
+    assert "20,000,000,000 bytes in 1 file, in 1 task" in text and "about 25.0 s on 4 cores" in text
     assert not (tmp_path / "out").exists()

@@ -39,8 +39,9 @@ MORE = {
 }
 # What they take in the place of any text.
 VALUES = {"resource": "topic:t", "operation": "read", "principal": "User:app"}
-# They look at what kctl itself knows, or at a journal that may be empty.
+# They look at what kctl itself knows, at a journal that may be empty, or list whatever is there.
 ALWAYS_THERE = {
+    "inventory",
     "state-log explain", "remote partition-of", "journal list", "journal verify",
     "finding", "schema", "doctor", "completion", "config-file init", "config-file check", "config-file show",
 }  # fmt: skip

@@ -174,7 +174,7 @@ def test_an_audit_says_how_much_it_asked_of_a_store(
     """An opening, a range and a last look a log at least; of a folder nothing."""
     for key in ("requests", "bytes"):
         monkeypatch.setattr(REQUESTS, key, 0)
-    (told,) = rows("audit", "run", URL, "--out", tmp_path / "none", "--dry-run").rows
+    (told,) = rows("audit", "run", URL, "--out", tmp_path / "none", "--dry-run").of("audit-estimate")
     assert not store.read or all(not path.endswith(".log") for path in store.read), "a dry run reads logs"
     (row,) = rows("audit", "run", URL, "--out", tmp_path / "remote", "--jobs", 1).of("audit")
     assert row["requests"] / 2 <= told["requests"] <= row["requests"] * 2
