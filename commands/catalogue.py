@@ -72,6 +72,8 @@ replica  Compare replicas, find lost records, explain offsets, simulate replicat
         replica.compare:compare replica.LINEAGE replica.DIVERGENCE replica.VERDICT replica.REJOIN FINDING JUDGED
     loss  Find lost records: what was lost, since when and why.
         replica.compare:loss replica.LOSS FINDING JUDGED
+    recover  Produce lost records to the cluster again.
+        replica.recover:recover replica.RECOVERY FINDING CHANGE
     explain  Show the history of one offset: who wrote it, where it is, why it is gone.
         replica.compare:explain replica.EXPLANATION
     simulate  Simulate replication: produce, fetch, crash, restart and elect.

@@ -295,8 +295,13 @@ def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int,
 
 
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
-    """Record the id of the topic just created: undo must not delete a later topic of the same name."""
+    """Record the id of the topic just created: undo must not delete a later topic of the same name.
+
+    Of records that were written again, their offsets.
+    """
     intent = entry.stages[index].intent
+    if isinstance(intent, intents.RecoverRecords):
+        _note_recovered(intent, entry, is_finished=entry.stages[index].state == "finished")
     if not isinstance(intent, intents.CreateTopic) or entry.details.get("topic_id"):
         return
     with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
@@ -304,6 +309,18 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
         if topic is not None and dict(topic.partitions) == dict(intent.replicas):
             entry.details["created_at"] = topic.created_at
             entry.details["topic_id"] = topic.topic_id
+
+
+def _note_recovered(intent: intents.RecoverRecords, entry: Entry, *, is_finished: bool) -> None:
+    """Record the offsets that recovered records got; once they are finished they are no longer kept."""
+    from kctl.replica.recovery.kept_records import forget, noted_offsets
+
+    if offsets := noted_offsets(intent.file):
+        recovered = entry.details.setdefault("recovered", {})
+        assert isinstance(recovered, dict)
+        recovered[f"{intent.topic}-{intent.partition}"] = [list(span) for span in offsets]
+    if is_finished:
+        forget(intent.file)
 
 
 def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:

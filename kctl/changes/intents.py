@@ -297,6 +297,29 @@ class DeleteRecords(Intent, frozen=True, kw_only=True):
     to_offsets: Mapping[int, int]  # by partition
 
 
+class RecoverRecords(Intent, frozen=True, kw_only=True):
+    """Produce lost records again that are kept in a file beside the journal. No inverse.
+
+    What stands in the partition from `begin_offset` on is read first, and what is there already is not written.
+    """
+
+    kind: ClassVar[str] = "recover-records"
+    final: ClassVar[str] = "consumers may have read the records, and a log gives none back"
+    topic: str
+    partition: int
+    source_topic: str
+    records: int
+    file: str
+    sha256: str
+    begin_offset: int
+    incident: str
+    max_rate: int | None = None
+
+    def __str__(self) -> str:
+        source = TopicPartition(self.source_topic, self.partition)
+        return f"produce {counted(self.records, 'lost record')} of {source} to {self.topic}-{self.partition}"
+
+
 class GroupOffset(NamedTuple):
     """An offset that a group committed; of a share group where it begins to read."""
 

@@ -54,6 +54,14 @@ def journal_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kctl" / "journal"
 
 
+def journalled() -> frozenset[str]:
+    """The names of the journal's files."""
+    try:
+        return frozenset(name for name in os.listdir(journal_folder()) if name.endswith(".json"))
+    except OSError:
+        return frozenset()
+
+
 class Journal:
     """The changes of one folder. Several kctl may use it at once."""
 

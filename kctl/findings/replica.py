@@ -156,3 +156,8 @@ MOMENTS_UNDATED = info("""replica-moments-undated
         0 have none.
     Copies of brokers before 0.10 without znode exports.
     Name the moments in their order: `--moment NAME=FOLDER`, oldest first.""")
+NOT_RECOVERED = error("""replica-not-recovered
+    {missing:,} of {records:,} lost records are not in {target}.
+    Neither a record with the header that a recovery writes nor an equal record was found in the present log.
+    The records were not recovered, or retention or compaction has removed them since.
+    Run `kctl replica recover` on the same evidence; it writes what is not there.""")

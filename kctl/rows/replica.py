@@ -87,6 +87,23 @@ LOSS = RowType("""
     is_at_least            boolean   more may be gone: the end is unknown, or every copy may lack its tail
 """)
 
+RECOVERY = RowType("""
+    recovery: A range of lost records, and what becomes of them.
+    topic, partition
+    into_topic               string    topic that the records go to
+    from_offset              integer   where they were lost
+    to_offset                integer   exclusive
+    class                    committed|uncommitted|unknown
+    lost_in_epoch            integer?  leader epoch in which they were dropped
+    records                  integer   that copies hold
+    already_there            integer   the cluster has them: sent again by their producers, or recovered before
+    to_write                 integer   that are produced again
+    left_out                 object    counts by reason: aborted_transaction, unfinished_transaction, uncommitted,
+        replaced_by_later_record, in_another_loss, internal_topic, unreadable
+    source                   array     copies that hold them: {moment, broker_id}, or {file} of an export
+    keys_with_later_records  integer   keys of records to write that have a later record in the cluster
+""")
+
 EXPLANATION = RowType("""
     explanation: One step in the history of an offset.
     topic, partition, offset

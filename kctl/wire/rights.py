@@ -10,6 +10,7 @@ from kctl.wire.adapter import BrokerError, Wire, error_name
 
 # The operation that a request needs, by Kafka's name of it; where it differs by resource, by both.
 OPERATIONS = {
+    "AddPartitionsToTxn": "Write",
     "AddRaftVoter": "Alter",
     "AlterClientQuotas": "AlterConfigs",
     "AlterPartitionReassignments": "Alter",
@@ -33,10 +34,12 @@ OPERATIONS = {
     "DescribeShareGroupOffsets": "Describe",
     "DescribeTransactions": "Describe",
     "ElectLeaders": "Alter",
+    "EndTxn": "Write",
     "Fetch": "Read",
     "FetchSnapshot": "ClusterAction",
     "FindCoordinator": "Describe",
     "IncrementalAlterConfigs": "AlterConfigs",
+    "InitProducerId": "Write",
     "LeaveGroup": "Read",
     "ListConfigResources": "DescribeConfigs",
     "ListGroups": "Describe",
@@ -49,6 +52,7 @@ OPERATIONS = {
     "OffsetDelete Topic": "Read",
     "OffsetFetch": "Describe",
     "OffsetForLeaderEpoch": "Describe",
+    "Produce": "Write",
     "RemoveRaftVoter": "Alter",
     "UnregisterBroker": "Alter",
     "UpdateFeatures": "Alter",

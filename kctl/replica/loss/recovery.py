@@ -19,6 +19,7 @@ import enum
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
@@ -157,10 +158,13 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         with segment.open("xb") as log, segment.with_suffix(".jsonl").open("x", encoding="utf-8") as lines:
-            for batch_epoch, records, outcome in _lost_records(loss):
-                log.write(write_batch(records, partition_leader_epoch=max(batch_epoch, 0)))
-                for record in records:
-                    lines.write(_line(loss, record, outcome) + "\n")
+            for batch in lost_batches(loss):
+                if batch.outcome is TransactionOutcome.ABORTED or not batch.records:
+                    continue
+                lost_epoch = max(batch.leader_epoch, 0)
+                log.write(write_batch(batch.records, codec=batch.codec, partition_leader_epoch=lost_epoch))
+                for record in batch.records:
+                    lines.write(_line(loss, record, batch.outcome) + "\n")
     except FileExistsError as error:
         raise Refused(f"{error.filename} already exists", "give a new folder") from error
     except OSError as error:
@@ -170,11 +174,18 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     return str(segment)
 
 
-Lost = tuple[int, list[Record], TransactionOutcome | None]
+class LostBatch(NamedTuple):
+    """The lost records of one batch of a copy."""
+
+    leader_epoch: int  # -1 before message format 2
+    codec: int
+    records: list[Record]
+    outcome: TransactionOutcome | None  # None: of no transaction
+    unreadable: int = 0  # records that its header counts and that cannot be decoded
 
 
-def _lost_records(loss: Loss) -> Iterator[Lost]:
-    """The lost records by batch with leader epoch and transaction, each offset once, from the fullest copies."""
+def lost_batches(loss: Loss) -> Iterator[LostBatch]:
+    """The data batches of a loss that copies hold, each offset once, from the fullest copies; no control batches."""
     at, end = loss.from_offset, loss.to_offset
     assert end is not None
     while at < end:
@@ -186,7 +197,7 @@ def _lost_records(loss: Loss) -> Iterator[Lost]:
             at = min(following)
             continue
         until = min(part.to_offset, end)
-        yield from _records_of(part, at, until)
+        yield from _batches_of(part, at, until)
         at = until
 
 
@@ -195,9 +206,10 @@ def _best(parts: list[LostPart], offset: int) -> LostPart | None:
     return max(holding, key=lambda part: part.to_offset, default=None)
 
 
-def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
+def _batches_of(part: LostPart, start: int, end: int) -> Iterator[LostBatch]:
     outcomes: dict[int, TransactionOutcome] | None = None
-    for log, batches in batches_between(part.holder.copy, start, end):
+    copy = part.holder.copy
+    for log, batches in batches_between(copy, start, end):
         for row in range(len(batches)):
             for entry in entries(log, batches, [row]):
                 if entry.batch is not None and entry.batch.is_control:
@@ -205,16 +217,16 @@ def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
                 outcome = None
                 if entry.batch is not None and entry.batch.is_transactional:
                     if outcomes is None:
-                        outcomes = transaction_outcomes(part.holder.copy, start, end)
+                        outcomes = transaction_outcomes(copy, start, end)
                     outcome = outcomes.get(entry.base_offset, TransactionOutcome.OPEN)
-                    if outcome is TransactionOutcome.ABORTED:
-                        continue
+                unreadable, records = 0, list[Record]()
                 try:
-                    records = [r for r in iterate_records(entry, limit=LIMIT) if start <= r.offset < end]
-                except FormatError:
-                    continue  # the loss has the number of records in the headers
-                if records:
-                    yield int(batches.leader_epoch[row]), records, outcome
+                    records += (r for r in iterate_records(entry, limit=LIMIT) if start <= r.offset < end)
+                except FormatError:  # `replica loss` has the number of records in the headers
+                    records, unreadable = [], max(1, int(batches.records[row]))
+                if records or unreadable:
+                    epoch = int(batches.leader_epoch[row])
+                    yield LostBatch(epoch, entry.header.codec, records, outcome, unreadable)
 
 
 def _line(loss: Loss, record: Record, outcome: TransactionOutcome | None) -> str:

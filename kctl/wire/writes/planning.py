@@ -11,7 +11,7 @@ from typing import Any
 
 from formats.whole_numbers import whole_number
 from kctl.changes import intents
-from kctl.changes.intents import AlterConfig, Intent, offset_rows, partition_rows
+from kctl.changes.intents import AlterConfig, Intent, counted, offset_rows, partition_rows
 from kctl.changes.plan import Write
 from kctl.cluster import names
 from kctl.cluster.config_keys import BROKERS_ONLY
@@ -419,6 +419,19 @@ def delete_records(fresh: ClusterState, intent: intents.DeleteRecords, _: Cluste
     return [request("DeleteRecords", f"topic {intent.topic}", after, {"topic_id": topic.topic_id})]
 
 
+def recover_records(fresh: ClusterState, intent: intents.RecoverRecords, _: ClusterState) -> list[Write]:
+    """The records, to the partition's leader."""
+    topic = existing(fresh, intent.topic)
+    tp = TopicPartition(intent.topic, intent.partition)
+    _present(fresh, tp)
+    after: dict[str, Json] = {**intent.to_json(), "partitions": [_row(tp)]}
+    return [
+        request(
+            "Produce", f"{counted(intent.records, 'record')} to {tp}", after, {"topic_id": topic.topic_id}
+        )
+    ]
+
+
 # --- groups -------------------------------------------------------------------------------------------
 
 
@@ -477,6 +490,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "elect-unclean": elect_unclean,
     "abort-transaction": abort_transaction,
     "delete-records": delete_records,
+    "recover-records": recover_records,
     "set-group-offsets": set_group_offsets,
     "delete-group": delete_group,
     "remove-members": remove_members,

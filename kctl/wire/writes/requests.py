@@ -407,6 +407,7 @@ OWN_REQUESTS = {
     "CreateAcls": "acls",
     "DeleteAcls": "acls",
     "AlterUserScramCredentials": "users",
+    "Produce": "recovering.producing",
 }
 # Modules that have the translation of such an intent as `TRANSLATIONS[KIND]`: what it stands on brokers have to be asked.
 OWN_INTENTS = {"alter-acls": "acls", "set-scram": "users", "delete-scram": "users"}

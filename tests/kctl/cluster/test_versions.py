@@ -14,7 +14,7 @@ OLDER = {
     "AlterReplicaLogDirs", "ApiVersions", "CreatePartitions", "CreateTopics", "DeleteGroups", "DeleteRecords",
     "CreateAcls", "DeleteAcls", "DeleteTopics", "DescribeAcls", "DescribeConfigs", "DescribeGroups", "DescribeLogDirs", "ElectLeaders", "Fetch", "FindCoordinator",
     "LeaveGroup", "ListGroups", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "OffsetForLeaderEpoch",
-    "WriteTxnMarkers",
+    "WriteTxnMarkers", "AddPartitionsToTxn", "EndTxn", "InitProducerId", "Produce",
 }  # fmt: skip
 
 

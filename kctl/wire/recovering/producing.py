@@ -1,0 +1,404 @@
+"""Lost records produced again: in order, idempotent, acks=all, by one process at a time.
+
+A transactional id of each partition (`kctl.recover.TOPIC-PARTITION`) has the coordinator give out a new producer epoch;
+a transaction without records, aborted at once, brings that epoch into the partition. From then on its leader refuses
+what another process with an older epoch sends, or has sent and the network still holds: what the log has now is all
+that there is, and writing goes on behind it. The records themselves belong to no transaction, since consumers that
+read uncommitted would see those of an aborted one.
+
+Source: KIP-98; core/src/main/scala/kafka/coordinator/transaction/TransactionCoordinator.scala,
+storage/.../internals/log/ProducerAppendInfo.java @ 3.9.0; KIP-890 (epochs of EndTxn)
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.producer import ProduceRequest
+from kafka.protocol.producer.transaction import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+
+from formats.log.record_batch import write_batch
+from formats.whole_numbers import whole_number
+from kctl.changes.faults import reach
+from kctl.changes.intents import counted
+from kctl.cluster.interface import Conflict
+from kctl.cluster.rights import MissingRight
+from kctl.errors import KctlError, NotFinished, Refused
+from kctl.model import OffsetRange, TopicPartition
+from kctl.replica.recovery import kept_records as kept
+from kctl.replica.recovery.marks import LostRecord, WrittenSoFar, marked, written_so_far
+from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
+from kctl.wire.configs import in_force
+from kctl.wire.reading import read_cluster
+from kctl.wire.replicas.fetching import LATEST, list_offsets
+from kctl.wire.replicas.present import place_of, present_records
+from kctl.wire.rights import failure, right_for
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
+
+PREFIX = "kctl.recover."  # of transactional ids
+TRANSACTION = 1  # the kind of coordinator
+# Answers after which a request is sent again: of a moving leader or coordinator, of replicas that are behind.
+COORDINATOR_MOVES = frozenset({14, 15, 16, 51})
+LEADER_MOVES = frozenset({3, 5, 6, 7, 13, 19, 20, 72, 74, 75, 76, 97})
+OTHER_WRITER = frozenset({47, 90})  # an older epoch: another process has begun
+BY_NAME = 12  # the last version of Produce that names topics
+MIN_ISR = "min.insync.replicas"
+PATIENCE, LOOK = 30.0, 0.2  # seconds for leaders and coordinators that move; between two attempts
+TIMEOUT_MS = 60_000  # of a transaction without records; the coordinator aborts it by itself then
+ALL = -1  # acks
+
+
+class Producer(NamedTuple):
+    """The producer that a partition's leader accepts now."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class _Coordinated:
+    """Requests to the coordinator of a transactional id, sent again while it moves. Raises KctlError."""
+
+    def __init__(self, wire: Wire, name: str) -> None:
+        self._wire, self._name = wire, name
+        self._node: int | None = None
+
+    def ask(self, request: str, make: Callable[[], Any], code_of: Callable[[Any], int]) -> Any:
+        """The answer without an error."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                answer = self._wire.send(make(), self._found())
+                code = int(code_of(answer))
+            except NoAnswer:
+                if time.monotonic() > end:
+                    raise
+                code, self._node = min(COORDINATOR_MOVES), None
+            if not code:
+                return answer
+            if code in OTHER_WRITER:
+                raise _other_writer(self._name.removeprefix(PREFIX))
+            if code not in COORDINATOR_MOVES or time.monotonic() > end:
+                raise failure(self._wire, f"transactional id {self._name}", request, code, self._name)
+            if code != 51:
+                self._node = None
+            self._wire.pause(LOOK)
+
+    def _found(self) -> int:
+        end = time.monotonic() + PATIENCE
+        while self._node is None:
+            request = FindCoordinatorRequest(key=self._name, key_type=TRANSACTION, max_version=2)
+            answer = self._wire.read(request)
+            code = int(answer.error_code)
+            if not code:
+                self._node = int(answer.node_id)
+            elif code not in COORDINATOR_MOVES or time.monotonic() > end:
+                place = f"the coordinator of transactional id {self._name}"
+                raise failure(self._wire, place, "FindCoordinator", code, self._name)
+            else:
+                self._wire.pause(LOOK)
+        return self._node
+
+
+def _other_writer(partition: object) -> Conflict:
+    return Conflict(
+        f"another kctl has begun to recover records into {partition}; nothing more was written here",
+        "let that one end; then run `kctl replica recover` again, which leaves out what is there",
+    )
+
+
+def fenced_producer(wire: Wire, tp: TopicPartition) -> Producer:
+    """A producer of a new epoch, after which the partition takes nothing from earlier ones. Raises KctlError."""
+    name = f"{PREFIX}{tp}"
+    coordinated = _Coordinated(wire, name)
+    producer = _new_epoch(coordinated, name)
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+
+    def add() -> Any:
+        return AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[topic(name=tp.topic, partitions=[tp.partition])],
+            max_version=3,
+        )
+
+    def code_of(answer: Any) -> int:
+        (partition,) = answer.results_by_topic_v3_and_below[0].results_by_partition
+        code = int(partition.partition_error_code)
+        if (right := right_for("AddPartitionsToTxn", code, tp.topic)) is not None:
+            raise MissingRight(right, wire.principal, f"topic {tp.topic}")
+        return code
+
+    coordinated.ask("AddPartitionsToTxn", add, code_of)
+    reach("opened")
+    coordinated.ask(
+        "EndTxn",
+        lambda: EndTxnRequest(
+            transactional_id=name,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            committed=False,
+            max_version=4,
+        ),
+        lambda answer: answer.error_code,
+    )
+    reach("fenced")
+    return _new_epoch(coordinated, name)  # answered once the markers are written
+
+
+def _new_epoch(coordinated: _Coordinated, name: str) -> Producer:
+    answer = coordinated.ask(
+        "InitProducerId",
+        lambda: InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=TIMEOUT_MS, max_version=4
+        ),
+        lambda answer: answer.error_code,
+    )
+    return Producer(int(answer.producer_id), int(answer.producer_epoch))
+
+
+# --- the request --------------------------------------------------------------------------------------------
+
+
+class _Recovery(NamedTuple):
+    """What a write says."""
+
+    tp: TopicPartition
+    source: TopicPartition
+    records: int
+    file: str
+    sha256: str
+    begin_offset: int
+    incident: str
+    max_rate: int | None
+
+    @classmethod
+    def of(cls, after: Mapping[str, Any]) -> "_Recovery":
+        return cls(
+            TopicPartition(str(after["topic"]), int(after["partition"])),
+            TopicPartition(str(after["source_topic"]), int(after["partition"])),
+            int(after["records"]),
+            str(after["file"]),
+            str(after["sha256"]),
+            int(after["begin_offset"]),
+            str(after["incident"]),
+            None if after["max_rate"] is None else int(after["max_rate"]),
+        )
+
+
+def _written(wire: Wire, recovery: _Recovery) -> WrittenSoFar:
+    """What the log has of the records."""
+    tp = recovery.tp
+    ids = {tp.topic: _topic_id(wire, tp.topic)}
+    present = present_records(wire, ids, tp, recovery.begin_offset)
+    return written_so_far(recovery.source, kept.kept_records(recovery.file), present)
+
+
+def _topic_id(wire: Wire, topic: str) -> str | None:
+    topics = read_cluster(wire, [topic], partition_states=False, is_exact=False).topics
+    return topics[topic].topic_id if topic in topics else None
+
+
+def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    """Write what is not written yet. Raises Conflict where another process writes the same."""
+    recovery = _Recovery.of(after)
+    tp = recovery.tp
+    kept.check_kept(recovery.file, recovery.sha256)
+    _refuse_few_replicas(wire, tp)
+    producer = fenced_producer(wire, tp)
+    _await_committed(wire, tp)
+    written = _written(wire, recovery)
+    offsets, at_first = list(written.offsets), written.records
+    kept.note_written(recovery.file, offsets)
+    reach("read-back")
+    sequence = 0
+    pace, leaders = _Pace(wire, recovery.max_rate), _Leader(wire, tp)
+    try:
+        for number, batch in enumerate(_remaining(recovery.file, at_first)):
+            data = _produced(batch, recovery, producer, sequence)
+            pace.wait_for(len(data))
+            base, code, message = _produce(wire, tp, leaders, data)
+            if code and not sequence and not at_first:
+                yield RequestItem(str(tp), code, message, *tp)
+                return
+            if code:
+                raise BrokerError(f"{message or error_name(code)}")
+            sequence += len(batch)
+            _add_range(offsets, base, base + len(batch))
+            kept.note_written(recovery.file, offsets)
+            reach(f"produced:{number}")
+    except (BrokerError, Conflict) as error:
+        if not sequence and not at_first:
+            raise
+        unfinished = NotFinished(
+            f"{at_first + sequence:,} of {recovery.records:,} records are in {tp}: {error.message}",
+            error.hint,
+        )
+        unfinished.is_begun = True
+        raise unfinished from error
+
+
+def _remaining(file: str, done: int) -> Iterator[list[LostRecord]]:
+    """The batches that are kept, without their first records."""
+    first = 0
+    for batch in kept.kept_batches(file):
+        if left := batch[max(0, done - first) :]:
+            yield left
+        first += len(batch)
+
+
+def _add_range(offsets: list[OffsetRange], start: int, end: int) -> None:
+    if offsets and offsets[-1].to_offset == start:
+        start = offsets.pop().from_offset
+    offsets.append(OffsetRange(start, end))
+
+
+def _produced(batch: Sequence[LostRecord], recovery: _Recovery, producer: Producer, sequence: int) -> bytes:
+    """A batch as a producer sends it: with the codec of the lost one, offsets from 0 on."""
+    records = [
+        marked(recovery.source, lost, recovery.incident)._replace(offset=offset)
+        for offset, lost in enumerate(batch)
+    ]
+    return write_batch(
+        records,
+        codec=batch[0].codec,
+        base_offset=0,
+        partition_leader_epoch=-1,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=sequence & 0x7FFFFFFF,
+    )
+
+
+class _Pace:
+    """Keeps to a number of bytes a second."""
+
+    def __init__(self, wire: Wire, max_rate: int | None) -> None:
+        self._wire, self._rate = wire, max_rate
+        self._begun, self._bytes = time.monotonic(), 0
+
+    def wait_for(self, size: int) -> None:
+        """Wait until so many bytes may be sent."""
+        if self._rate:
+            early = self._bytes / self._rate - (time.monotonic() - self._begun)
+            if early > 0:
+                self._wire.pause(early)
+        self._bytes += size
+
+
+class _Leader:
+    """Who leads a partition, as of the last look."""
+
+    def __init__(self, wire: Wire, tp: TopicPartition) -> None:
+        self._wire, self._tp = wire, tp
+        self.leader: int | None = None
+        self.topic_id: str | None = None
+        self.look()
+
+    def look(self) -> None:
+        """Read it again; None where nobody leads it or no broker answers."""
+        self.leader = None
+        with suppress(NoAnswer):
+            state = read_cluster(self._wire, [self._tp.topic], is_exact=False)
+            leader, topic = state.leader(self._tp), state.topics.get(self._tp.topic)
+            self.leader = leader if leader is not None and leader >= 0 else None
+            self.topic_id = topic.topic_id if topic else None
+
+
+def _produce(wire: Wire, tp: TopicPartition, leaders: _Leader, data: bytes) -> tuple[int, int, str | None]:
+    """The first offset of a batch, or the error of the last attempt and its message; NoAnswer if there is none.
+
+    A batch that is sent again has the same sequence: a leader that has it already answers with its offset.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        lost: NoAnswer | None = None
+        code, base, message = min(LEADER_MOVES), -1, None
+        try:
+            if leaders.leader is not None:
+                request = _request(wire, tp, leaders.topic_id, data)
+                answer = wire.send(request, leaders.leader, timeout=wire.access.timeout + SERVER_ROOM)
+                (partition,) = answer.responses[0].partition_responses
+                code, base = int(partition.error_code), int(partition.base_offset)
+                message = getattr(partition, "error_message", None)
+        except NoAnswer as error:
+            lost = error
+        if code in OTHER_WRITER:
+            raise _other_writer(tp)
+        if code not in LEADER_MOVES or time.monotonic() > end:
+            if lost is not None:
+                raise lost
+            return base, code, message
+        wire.pause(LOOK)
+        leaders.look()
+
+
+def _request(wire: Wire, tp: TopicPartition, topic_id: str | None, data: bytes) -> ProduceRequest:
+    kind = ProduceRequest.TopicProduceData
+    topic = kind(
+        name=tp.topic,
+        topic_id=parse_id(topic_id) if topic_id else uuid.UUID(int=0),
+        partition_data=[kind.PartitionProduceData(index=tp.partition, records=data)],
+    )
+    most = {} if topic_id else {"max_version": BY_NAME}
+    timeout = int(wire.access.timeout * 1000)
+    return ProduceRequest(transactional_id=None, acks=ALL, timeout_ms=timeout, topic_data=[topic], **most)
+
+
+def _refuse_few_replicas(wire: Wire, tp: TopicPartition) -> None:
+    """Raise Refused if fewer replicas are in sync than brokers ask for before they take a record with acks=all."""
+    state = read_cluster(wire, [tp.topic], is_exact=False)
+    partition = state.partition_states.get(tp)
+    values = [
+        config.value or ""
+        for _, configs in in_force(wire, "topics", [tp.topic], [MIN_ISR])
+        if not isinstance(configs, KctlError)  # without the right to read it the leader itself refuses
+        for config in configs
+        if config.key == MIN_ISR
+    ]
+    least = (whole_number(values[0]) if values else None) or 1
+    if partition is not None and len(partition.isr) < least:
+        raise Refused(
+            f"{tp} has {counted(len(partition.isr), 'replica')} in sync, and {MIN_ISR} is {least}: brokers refuse acks=all; "
+            "nothing was written",
+            "start the brokers of its other replicas and wait until they are in sync (`kctl topic describe`)",
+        )
+
+
+def _await_committed(wire: Wire, tp: TopicPartition) -> None:
+    """Wait until all that stands in the log is committed, so that it is read back. Raises KctlError."""
+    end = time.monotonic() + PATIENCE
+    leader = place_of(wire, tp).leader
+    log_end = list_offsets(wire, [(leader, tp)], LATEST)[leader, tp]
+    if isinstance(log_end, KctlError):
+        raise log_end
+    while (placed := place_of(wire, tp)).high_watermark < log_end:
+        if time.monotonic() > end:
+            raise BrokerError(
+                f"the log of {tp} ends at {log_end:,} and is committed up to {placed.high_watermark:,} only; nothing was written",
+                "wait until its replicas are in sync, then run it again",
+            )
+        wire.pause(LOOK)
+
+
+def _is_done(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
+    """Whether the log has all (any) of the records."""
+    recovery = _Recovery.of(after)
+    written = _written(wire, recovery)
+    if written.records == recovery.records:
+        kept.note_written(recovery.file, written.offsets)
+    return of([written.records > 0, written.records == recovery.records])
+
+
+def _nothing_more(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """The topic's id is all that has to be as it was: what the log has is read before anything is written."""
+
+
+REQUESTS = {"Produce": OwnRequest(_send, _is_done, _nothing_more)}
