@@ -21,6 +21,7 @@ PRESENT = {
     "replica-moments-undated": "something is not in the evidence",
     "replica-leader-copy-missing": "something is not in the evidence",
     "replica-copy-unreadable": "a file as it is now",
+    "replica-not-recovered": "what a running cluster lacks now",
     "replica-other-bytes-same-records": "how many batches of the copies differ in their bytes",
     "log-compression-damaged": "a file as it is now",
     "log-not-text": "a file as it is now",
