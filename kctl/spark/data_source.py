@@ -10,7 +10,6 @@ import gc
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from glob import glob
 from itertools import chain
 from typing import Any
 
@@ -34,6 +33,7 @@ from kctl.findings import Finding
 from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
+from kctl.spark.paths import matches
 from kctl.spark.planning import Filters, SegmentCut, plan, target_for
 from kctl.spark.reading import findings_rows, gathered, read_pieces
 
@@ -172,18 +172,12 @@ class KafkaSegments(DataSource):
 
 
 def paths_of(options: Mapping[str, str]) -> list[str]:
-    """The folders and URIs given to `load`, each once; patterns of local folders are expanded."""
-    patterns = json.loads(options["paths"]) if options.get("paths") else [options.get("path")]
+    """The folders and URIs given to `load`, each once; of patterns the folders that match."""
+    given = json.loads(options["paths"]) if options.get("paths") else [options.get("path")]
     paths: dict[str, None] = {}
-    for path in filter(None, patterns):
-        if "://" in path or os.path.lexists(path):
-            matches = [path]
-        else:
-            matches = sorted(glob(path)) or [
-                path
-            ]  # a pattern without a match is reported as a path that does not exist
+    for path in filter(None, given):
         # Executors have other working directories.
-        paths |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches)
+        paths |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches(path))
     if not paths:
         raise KctlError("no path given", "call load() with a folder or a URI")
     return list(paths)
