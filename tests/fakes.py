@@ -101,7 +101,8 @@ class FakeStore:
             parent = parent_of(write.target)
             if parent not in self.nodes and parent not in made:
                 raise Conflict(f"{parent} no longer exists; nothing was written")
-            if node is not None and write.target not in gone and not write.sequence:
+            is_there = node is not None or write.target in made
+            if is_there and write.target not in gone and not write.sequence:
                 raise Conflict(f"{write.target} already exists; nothing was written")
             made.add(write.target)
         elif node is None:

@@ -16,7 +16,6 @@ from commands.access.sources import (
     known,
     read_view,
     recorded,
-    view_of,
 )
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
@@ -24,6 +23,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line
 from commands.topic import note_problems
+from kctl.access.live import view_of
 from kctl.errors import BadValue, KctlError
 from kctl.rows.access import ACCESS, ACL, DECISION
 

@@ -14,7 +14,6 @@ from commands.cli.options import as_one_value, option
 from commands.cli.render import Outcome, Page, Row
 from commands.config import change_values
 from commands.topic import note_problems
-from kctl.errors import BadValue
 from kctl.rows.access import QUOTA
 
 if TYPE_CHECKING:
@@ -31,17 +30,9 @@ class Entity(NamedTuple):
     @property
     def of_config(self) -> tuple[str, str]:
         """Type and name of the configuration that holds it. Raises BadValue."""
-        if self.ip is not None and (self.user is not None or self.client_id is not None):
-            raise BadValue("an address has quotas of its own", "give --ip alone")
-        if self.ip is not None:
-            return "ips", self.ip
-        if self.user is None and self.client_id is None:
-            raise BadValue(
-                "nobody is named", "give --user, --client-id or both, or --ip; <default> is everybody else"
-            )
-        if self.user is None:
-            return "clients", self.client_id or ""
-        return "users", self.user if self.client_id is None else f"{self.user}/clients/{self.client_id}"
+        from kctl.access.quotas import entity_of
+
+        return entity_of(*self)
 
 
 entity = as_one_value(

@@ -12,6 +12,7 @@ from commands.cli.connecting import At
 from commands.cli.frame import Frame
 from commands.cli.options import GIVEN_PATH, METADATA, Decorator, as_one_value, flag, option
 from commands.topic import note_problems
+from kctl.access.live import view_of
 from kctl.errors import BadValue, file_error
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from kctl.access.acl import Acl
     from kctl.access.authorizer import AuthorizerSettings
     from kctl.access.view import AccessView
-    from kctl.cluster.interface import Cluster
 
 PATTERNS = ("literal", "prefixed")
 OPERATIONS = (
@@ -129,21 +129,6 @@ def read_view(frame: Frame, at: At, source: Recorded, *, rules_only: bool = Fals
             view = view_of(cluster, rules_only=rules_only)
     note_problems(frame, view.problems)
     return view
-
-
-def view_of(cluster: Cluster, *, rules_only: bool = False) -> AccessView:
-    """What a cluster says about access. Raises KctlError."""
-    if cluster.backend == "admin":
-        from kctl.wire.acls import read_access
-        from kctl.wire.cluster import AdminCluster
-
-        assert isinstance(cluster, AdminCluster)
-        return read_access(cluster, rules_only=rules_only)
-    from kctl.zookeeper.access import read_access as read_znodes
-    from kctl.zookeeper.cluster import RecordedCluster
-
-    assert isinstance(cluster, RecordedCluster)
-    return read_znodes(cluster.reader)
 
 
 class Choice(NamedTuple):

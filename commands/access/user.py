@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from commands.access.sources import Recorded, recorded, view_of
+from commands.access.sources import Recorded, recorded
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, WRITTEN, as_one_value, flag, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
+from kctl.access.live import Users, users_of, view_of
 from kctl.errors import BadValue, KctlError, Refused, file_error
 from kctl.rows.access import USER
 
@@ -30,26 +31,6 @@ if TYPE_CHECKING:
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ITERATIONS = 4096
 LONGEST_PASSWORD = 4096  # bytes
-Users = Mapping[str, Mapping[str, int | None]]
-
-
-def users_of(cluster: Cluster, problems: list[Problem]) -> Users:
-    """The iterations of each user by mechanism; None where the export holds no credentials. Raises KctlError."""
-    if cluster.backend == "admin":
-        from kctl.wire.cluster import AdminCluster
-        from kctl.wire.users import read_users
-
-        assert isinstance(cluster, AdminCluster)
-        return read_users(cluster.wire)
-    from kctl.zookeeper.access import iterations_of
-    from kctl.zookeeper.access import read_users as read_znodes
-    from kctl.zookeeper.cluster import RecordedCluster
-
-    assert isinstance(cluster, RecordedCluster)
-    return {
-        user: {mechanism: iterations_of(value) or None for mechanism, value in credentials.items()}
-        for user, credentials in read_znodes(cluster.reader, problems).items()
-    }
 
 
 @command("list", paged=True, status="0 listed · 2 wrong usage · 3 no connection, something could not be read")

@@ -246,16 +246,25 @@ def typed_command() -> str:
 
 
 def carry_out(
-    frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterable[Row] = (), text: Text = aligned
+    frame: Frame,
+    how: How,
+    cluster: Cluster,
+    plan: Plan,
+    rows: Iterable[Row] = (),
+    text: Text = aligned,
+    *,
+    shows_rows: bool = False,
 ) -> Outcome:
     """Show the plan, ask, journal, write and wait; gives `rows` (shown with the plan as `text`), then the `change` row.
 
     With nothing to do: no journal entry, status 0. With `--dry-run`: the plan's `write` rows. Refused (4) with
     no terminal and no `--yes`, and where the plan needs an option that was not given. When the wait times out the `change` row still comes, and the status is 5.
+    `shows_rows`: before the question stand the rows, in the place of the writes.
     """
     from kctl.changes.apply import apply
     from kctl.changes.entry import change_row, new_entry, write_rows
 
+    rows = list(rows)
     if plan.is_empty:
         frame.note(f"nothing to do: {plan.title}")
         return Outcome(rows, text=text)
@@ -272,7 +281,8 @@ def carry_out(
         )
         return Outcome(rows, text=text)
     state = cluster.read_state((), partition_states=False, recent=True)
-    _confirm(frame, how, plan, frame.context.name or state.cluster_id or "yes", cluster.location)
+    shown = partial(text, rows) if shows_rows else partial(dry_run_text, write_rows(plan))
+    _confirm(frame, how, plan, frame.context.name or state.cluster_id or "yes", cluster.location, shown)
     entry = new_entry(
         plan,
         command=typed_command(),
@@ -354,10 +364,10 @@ def course_of(frame: Frame, how: How, cluster: Cluster) -> ChangeRun:
     )
 
 
-def _confirm(frame: Frame, how: How, plan: Plan, name: str, location: str) -> None:
+def _confirm(
+    frame: Frame, how: How, plan: Plan, name: str, location: str, shown: Callable[[Page], Iterable[str]]
+) -> None:
     """Show the plan and ask. Raises Refused without a terminal, or for an answer other than the name."""
-    from kctl.changes.entry import write_rows
-
     _show_warnings(frame, plan)
     if how.yes:
         frame.note(plan.title)
@@ -366,7 +376,7 @@ def _confirm(frame: Frame, how: How, plan: Plan, name: str, location: str) -> No
         raise no_terminal()
     page = Page(80, frame.color != "never" and sys.stderr.isatty())
     say(page.style(f"{plan.title}  ({location})", "bold"))
-    for line in dry_run_text(write_rows(plan), page):
+    for line in shown(page):
         say(line)
     answer = click.prompt(f"Type {visible(name)} to go on", err=True, default="", show_default=False)
     if answer != name:

@@ -12,9 +12,25 @@ from urllib.parse import unquote
 
 from kctl.cluster.config_keys import IP_KEYS, QUOTA_KEYS
 from kctl.cluster.state import DEFAULT, ClusterState
+from kctl.errors import BadValue
 
 QUOTA_NAMES = tuple(dict.fromkeys(key.name for key in (*QUOTA_KEYS, *IP_KEYS)))
 TYPES = ("users", "clients", "ips")
+
+
+def entity_of(user: str | None, client_id: str | None, ip: str | None) -> tuple[str, str]:
+    """Type and name of the configuration that holds the quotas of somebody. Raises BadValue."""
+    if ip is not None and (user is not None or client_id is not None):
+        raise BadValue("an address has quotas of its own", "give --ip alone")
+    if ip is not None:
+        return "ips", ip
+    if user is None and client_id is None:
+        raise BadValue(
+            "nobody is named", "give --user, --client-id or both, or --ip; <default> is everybody else"
+        )
+    if user is None:
+        return "clients", client_id or ""
+    return "users", user if client_id is None else f"{user}/clients/{client_id}"
 
 
 class Quota(NamedTuple):

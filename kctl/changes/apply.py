@@ -12,12 +12,20 @@ from collections.abc import Callable, Sequence
 
 from formats.values import Struct, replace
 from kctl.changes import intents
-from kctl.changes.entry import WRITTEN, Entry
+from kctl.changes.entry import WRITTEN, Entry, recorded
 from kctl.changes.faults import reach
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Write
-from kctl.changes.same_topics import note_topics, refuse_other_topics
-from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
+from kctl.changes.plan import Stage, Write
+from kctl.changes.same_topics import has_id, note_made, note_topics, refuse_other_topics
+from kctl.changes.waiting import (
+    Waited,
+    config_types_of,
+    how_far,
+    is_visible,
+    log_dirs_of,
+    topics_of,
+    wait_for,
+)
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.reassignment.throttles import left_over, not_read, rates_of_dead, with_hidden_topics
 from kctl.cluster.state import ClusterState, Replicas
@@ -295,20 +303,18 @@ def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int,
 
 
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
-    """Record the id of the topic just created: undo must not delete a later topic of the same name.
+    """Record the ids of the topics just created: undo must not delete later topics of the same names.
 
     Of records that were written again, their offsets.
     """
     intent = entry.stages[index].intent
     if isinstance(intent, intents.RecoverRecords):
         _note_recovered(intent, entry, is_finished=entry.stages[index].state == "finished")
-    if not isinstance(intent, intents.CreateTopic) or entry.details.get("topic_id"):
+    made = [part for part in intents.parts_of(intent) if isinstance(part, intents.CreateTopic)]
+    if not made or all(has_id(entry, part.topic) for part in made):
         return
     with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
-        topic = read_for(intent, run, recent=True).topics.get(intent.topic)
-        if topic is not None and dict(topic.partitions) == dict(intent.replicas):
-            entry.details["created_at"] = topic.created_at
-            entry.details["topic_id"] = topic.topic_id
+        note_made(entry, made, read_for(intent, run, recent=True))
 
 
 def _note_recovered(intent: intents.RecoverRecords, entry: Entry, *, is_finished: bool) -> None:
@@ -385,6 +391,7 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         )
     remaining = [stage.intent for stage in entry.stages if stage.state not in WRITTEN]
     refuse_other_topics(entry, remaining, run.cluster)
+    split_begun(entry, run)
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":
             _find_out(entry, index, run)
@@ -398,6 +405,40 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         unfinished = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
         refuse_unaccepted(run.cluster, unfinished, entry.details, run.kafka_version)
     apply(entry, replace(run, is_resumed=True))
+
+
+def split_begun(entry: Entry, run: ChangeRun) -> None:
+    """Put what was carried out of several intents, and the rest, in stages of their own, where only a part was."""
+    stages = []
+    for index, stage in enumerate(entry.stages):
+        intent = stage.intent
+        if (
+            stage.state != "writing"
+            or not isinstance(intent, intents.Several)
+            or was_written(entry, index, run)
+            or not (stage.is_begun or run.cluster.is_begun(stage.writes))
+        ):
+            stages.append(stage)
+            continue
+        state = read_for(intent, run)
+        done = [part for part in intent.parts if _stands(part, state)]
+        parts = (done, [part for part in intent.parts if part not in done])
+        for chosen, words in zip(parts, ("written", "planned"), strict=True):
+            if chosen:
+                stages.append(
+                    replace(recorded(Stage(intent=intents.Several(parts=tuple(chosen)))), state=words)
+                )
+    entry.stages = stages
+
+
+def _stands(part: intents.Intent, state: ClusterState) -> bool:
+    """Whether a part of several intents that were under way was carried out, whatever is still waited for."""
+    if isinstance(part, intents.CreateTopic):
+        return part.topic in state.topics
+    if isinstance(part, intents.AddPartitions):
+        topic = state.topics.get(part.topic)
+        return topic is not None and part.replicas.keys() <= topic.partitions.keys()
+    return how_far(part, state).is_done
 
 
 def _find_out(entry: Entry, index: int, run: ChangeRun) -> None:
@@ -429,14 +470,13 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     if stage.writes and run.cluster.is_written(stage.writes):
         return True
     state = read_for(entry.stages[index].intent, run)
-    if isinstance(stage.intent, intents.AlterConfig) and any(
-        map(state.is_untold, stage.intent.before.values())
-    ):
+    changes = [part for part in intents.parts_of(stage.intent) if isinstance(part, intents.AlterConfig)]
+    if any(state.is_untold(value) for change in changes for value in change.before.values()):
         return False  # it looks the same before and after; written twice it is what it should be
     if isinstance(stage.intent, intents.UnregisterBroker):
         return False  # `is_written` would know: before 4.0 a broker that is dead is not listed, registered or not
     # What nothing waits for counts as done once it is written, which is just what is not known here.
-    if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
+    if is_visible(stage.intent) and how_far(stage.intent, state).is_done:
         return True
     if isinstance(stage.intent, intents.ClearThrottle):
         return (

@@ -148,7 +148,7 @@ def new_entry(
         location=location,
         kafka_version=kafka_version,
         title=plan.title,
-        stages=[_recorded(stage) for stage in plan.stages],
+        stages=[recorded(stage) for stage in plan.stages],
         details=dict(plan.details),
         undoes=undoes,
     )
@@ -162,7 +162,8 @@ def _who() -> str:
     return f"{name}@{socket.gethostname()}"
 
 
-def _recorded(stage: Stage) -> RecordedStage:
+def recorded(stage: Stage) -> RecordedStage:
+    """A stage that nothing has been written of, with what takes it back."""
     if stage.undo is not None:
         return RecordedStage(intent=stage.intent, writes=stage.writes, undo=stage.undo)
     try:

@@ -151,6 +151,28 @@ class AlterConfig(Intent, frozen=True, kw_only=True):
         )
 
 
+class Several(Intent, frozen=True, kw_only=True):
+    """Intents of one kind that are carried out together, in order: one transaction, or one request after the other.
+
+    Inverse: the inverses, the last one first.
+    """
+
+    kind: ClassVar[str] = "several"
+    parts: tuple[Intent, ...]
+
+    def __str__(self) -> str:
+        more = len(self.parts) - 1
+        return f"{self.parts[0]}{f' and {more:,} more' if more else ''}"
+
+    def inverse(self) -> Intent:
+        return Several(parts=tuple(part.inverse() for part in reversed(self.parts)))
+
+
+def parts_of(intent: Intent) -> tuple[Intent, ...]:
+    """The intents that one is made of: those of `Several`, else itself."""
+    return intent.parts if isinstance(intent, Several) else (intent,)
+
+
 class WaitUntil(Intent, frozen=True, kw_only=True):
     """Go on at a time, in milliseconds; nothing is written."""
 
@@ -609,6 +631,10 @@ CODECS: dict[str, IntentCodec] = {  # by field; the others go as they are
     "previous": IntentCodec(offset_rows, offsets_from),
     "log_dirs": IntentCodec(replica_dir_rows, replica_dirs_from),
     "previous_log_dirs": IntentCodec(replica_dir_rows, replica_dirs_from),
+    "parts": IntentCodec(
+        lambda value: [intent_to_json(part) for part in value],
+        lambda value: tuple(intent_from_json(part) for part in value),
+    ),
     "added": ACLS,
     "removed": ACLS,
     "members": IntentCodec(list, lambda value: convert(value, tuple[str, ...])),

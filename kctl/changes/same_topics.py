@@ -4,14 +4,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kctl.changes.entry import Entry
-from kctl.changes.intents import Intent
+from kctl.changes.intents import CreateTopic, Intent
 from kctl.changes.waiting import topics_of
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 from kctl.model import Json
 
-TOPICS = "topics"  # in the details of an entry: what tells them apart from later ones of the same name
+# In the details of an entry: what tells topics that were there, and those that it made, from later ones of the same name.
+TOPICS, MADE = "topics", "made"
 
 
 def note_topics(entry: Entry, cluster: Cluster) -> None:
@@ -19,6 +20,26 @@ def note_topics(entry: Entry, cluster: Cluster) -> None:
     if names := _names(stage.intent for stage in entry.stages):
         state = cluster.read_state(names, partition_states=False, recent=True)
         entry.details[TOPICS] = {name: _identity(state, name) for name in names if name in state.topics}
+
+
+def note_made(entry: Entry, made: Iterable[CreateTopic], state: ClusterState) -> None:
+    """Record what tells the topics that were just created from later ones of the same names."""
+    noted: Any = entry.details.setdefault(MADE, {})
+    for intent in made:
+        topic = state.topics.get(intent.topic)
+        if topic is not None and dict(topic.partitions) == dict(intent.replicas):
+            noted[intent.topic] = _identity(state, intent.topic)
+
+
+def has_id(entry: Entry, name: str) -> bool:
+    """Whether the id of a topic is recorded."""
+    return bool(made_as(entry, name).get("topic_id"))
+
+
+def made_as(entry: Entry, name: str) -> Mapping[str, Json]:
+    """What tells a topic that the change created from later ones of its name, as far as is known."""
+    noted: Any = entry.details.get(MADE) or {}
+    return noted.get(name) or entry.details  # a journal of an earlier kctl has the ids of one topic
 
 
 def refuse_other_topics(entry: Entry, intents: Iterable[Intent], cluster: Cluster) -> None:

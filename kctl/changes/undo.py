@@ -7,7 +7,7 @@ reason, before anything is written.
 
 from collections.abc import Iterator
 
-from kctl.changes.apply import ChangeRun, read_for, was_written
+from kctl.changes.apply import ChangeRun, read_for, split_begun, was_written
 from kctl.changes.entry import Entry
 from kctl.changes.intents import (
     AlterConfig,
@@ -16,9 +16,10 @@ from kctl.changes.intents import (
     DeleteTopic,
     Intent,
     Reassign,
+    parts_of,
 )
 from kctl.changes.plan import Plan, plan_of
-from kctl.changes.same_topics import refuse_other_topics
+from kctl.changes.same_topics import made_as, refuse_other_topics
 from kctl.cluster.names import dead_targets
 from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean_allowed import guarded
@@ -38,6 +39,7 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
             f"change {entry.id} was undone by {entry.undone_by} already",
             f"`kctl journal show {entry.undone_by}` shows that change",
         )
+    split_begun(entry, run)
     intents: list[Intent] = []
     for index in reversed(range(len(entry.stages))):
         stage = entry.stages[index]
@@ -57,8 +59,9 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
     warnings: list[str] = []
     for intent in intents:
         state = read_for(intent, run)
-        _require_left(entry, intent, state)
-        _require_live(intent, state)
+        for part in parts_of(intent):
+            _require_left(entry, part, state)
+            _require_live(part, state)
         warnings += _lost_with(intent, state, run)
     state, details = read_for(intents[0], run), {"undoes": entry.id}
     plan = plan_of(intents, run.cluster, state, title=title, warnings=warnings, details=details)
@@ -97,20 +100,23 @@ def _is_nothing(intent: Intent) -> bool:
 
 def _lost_with(intent: Intent, state: ClusterState, run: ChangeRun) -> Iterator[str]:
     """What was written into a topic since it was created, and is gone with it."""
-    if not isinstance(intent, DeleteTopic):
+    names = {part.topic for part in parts_of(intent) if isinstance(part, DeleteTopic)}
+    if not names:
         return
     ends = run.cluster.log_ends(state)
-    if records := sum(ends.values()):
-        yield f"{counted(records, 'record')} {'was' if records == 1 else 'were'} written to topic {intent.topic} since, and would be deleted with it"
-    elif unknown := len(state.partition_states.keys() - ends.keys()):
-        yield f"it is unknown whether anything was written to {counted(unknown, 'partition')} of topic {intent.topic} since"
+    for name in sorted(names):
+        partitions = [tp for tp in state.partition_states if tp.topic == name]
+        if records := sum(ends.get(tp, 0) for tp in partitions):
+            yield f"{counted(records, 'record')} {'was' if records == 1 else 'were'} written to topic {name} since, and would be deleted with it"
+        elif unknown := sum(tp not in ends for tp in partitions):
+            yield f"it is unknown whether anything was written to {counted(unknown, 'partition')} of topic {name} since"
 
 
 def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
     """Refuse where the cluster is not as the change left it, in what its inverse could not tell by itself."""
     if not isinstance(inverse, DeleteTopic):
         return
-    intents = (stage.intent for stage in entry.stages)
+    intents = (part for stage in entry.stages for part in parts_of(stage.intent))
     made = next((i for i in intents if isinstance(i, CreateTopic) and i.topic == inverse.topic), None)
     if made is None:
         raise Refused(
@@ -125,8 +131,8 @@ def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
             f"topic {made.topic} has been changed since: its partitions are not those that were created",
             f"delete it yourself with `kctl topic delete {made.topic}` if it is not needed",
         )
-    details = entry.details
-    known = (details.get("created_at"), topic.created_at), (details.get("topic_id"), topic.topic_id)
+    noted = made_as(entry, made.topic)
+    known = (noted.get("created_at"), topic.created_at), (noted.get("topic_id"), topic.topic_id)
     if any(then is not None and then != now for then, now in known):
         raise Refused(
             f"topic {made.topic} was deleted and created again by someone else",

@@ -5,7 +5,7 @@ names checks as `MODULE:FUNCTION`, so that nothing is imported that is not waite
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple, cast
 
@@ -16,6 +16,7 @@ from kctl.changes.intents import (
     Intent,
     Reassign,
     ReplaceStuckReassignment,
+    Several,
     UnregisterBroker,
 )
 from kctl.cluster.disks import places
@@ -68,6 +69,9 @@ BY_PARTITION = ("targets", "partitions", "chosen", "offsets")  # fields of inten
 
 def topics_of(intent: Intent) -> set[str] | None:
     """The topics whose state tells how far the intent is; None: all of them."""
+    if isinstance(intent, Several):
+        names = [topics_of(part) for part in intent.parts]
+        return None if None in names else set().union(*filter(None, names))
     if isinstance(intent, (ClearThrottle, UnregisterBroker)):
         return None  # a broker keeps its rate while any topic is throttled there; any topic may have a replica there
     if isinstance(intent, AlterConfig):
@@ -81,6 +85,8 @@ def topics_of(intent: Intent) -> set[str] | None:
 
 def config_types_of(intent: Intent) -> tuple[str, ...]:
     """The entity types whose configurations tell how far the intent is."""
+    if isinstance(intent, Several):
+        return tuple(dict.fromkeys(kind for part in intent.parts for kind in config_types_of(part)))
     if isinstance(intent, AlterConfig):
         return (intent.entity_type,)
     throttles = isinstance(intent, ClearThrottle) or (
@@ -96,11 +102,31 @@ def log_dirs_of(intent: Intent) -> set[int]:
 
 def how_far(intent: Intent, state: ClusterState) -> Waited:
     """How far the intent is; an intent that nothing waits for is done."""
+    if isinstance(intent, Several):
+        return _of_all([how_far(part, state) for part in intent.parts])
     name = CHECKS.get(intent.kind)
     if name is None:
         return Waited(1, 1)
     module, function = name.split(":")
     return cast(Check, getattr(import_module(module), function))(intent, state)
+
+
+def _of_all(parts: Sequence[Waited]) -> Waited:
+    return Waited(
+        sum(part.finished for part in parts),
+        sum(part.total for part in parts),
+        tuple(line for part in parts for line in part.missing),
+        next((part.failed for part in parts if part.failed), ""),
+    )
+
+
+def is_visible(intent: Intent) -> bool:
+    """Whether the cluster's state shows if it was done."""
+    return (
+        all(is_visible(part) for part in intent.parts)
+        if isinstance(intent, Several)
+        else intent.kind in CHECKS
+    )
 
 
 def wait_for(

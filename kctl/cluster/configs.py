@@ -154,26 +154,11 @@ def plan_configs(
     name = entity_path(entity_type, entity_name, version)
     if entity_type == "topics" and entity_name not in state.topic_names:
         raise absent_topics([entity_name], state)
-    present = state.config(entity_type, name)
-    missing = [key for key in unset if key not in present]
-    if missing:
-        raise KctlError(
-            f"{missing[0]} is not set for {entity_type.removesuffix('s')} {entity_name}",
-            f"`kctl config get --entity-type {entity_type} --entity-name {entity_name}` shows the configuration",
-        )
-    if any(map(is_secret_key, unset)):
-        raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
-    after: dict[str, str | None] = {key: value for key, value in set.items() if present.get(key) != value}
-    after.update(dict.fromkeys(unset))
     known = cluster.config_keys(entity_type, name) if set else ()
-    if known is None:
-        _check_result(entity_type, present, set, after, version)
-    else:  # brokers check values themselves
-        _refuse_unlisted(entity_type, set, known)
-    title = f"configure {entity_type.removesuffix('s')} {entity_name}"
-    if not after:
-        return Plan(title=title, stages=())
-    intent = AlterConfig.of(entity_type, name, after, present)
+    intent = config_change(state, entity_type, name, set=set, unset=unset, known=known)
+    if intent is None:
+        return Plan(title=f"configure {entity_type.removesuffix('s')} {entity_name}", stages=())
+    after = intent.after
     stages: tuple[Stage, ...] = (Stage(intent=intent, writes=cluster.writes_for(intent, state)),)
     title = str(intent)
     if seconds is not None:
@@ -181,12 +166,44 @@ def plan_configs(
         title = f"{intent} until {iso(until)}"
         back = Stage(intent=intent.inverse(), undo=())
         stages = (*stages, Stage(intent=WaitUntil(time=until), undo=()), back)
-    plan = Plan(title=title, stages=stages, warnings=tuple(_warnings(entity_name, after, state)))
+    plan = Plan(title=title, stages=stages, warnings=tuple(config_warnings(entity_name, after, state)))
     intents = [stage.intent for stage in stages]
     return guarded(cluster, intents, plan, accepted=accepted, kafka_version=kafka_version)
 
 
-def _warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -> Iterator[str]:
+def config_change(
+    state: ClusterState,
+    entity_type: str,
+    name: str,
+    *,
+    set: Mapping[str, str],
+    unset: Sequence[str] = (),
+    known: Collection[str] | None,
+) -> AlterConfig | None:
+    """What sets and unsets keys of an entity in this state; None if all is in force already.
+
+    `known` are the keys that brokers list; None: they cannot be asked, and the values are checked here. Raises BadValue,
+    Refused, KctlError.
+    """
+    present = state.config(entity_type, name)
+    missing = [key for key in unset if key not in present]
+    if missing:
+        raise KctlError(
+            f"{missing[0]} is not set for {entity_type.removesuffix('s')} {name}",
+            f"`kctl config get --entity-type {entity_type} --entity-name {name}` shows the configuration",
+        )
+    if any(map(is_secret_key, unset)):
+        raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
+    after: dict[str, str | None] = {key: value for key, value in set.items() if present.get(key) != value}
+    after.update(dict.fromkeys(unset))
+    if known is None:
+        _check_result(entity_type, present, set, after, state.kafka_version)
+    else:  # brokers check values themselves
+        _refuse_unlisted(entity_type, set, known)
+    return AlterConfig.of(entity_type, name, after, present) if after else None
+
+
+def config_warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -> Iterator[str]:
     """Warnings about what brokers accept silently, though it stops writes."""
     min_isr = after.get(MIN_ISR)
     if name in state.topics and min_isr is not None and min_isr.isdecimal():

@@ -65,20 +65,31 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
         )
     except KctlError:  # a user who may create a topic may not be allowed to read what only a warning needs
         state = cluster.read_state([new.name], kafka_version=kafka_version)
+    intent = creation_of(new, state, checks_values=cluster.backend != "admin")
+    factor = len(next(iter(intent.replicas.values())))
+    title = f"{intent}, replication factor {factor}"
+    return plan_of([intent], cluster, state, title=title, warnings=creation_warnings(new, factor, state))
+
+
+def creation_of(new: NewTopic, state: ClusterState, *, checks_values: bool) -> CreateTopic:
+    """What creates a topic in this state; brokers check the values of its configuration by themselves.
+
+    Raises BadValue, Refused; see the module.
+    """
     check_topic_name(new.name, state.kafka_version)
     if new.name in state.deleting:
         raise topic_leaving(new.name)
     if new.name in state.topic_names:
         raise topic_exists(new.name)
     refuse_collision(new.name, state.topic_names, state.kafka_version)
-    if cluster.backend != "admin":  # brokers check them themselves
+    if checks_values:
         check_values("topics", new.configs, state.kafka_version)
-    replicas = _replicas_of(new, state)
-    intent = CreateTopic(topic=new.name, replicas=replicas, configs=dict(new.configs))
-    factor = len(next(iter(replicas.values())))
-    title = f"{intent}, replication factor {factor}"
-    warnings = [*_without_controller(state), *_few_for_isr(new, factor, state)]
-    return plan_of([intent], cluster, state, title=title, warnings=warnings)
+    return CreateTopic(topic=new.name, replicas=_replicas_of(new, state), configs=dict(new.configs))
+
+
+def creation_warnings(new: NewTopic, factor: int, state: ClusterState) -> list[str]:
+    """What to say about a topic to be created."""
+    return [*_without_controller(state), *_few_for_isr(new, factor, state)]
 
 
 def _replicas_of(new: NewTopic, state: ClusterState) -> Mapping[int, Replicas]:
@@ -160,6 +171,26 @@ def plan_growth(
 ) -> Plan:
     """The plan of more partitions, placed by Kafka's rule of 0.10 and later. `partitions` is the new total."""
     state = cluster.read_state([name], kafka_version=kafka_version)
+    intent = growth_of(state, name, partitions, replicas=replicas, rack_aware=rack_aware)
+    present = len(state.topics[name].partitions)
+    if intent is None:
+        return Plan(title=f"topic {name} has {counted(present, 'partition')} already", stages=())
+    title = f"{intent}, {present + len(intent.replicas):,} in all"
+    return plan_of([intent], cluster, state, title=title, warnings=[*_without_controller(state), MOVED_KEYS])
+
+
+MOVED_KEYS = "records with a key go to other partitions than before"
+
+
+def growth_of(
+    state: ClusterState,
+    name: str,
+    partitions: int | None,
+    *,
+    replicas: Sequence[Replicas] | None = None,
+    rack_aware: bool = True,
+) -> AddPartitions | None:
+    """What gives a topic more partitions in this state; None if it has as many. Raises BadValue, Refused, KctlError."""
     topic = require_topic(state, name)
     if is_internal(name):
         raise Refused(
@@ -182,17 +213,13 @@ def plan_growth(
         )
     total = partitions if partitions is not None else present + len(replicas or ())
     if total == present:
-        return Plan(title=f"topic {name} has {counted(present, 'partition')} already", stages=())
+        return None
     if total < present:
         raise BadValue(
             f"topic {name} has {present} partitions, and there cannot be fewer ({total})",
             "create a topic with fewer and copy the records into it",
         )
-    added = _added(topic, total, replicas, state, rack_aware)
-    intent = AddPartitions(topic=name, replicas=added)
-    title = f"{intent}, {total:,} in all"
-    warnings = [*_without_controller(state), "records with a key go to other partitions than before"]
-    return plan_of([intent], cluster, state, title=title, warnings=warnings)
+    return AddPartitions(topic=name, replicas=_added(topic, total, replicas, state, rack_aware))
 
 
 def _added(
@@ -240,6 +267,13 @@ def plan_deletion(
     is turned on later: refused unless `is_enabled` says that it is on.
     """
     state = cluster.read_state([name], kafka_version=kafka_version)
+    intent = deletion_of(state, name, is_enabled=is_enabled)
+    title = f"{intent}, {counted(len(state.topics[name].partitions), 'partition')}, for good"
+    return plan_of([intent], cluster, state, title=title, warnings=deletion_warnings(state, name))
+
+
+def deletion_of(state: ClusterState, name: str, *, is_enabled: bool = False) -> DeleteTopic:
+    """What deletes a topic in this state. Raises Refused, KctlError; see `plan_deletion`."""
     if name in state.topic_names and name not in state.topics:
         raise Refused(f"topic {name} cannot be read; nothing was written", "repair its znode first")
     topic = require_topic(state, name)
@@ -257,10 +291,12 @@ def plan_deletion(
             "would be deleted once someone enables it; nothing was written",
             "if all brokers have delete.topic.enable=true, add --deletion-is-enabled",
         )
-    intent = DeleteTopic(topic=name)
-    warnings = [f"it will wait: {reason}" for reason in why_stuck(state, name)]
-    title = f"{intent}, {counted(len(topic.partitions), 'partition')}, for good"
-    return plan_of([intent], cluster, state, title=title, warnings=warnings)
+    return DeleteTopic(topic=name)
+
+
+def deletion_warnings(state: ClusterState, name: str) -> list[str]:
+    """What would make the deletion of a topic wait."""
+    return [f"it will wait: {reason}" for reason in why_stuck(state, name)]
 
 
 def why_stuck(state: ClusterState, name: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.values import replace
-from kctl.changes.intents import AlterConfig, Intent
+from kctl.changes.intents import AlterConfig, Intent, parts_of
 from kctl.changes.plan import Plan
 from kctl.cluster.config_keys import UNCLEAN
 from kctl.cluster.interface import Cluster
@@ -42,7 +42,8 @@ def newly_allowed(
     """What the intents in sequence allow that is not allowed now."""
     changes = [
         change
-        for change in intents
+        for intent in intents
+        for change in parts_of(intent)
         if isinstance(change, AlterConfig)
         and change.entity_type in ("topics", "brokers")
         and UNCLEAN in change.after

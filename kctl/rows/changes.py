@@ -1,6 +1,16 @@
-"""Rows about changes: the plan's writes, and the journal."""
+"""Rows about changes: what differs from files, the plan's writes, and the journal."""
 
 from kctl.rows import RowType
+
+DRIFT = RowType("""
+    drift: A resource, or a field of one, that is not as files ask for.
+    kind_of_resource  topic|broker|client_metrics|group|user|quota|acl
+    name              string    of a quota `user=U, client-id=C`; of a rule the rule in words
+    field             string?   a key of the configuration, partitions, ...; null: the resource as a whole
+    present, desired  any       null: it is not set, or not there
+    file, line        any       that ask for it; null where nothing does
+    action            create|change|delete|none  none: it is not in the files, and stays
+""")
 
 CHANGE = RowType("""
     change: A change in the journal.

@@ -21,6 +21,7 @@ from kctl.access.acl import (
 )
 from kctl.access.authorizer import AuthorizerSettings
 from kctl.access.forecast import Uses
+from kctl.access.live import NoAuthorizer as NoAuthorizer
 from kctl.access.view import SETTINGS, AccessView, agreed, settings_of
 from kctl.changes.intents import AlterAcls, Intent
 from kctl.changes.plan import Write
@@ -50,15 +51,6 @@ FILTER: dict[str, Any] = {
     "operation": ANY,
     "permission_type": ANY,
 }
-
-
-class NoAuthorizer(KctlError):
-    """The brokers have no authorizer: everybody may do everything, and there are no rules."""
-
-    hint = "set authorizer.class.name on brokers and controllers, and restart them one by one"
-
-    def __init__(self) -> None:
-        super().__init__("no authorizer is configured on the brokers: everybody may do everything")
 
 
 def read_acls(wire: Wire) -> list[Acl]:

@@ -34,6 +34,7 @@ from kctl.changes.intents import (
     Reassign,
     ReplaceStuckReassignment,
     SetScram,
+    Several,
 )
 from kctl.changes.plan import Write
 from kctl.cluster import names
@@ -169,7 +170,8 @@ def alter_configs(fresh: FreshZnodes, intents: Iterable[AlterConfig]) -> list[Wr
     fresh.get(*(path for kind, name in merged if kind == "topics" for path in topic_paths(name)))
     writes: list[Write] = []
     made: set[str] = set()
-    for (kind, name), changes in merged.items():
+    # A user before the user with a client: its znode is the parent of the other.
+    for (kind, name), changes in sorted(merged.items(), key=lambda item: item[0][1].count("/")):
         writes += _one_entity(fresh, kind, name, changes, made)
     return writes
 
@@ -197,10 +199,22 @@ def _one_entity(
             else:
                 values[key] = value
     write = set_or_create(path, node, znodes.format_config(values, present.other))
+    made.add(path)
     parents = [*missing_parents(fresh, path, made), *missing_parents(fresh, NOTIFICATION, made)]
     change_data = ConfigChange(notification_form(fresh.version, kind), f"{kind}/{name}").encode()
     notification = Write(action="create", target=NOTIFICATION, after=change_data, sequence=True)
     return [*checks, *parents, write, notification]
+
+
+def several(fresh: FreshZnodes, intent: Several) -> list[Write]:
+    """The writes of each in one transaction; configurations together, since they share what is created."""
+    configs = [part for part in intent.parts if isinstance(part, AlterConfig)]
+    others = [part for part in intent.parts if not isinstance(part, AlterConfig)]
+    table = translations()
+    return [
+        *alter_configs(fresh, configs),
+        *(write for part in others for write in table[part.kind](fresh, part)),
+    ]
 
 
 def notification_form(version: KafkaVersion, entity_type: str) -> int:
@@ -493,6 +507,7 @@ def translations() -> Mapping[str, Translation]:
         "delete-topic": delete_topic,
         "add-partitions": add_partitions,
         "alter-config": alter_config,
+        "several": several,
         "wait-until": lambda fresh, intent: [],
         "clear-throttle": clear_throttle,
         "move-controller": move_controller,

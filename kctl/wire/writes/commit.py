@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from formats.values import replace
 from kctl.changes.faults import reach
-from kctl.changes.intents import Intent
+from kctl.changes.intents import Intent, Several
 from kctl.changes.plan import Write
 from kctl.changes.waiting import config_types_of, log_dirs_of, topics_of
 from kctl.cluster.disks import places
@@ -278,10 +278,12 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
     translate = TRANSLATIONS.get(intent.kind) or kraft.TRANSLATIONS[intent.kind]
     writes = tuple(translate(fresh, intent, state))
     refuse_other_answers(cluster.wire, writes)
-    if len(writes) == 1 and can_be_validated(writes[0]):
-        for item in send(cluster.wire, writes[0], validate_only=True):
+    # Those of one intent that depend on each other are not valid before the first of them is carried out.
+    validated = writes if len(writes) == 1 or isinstance(intent, Several) else ()
+    for write in filter(can_be_validated, validated):
+        for item in send(cluster.wire, write, validate_only=True):
             error = item.error()
-            error.items = (item.refused(name_of(writes[0])),)
+            error.items = (item.refused(name_of(write)),)
             raise error
     return writes
 

@@ -476,12 +476,18 @@ def _no_such_request(why: str) -> "Translation":
     return refuse
 
 
+def several(fresh: ClusterState, intent: intents.Several, planned: ClusterState) -> list[Write]:
+    """The requests of each, in order."""
+    return [write for part in intent.parts for write in TRANSLATIONS[part.kind](fresh, part, planned)]
+
+
 Translation = Callable[[ClusterState, Any, ClusterState], Iterable[Write]]
 TRANSLATIONS: dict[str, Translation] = {
     "create-topic": create_topic,
     "delete-topic": delete_topic,
     "add-partitions": add_partitions,
     "alter-config": alter_config,
+    "several": several,
     "wait-until": lambda fresh, intent, planned: (),
     "clear-throttle": clear_throttle,
     "reassign": reassign,

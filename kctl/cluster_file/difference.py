@@ -1,0 +1,124 @@
+"""The difference between what files ask for and what a cluster has: pure, over values."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kctl.cluster_file.document import Place
+from kctl.cluster_file.resources import (
+    PLACEMENT,
+    SHAPE,
+    Resource,
+    Resources,
+    Value,
+    Wanted,
+    by_key,
+)
+
+CREATE, CHANGE, DELETE, NONE = "create", "change", "delete", "none"
+
+
+class Drift(NamedTuple):
+    """A resource, or a field of one, that is not as it is wanted.
+
+    `field` None: the resource as a whole. The action `none`: it is not in the files, and stays.
+    """
+
+    kind_of_resource: str
+    name: str
+    field: str | None
+    present: Value
+    desired: Value
+    place: Place | None
+    action: str
+
+    @property
+    def file(self) -> str | None:
+        """The file that wants it."""
+        return self.place.file if self.place else None
+
+    @property
+    def line(self) -> int | None:
+        """The line there."""
+        return self.place.line if self.place else None
+
+
+class Changed(NamedTuple):
+    """A resource that is to be created, changed or deleted, with the rows that tell."""
+
+    action: str
+    present: Resource | None
+    desired: Resource | None
+    drifts: tuple[Drift, ...]
+
+    @property
+    def resource(self) -> Resource:
+        """As it is desired, or where it is to go, as it is."""
+        resource = self.desired or self.present
+        assert resource is not None
+        return resource
+
+
+def differences(wanted: Wanted, present: Resources) -> Iterator[Changed]:
+    """What differs, by kind and name. What is not in the files is left out, unless they are to hold all of it."""
+    keys = by_key([*wanted.resources.values(), *present.values()])
+    for key in keys:
+        desired, now = wanted.resources.get(key), present.get(key)
+        if desired is None:
+            assert now is not None
+            if (managed := wanted.manages(now)) is not None:
+                row = Drift(now.kind, now.name, None, "present", None, managed.place, DELETE)
+                yield Changed(DELETE, now, None, (row,))
+        elif now is None:
+            if is_to_exist(desired):
+                yield _created(desired)
+        else:
+            rows = tuple(_fields(desired, now, wanted))
+            if any(row.action != NONE for row in rows):
+                yield Changed(CHANGE, now, desired, rows)
+            elif rows:
+                yield Changed(NONE, now, desired, rows)
+
+
+def is_to_exist(resource: Resource) -> bool:
+    """Whether a resource is to be there: a configuration of which nothing is to be set is none."""
+    has_fields = any(value is not None for value in resource.fields.values())
+    return has_fields or resource.kind in ("topic", "acl", "user")
+
+
+def _created(desired: Resource) -> Changed:
+    whole = Drift(desired.kind, desired.name, None, None, "present", desired.place, CREATE)
+    rows = [
+        Drift(desired.kind, desired.name, name, None, value, desired.place_of(name), CREATE)
+        for name, value in _ordered(desired)
+        if value is not None and value != ""
+    ]
+    return Changed(CREATE, None, desired, (whole, *rows))
+
+
+def _ordered(resource: Resource) -> list[tuple[str, Value]]:
+    """The fields of a topic first, then keys by name."""
+    return sorted(resource.fields.items(), key=lambda item: (item[0] not in SHAPE, item[0]))
+
+
+def _fields(desired: Resource, now: Resource, wanted: Wanted) -> Iterator[Drift]:
+    kind, name = desired.kind, desired.name
+    for key, value in _ordered(desired):
+        present = now.fields.get(key)
+        if not _is_equal(desired, key, value, present):
+            yield Drift(kind, name, key, present, value, desired.place_of(key), CHANGE)
+    managed = wanted.manages(now)
+    for key, present in _ordered(now):
+        if key not in desired.fields and key not in SHAPE:
+            action, place = (CHANGE, managed.place) if managed else (NONE, None)
+            yield Drift(kind, name, key, present, None, place, action)
+
+
+def _is_equal(desired: Resource, key: str, value: Value, present: Value) -> bool:
+    if desired.kind == "user":  # a mechanism without iterations: whatever there are
+        return present == value or (value == "" and present is not None) or present == ""
+    return present == value or (key == PLACEMENT and value == "untouched")
+
+
+def changed_fields(changed: Changed) -> dict[str, Value]:
+    """The fields of a resource that are to be changed, with the values that they are to have."""
+    return {row.field: row.desired for row in changed.drifts if row.field is not None and row.action != NONE}

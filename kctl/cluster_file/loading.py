@@ -1,0 +1,155 @@
+"""Files to what they ask for: includes, variables, defaults by pattern, and one place for each resource."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kctl.cluster_file.document import Node, Place, Table, read_document, wrong
+from kctl.cluster_file.resources import SECTIONS, Key, Managed, Resource, Wanted, by_key
+from kctl.cluster_file.sections import (
+    READERS,
+    Defaults,
+    defaults_in,
+    managed_in,
+    refuse_unknown,
+    table_of,
+    text_of,
+    texts_of,
+    topics_in,
+)
+from kctl.cluster_file.variables import Variables
+from kctl.errors import KctlError, file_error
+
+FORMAT = "1"
+SUFFIXES = (".yaml", ".yml", ".json")
+HEAD = ("kctl", "include", "variables", "labels", "manage", "defaults")
+MOST_FILES, DEEPEST = 10_000, 50
+
+
+class _File(NamedTuple):
+    """A file that was read, before its variables are filled in."""
+
+    name: str
+    table: Table
+
+
+def load(paths: Iterable[Path], given: Mapping[str, str], environment: Mapping[str, str]) -> Wanted:
+    """What files, or all files of folders, ask for. Raises KctlError: one error, with file and line."""
+    reading = _Reading()
+    for path in paths:
+        for file in files_of(path):
+            reading.take(file, str(file), ())
+    variables = Variables(given, environment)
+    for each in reading.files:
+        if "variables" in each.table.entries:
+            variables.define(
+                table_of(each.table.entries["variables"], "variables", "variables: {team: orders}")
+            )
+    return _wanted(_filled(reading.files, variables))
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file, or the files of YAML and JSON in the folder, by name. Raises KctlError."""
+    if not path.is_dir():
+        return [path]
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise file_error(path, error) from error
+    files = [path / name for name in names if name.endswith(SUFFIXES)]
+    if not files:
+        raise KctlError(
+            f"{path}: no file of YAML or JSON here", f"name a file, or a folder with {', '.join(SUFFIXES)}"
+        )
+    return files
+
+
+class _Reading:
+    """The files in order: what a file includes comes before it."""
+
+    def __init__(self) -> None:
+        self.files: list[_File] = []
+        self._seen: set[str] = set()
+
+    def take(self, path: Path, name: str, includers: tuple[tuple[str, Place], ...]) -> None:
+        """Read a file and what it includes; one that was read already is left out."""
+        real = os.path.realpath(path)
+        if chain := [place for other, place in includers if other == real]:
+            raise wrong(
+                chain[0], f"{name} includes itself, by way of this line", "take one of the includes out"
+            )
+        if real in self._seen:
+            return
+        self._seen.add(real)
+        if len(includers) > DEEPEST:
+            raise wrong(includers[-1][1], f"includes more than {DEEPEST} deep", "include the files from one")
+        if len(self._seen) > MOST_FILES:
+            raise wrong(
+                Place(name, 1), f"more than {MOST_FILES:,} files", "name fewer, or put several in one"
+            )
+        node = read_document(path, name)
+        if node is None:
+            return
+        table = table_of(node, "the file", "topics: {orders: {partitions: 12}}")
+        refuse_unknown(table, (*HEAD, *SECTIONS), "a file")
+        if "kctl" in table.entries and text_of(table.entries["kctl"], "kctl", "kctl: 1") != FORMAT:
+            raise wrong(table.places["kctl"], "the format is of another kctl", f"write `kctl: {FORMAT}`")
+        if "include" in table.entries:
+            include = table.entries["include"]
+            for text in texts_of(include, "include", "include: [topics.yaml]"):
+                inner = path.parent / text
+                shown = os.path.join(os.path.dirname(name), text)
+                for file in files_of(inner):
+                    named = shown if file == inner else os.path.join(shown, file.name)
+                    self._included(
+                        file, named, table.places["include"], (*includers, (real, table.places["include"]))
+                    )
+        self.files.append(_File(name, table))
+
+    def _included(
+        self, file: Path, name: str, place: Place, includers: tuple[tuple[str, Place], ...]
+    ) -> None:
+        if not file.exists():
+            raise wrong(place, f"{name} is not there", "write its path from the folder of this file")
+        self.take(file, name, includers)
+
+
+def _filled(files: Iterable[_File], variables: Variables) -> Iterator[tuple[str, Node]]:
+    """The sections of all files, variables filled in."""
+    for file in files:
+        for section, node in file.table.entries.items():
+            if section not in ("variables", "labels", "include", "kctl"):
+                yield section, variables.fill(node)
+
+
+def _wanted(sections: Iterator[tuple[str, Node]]) -> Wanted:
+    listed = list(sections)
+    defaults: Defaults = [
+        each for section, node in listed if section == "defaults" for each in defaults_in(node)
+    ]
+    managed: list[Managed] = []
+    wanted: dict[Key, Resource] = {}
+    for section, node in listed:
+        if section == "manage":
+            managed += managed_in(node)
+        elif section != "defaults":
+            resources = topics_in(node, defaults) if section == "topics" else READERS[section](node)
+            for resource in resources:
+                _add(wanted, resource)
+    return Wanted(resources=by_key(wanted.values()), managed=tuple(managed))
+
+
+def _add(wanted: dict[Key, Resource], resource: Resource) -> None:
+    first = wanted.get(resource.key)
+    if first is None:
+        wanted[resource.key] = resource
+        return
+    if resource.acl is not None:  # rules are a set
+        return
+    assert resource.place is not None
+    raise wrong(
+        resource.place,
+        f"{resource.kind.replace('_', ' ')} {resource.name} stands twice, first at {first.place}",
+        "leave one of the two",
+    )

@@ -1,0 +1,128 @@
+"""What a cluster has now, or had: from its state and its rules, whatever the backend."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from formats.secrets import is_secret_key
+from kctl.access.live import NoAuthorizer, Users, users_of, view_of
+from kctl.access.quotas import QUOTA_NAMES, TYPES
+from kctl.cluster.config_keys import BROKERS_ONLY
+from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
+from kctl.cluster.interface import Cluster
+from kctl.cluster.names import is_internal
+from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic
+from kctl.cluster.versions import KafkaVersion
+from kctl.cluster_file.resources import (
+    ENTITY_TYPES,
+    PARTITIONS,
+    REPLICATION_FACTOR,
+    Resource,
+    Value,
+)
+from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
+
+
+def topic_resource(topic: Topic, configs: Mapping[str, str]) -> Resource:
+    """A topic; while it is being moved with the replicas that it will have."""
+    first = min(topic.partitions, default=None)
+    factor = len(topic.target_replicas(first)) if first is not None else 0
+    fields: dict[str, Value] = {PARTITIONS: len(topic.partitions), REPLICATION_FACTOR: factor, **configs}
+    return Resource(kind="topic", name=topic.name, fields=fields)
+
+
+def uneven(topic: Topic) -> str:
+    """What of a topic no file says: partitions with another number of replicas than the first; nothing if all are alike."""
+    numbers = {p: len(topic.target_replicas(p)) for p in topic.partitions}
+    usual = numbers.get(min(numbers, default=0))
+    others = [f"{p} ({number})" for p, number in sorted(numbers.items()) if number != usual]
+    return f"partitions with another number of replicas: {', '.join(others[:8])}" if others else ""
+
+
+def resources_in(state: ClusterState, kinds: Collection[str]) -> Iterator[Resource]:
+    """The topics, configurations and quotas of a state, without internal and leaving topics."""
+    if "topic" in kinds:
+        for name, topic in state.topics.items():
+            if not is_internal(name) and name not in state.deleting:
+                yield topic_resource(topic, state.config("topics", name))
+    by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
+    for (entity_type, name), config in state.configs.items():
+        if entity_type in by_type:
+            fields: dict[str, Value] = {
+                key: value for key, value in config.values.items() if not is_untold(state, key, value)
+            }
+            if fields:
+                yield Resource(kind=by_type[entity_type], name=name, fields=fields)
+        elif entity_type in TYPES and "quota" in kinds:
+            values = {key: number_text(value) for key, value in config.values.items() if key in QUOTA_NAMES}
+            if values:
+                yield _quota(entity_type, name, values)
+
+
+def is_untold(state: ClusterState, key: str, value: str) -> bool:
+    """Whether a value is a secret, or one that brokers do not tell."""
+    return is_secret_key(key) or (state.backend == "admin" and value == UNTOLD)
+
+
+def _quota(entity_type: str, name: str, fields: Mapping[str, Value]) -> Resource:
+    if entity_type == "ips":
+        return quota_resource(None, None, name, fields)
+    if entity_type == "clients":
+        return quota_resource(None, unquote(name), None, fields)
+    user, separator, client = name.partition("/clients/")
+    return quota_resource(unquote(user), unquote(client) if separator else None, None, fields)
+
+
+def user_resources(users: Users) -> Iterator[Resource]:
+    """The users with SCRAM credentials; iterations that are not known are empty."""
+    for name, mechanisms in users.items():
+        yield Resource(
+            kind="user",
+            name=name,
+            fields={
+                mechanism: "" if count is None else count for mechanism, count in sorted(mechanisms.items())
+            },
+        )
+
+
+class Present(NamedTuple):
+    """What a cluster has, the state it was read from, what could not be read, and what there cannot be."""
+
+    state: ClusterState
+    resources: list[Resource]
+    problems: list[Problem]
+    remarks: list[str]
+
+
+def present_in(
+    cluster: Cluster, version: KafkaVersion | None, kinds: Collection[str], topics: Sequence[str] | None
+) -> Present:
+    """What a cluster has of some kinds; `topics` None: all of them. Raises KctlError."""
+    known = version or cluster.read_state((), partition_states=False).kafka_version
+    types = [ENTITY_TYPES[kind] for kind in sorted(ENTITY_TYPES.keys() & set(kinds))]
+    types += TYPES if "quota" in kinds else ()
+    can_ask = [
+        kind
+        for kind in types
+        if SINCE[kind][0] <= known and (kind not in BROKERS_ONLY or cluster.backend == "admin")
+    ]
+    state = cluster.read_state(
+        topics if "topic" in kinds else (),
+        partition_states=False,
+        configs=can_ask,
+        kafka_version=version,
+        visibility="topic" in kinds and topics is None,
+    )
+    problems, remarks = list(state.problems), list[str]()
+    resources = list(resources_in(state, kinds))
+    if "acl" in kinds:
+        try:
+            view = view_of(cluster, rules_only=True)
+        except NoAuthorizer as error:
+            remarks.append(error.message)
+        else:
+            problems += [problem for problem in view.problems if problem not in problems]
+            resources += map(acl_resource, view.acls)
+    if "user" in kinds:
+        resources += user_resources(users_of(cluster, problems))
+    return Present(state, resources, problems, remarks)

@@ -1,0 +1,127 @@
+"""What a cluster, or a file, has: resources of seven kinds, each with its fields. A value without a connection."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from formats.values import Struct, field
+from kctl.access.acl import Acl
+from kctl.cluster_file.document import Place
+
+SECTIONS = {
+    "users": "user",
+    "topics": "topic",
+    "brokers": "broker",
+    "client_metrics": "client_metrics",
+    "groups": "group",
+    "quotas": "quota",
+    "acls": "acl",
+}
+"""The kind of resource in each section of a file, in the order in which they are written."""
+KINDS = {
+    "topics": ("topic",),
+    "configs": ("broker", "client_metrics"),
+    "groups": ("group",),
+    "users": ("user",),
+    "quotas": ("quota",),
+    "acls": ("acl",),
+}
+"""What each name of --kinds stands for."""
+ENTITY_TYPES = {"topic": "topics", "broker": "brokers", "client_metrics": "client-metrics", "group": "groups"}
+"""The entity type of the configuration of a kind."""
+PARTITIONS, REPLICATION_FACTOR, REPLICAS, PLACEMENT = (
+    "partitions",
+    "replication_factor",
+    "replicas",
+    "placement",
+)
+SHAPE = (PARTITIONS, REPLICATION_FACTOR, REPLICAS, PLACEMENT)
+"""The fields of a topic that are no configuration."""
+Value = str | int | None
+
+
+class Key(NamedTuple):
+    """What tells a resource from others."""
+
+    kind: str
+    name: str
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """A resource: a topic, an entity with a configuration, a quota, a user, a rule.
+
+    `fields` are keys of configurations, quotas by key, iterations by mechanism; None: it is not set. Places are those in
+    files.
+    """
+
+    kind: str
+    name: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    place: Place | None = None
+    places: Mapping[str, Place] = field(default_factory=dict)
+    acl: Acl | None = None  # of a rule
+    entity: tuple[str, str] | None = None  # of a quota: entity type and name of the configuration
+
+    @property
+    def key(self) -> Key:
+        """What tells it from others."""
+        return Key(self.kind, self.name)
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """The values of a configuration that are set."""
+        return {
+            key: str(value) for key, value in self.fields.items() if key not in SHAPE and value is not None
+        }
+
+    def place_of(self, name: str | None) -> Place | None:
+        """Where a field is wanted, or the resource."""
+        return self.places.get(name or "", self.place)
+
+    def of_config(self) -> tuple[str, str]:
+        """Entity type and name of its configuration."""
+        return self.entity or (ENTITY_TYPES[self.kind], self.name)
+
+
+Resources = Mapping[Key, Resource]
+
+
+class Managed(NamedTuple):
+    """A kind and pattern of which files hold all that there is to be."""
+
+    kind: str
+    pattern: str
+    place: Place
+
+    def covers(self, resource: Resource) -> bool:
+        """Whether it is about the resource: by its name, of a rule by its principal."""
+        name = resource.acl.principal if resource.acl else resource.name
+        return self.kind == resource.kind and fnmatchcase(name, self.pattern)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What files ask for."""
+
+    resources: Resources
+    managed: tuple[Managed, ...] = ()
+
+    def manages(self, resource: Resource) -> Managed | None:
+        """What says that the files hold all of it; None: what is not in the files stays."""
+        return next((managed for managed in self.managed if managed.covers(resource)), None)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of resource that are asked for, or managed."""
+        return frozenset(key.kind for key in self.resources) | {managed.kind for managed in self.managed}
+
+
+def by_key(resources: Iterable[Resource]) -> dict[Key, Resource]:
+    """Resources by what tells them apart, in order of kind and name."""
+    order = list(SECTIONS.values())
+    listed = sorted(resources, key=lambda resource: (order.index(resource.kind), resource.name))
+    return {resource.key: resource for resource in listed}
+
+
+def of_kinds(resources: Resources, kinds: Collection[str]) -> Iterator[Resource]:
+    """The resources of some kinds."""
+    return (resource for key, resource in resources.items() if key.kind in kinds)

@@ -1,0 +1,191 @@
+"""Resources as a file: YAML or JSON, in one order, without what every reader adds by itself."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+from kctl.access.acl import WILDCARD, Acl
+from kctl.cluster.state import DEFAULT
+from kctl.cluster_file.loading import FORMAT, SUFFIXES
+from kctl.cluster_file.resources import SECTIONS, SHAPE, Resource, by_key
+from kctl.errors import file_error
+from kctl.model import Json
+
+PLAIN = re.compile(r"[A-Za-z_](?:[\w./:@+-]*[\w./@+-])?|-?[1-9][0-9]{0,17}(?:\.[0-9]+)?|0", re.ASCII)
+OTHER_WORDS = re.compile(
+    r"(?i)null|y|n|yes|no|on|off"
+)  # which other readers take for something else than text
+Comments = Mapping[str, Iterable[str]]
+
+
+def document_of(resources: Iterable[Resource]) -> dict[str, Json]:
+    """The content of a file that asks for these resources."""
+    listed = by_key(resources).values()
+    document: dict[str, Json] = {"kctl": int(FORMAT)}
+    for section, kind in SECTIONS.items():
+        of_kind = [resource for resource in listed if resource.kind == kind]
+        if not of_kind:
+            continue
+        if kind == "acl":
+            document[section] = list(_rules(resource.acl for resource in of_kind if resource.acl))
+        elif kind == "quota":
+            document[section] = [_quota(resource) for resource in of_kind]
+        else:
+            document[section] = {resource.name: _body(resource) for resource in of_kind}
+    return document
+
+
+def _body(resource: Resource) -> Json:
+    if resource.kind == "user":
+        known = dict(sorted(resource.fields.items()))
+        if "" in known.values():
+            return {"mechanisms": list(known)}
+        return {"mechanisms": dict(known)}
+    configs: dict[str, Json] = dict(sorted(resource.configs.items()))
+    if resource.kind != "topic":
+        return configs
+    body: dict[str, Json] = {key: resource.fields[key] for key in SHAPE if key in resource.fields}
+    return {**body, "configs": configs} if configs else body
+
+
+def _quota(resource: Resource) -> Json:
+    entity = _whom(resource)
+    values: dict[str, Json] = {}
+    for key, value in sorted(resource.fields.items()):
+        number = float(str(value))
+        values[key] = int(number) if number.is_integer() else number
+    return {**entity, **values}
+
+
+def _whom(resource: Resource) -> dict[str, Json]:
+    assert resource.entity is not None
+    kind, name = resource.entity
+    if kind == "ips":
+        return {"ip": name}
+    if kind == "clients":
+        return {"client_id": unquote(name)}
+    user, separator, client = name.partition("/clients/")
+    return {"user": unquote(user), **({"client_id": unquote(client)} if separator else {})}
+
+
+def _rules(acls: Iterable[Acl]) -> Iterator[Json]:
+    """The rules; those that differ in their operations alone are one."""
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for acl in sorted(acls, key=lambda acl: (acl.principal, acl)):
+        of = (acl.principal, acl.resource_type, acl.resource_name, acl.pattern_type, acl.host, acl.permission)
+        grouped.setdefault(of, []).append(acl.operation)
+    for (principal, kind, name, pattern, host, permission), operations in grouped.items():
+        rule: dict[str, Json] = {"principals": principal, kind: True if kind == "cluster" else name}
+        if pattern != "literal":
+            rule["pattern"] = pattern
+        rule["operations"] = list(operations)
+        if host != WILDCARD:
+            rule["hosts"] = host
+        if permission != "allow":
+            rule["permission"] = permission
+        yield rule
+
+
+# --- text -----------------------------------------------------------------------------------------------
+
+
+def yaml_lines(
+    document: Mapping[str, Json], head: Iterable[str] = (), comments: Comments | None = None
+) -> Iterator[str]:
+    """The document as lines of YAML: `head` as comments before it, `comments` before `SECTION` or `SECTION/NAME`."""
+    for line in head:
+        yield f"# {line}"
+    for section, content in document.items():
+        for line in (comments or {}).get(section, ()):
+            yield f"# {line}"
+        if isinstance(content, dict):
+            yield f"{section}:"
+            for name, body in content.items():
+                for line in (comments or {}).get(f"{section}/{name}", ()):
+                    yield f"  # {line}"
+                yield from _entry(name, body, "  ")
+        else:
+            yield from _entry(section, content, "")
+
+
+def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        yield f"{indent}{scalar(key)}:"
+        for name, child in value.items():
+            yield from _entry(name, child, f"{indent}  ")
+    elif isinstance(value, list) and any(isinstance(child, dict) for child in value):
+        yield f"{indent}{scalar(key)}:"
+        for child in value:
+            assert isinstance(child, dict)
+            lines = [line for name, each in child.items() for line in _entry(name, each, f"{indent}    ")]
+            first = f"{indent}  - {lines[0].removeprefix(f'{indent}    ')}"
+            yield from (first, *lines[1:])
+    else:
+        yield f"{indent}{scalar(key)}: {_flow(value)}"
+
+
+def _flow(value: Json) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(scalar, value))}]"
+    return "{}" if value == {} else scalar(value)
+
+
+def scalar(value: Json) -> str:
+    """A value in YAML, in quotes where it would be read as something else without them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    text = str(value)
+    is_plain = PLAIN.fullmatch(text) and not OTHER_WORDS.fullmatch(text)
+    return text if is_plain or text == DEFAULT else json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def json_text(document: Mapping[str, Json]) -> str:
+    """The document as JSON."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_document(
+    to: Path, document: Mapping[str, Json], head: Iterable[str] = (), comments: Comments | None = None
+) -> list[Path]:
+    """Write the document to a file, or its sections to files in a folder; gives their paths. Raises KctlError.
+
+    A file of an earlier export is replaced, at once.
+    """
+    is_folder = to.is_dir() or to.suffix not in SUFFIXES
+    if not is_folder:
+        _replace(to, _text_of(document, to.suffix, head, comments))
+        return [to]
+    written = []
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise file_error(to, error) from error
+    for section, content in document.items():
+        if section != "kctl":
+            path = to / f"{section}.yaml"
+            _replace(path, _text_of({"kctl": document["kctl"], section: content}, ".yaml", head, comments))
+            written.append(path)
+    return written
+
+
+def _text_of(
+    document: Mapping[str, Json], suffix: str, head: Iterable[str], comments: Comments | None
+) -> str:
+    return (
+        json_text(document) if suffix == ".json" else "\n".join([*yaml_lines(document, head, comments), ""])
+    )
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise file_error(path, error) from error

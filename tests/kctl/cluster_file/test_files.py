@@ -1,0 +1,234 @@
+"""Files to what they ask for, and back: includes, variables, defaults, and a text that every reader takes alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kctl.access.acl import OPERATIONS_OF, Acl
+from kctl.access.quotas import QUOTA_NAMES
+from kctl.cluster.state import DEFAULT
+from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, differences
+from kctl.cluster_file.document import Node, Scalar, parse_documents
+from kctl.cluster_file.loading import load
+from kctl.cluster_file.resources import Key, Resource, Wanted, by_key
+from kctl.cluster_file.sections import acl_resource, quota_resource
+from kctl.cluster_file.writing import document_of, json_text, scalar, write_document, yaml_lines
+
+NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
+VALUES = st.text(min_size=0, max_size=20).filter(lambda text: text.isprintable() and "${" not in text)
+KEYS = st.text("abc.", min_size=1, max_size=12).filter(lambda key: key != ".")
+CONFIGS = st.dictionaries(KEYS, VALUES, max_size=3)
+SOMEBODY = st.one_of(st.just(DEFAULT), st.text("ab %&é-", min_size=1, max_size=5))
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> Resource:
+    shape = {"partitions": draw(st.integers(1, 99)), "replication_factor": draw(st.integers(1, 5))}
+    return Resource(kind="topic", name=draw(NAMES), fields={**shape, **draw(CONFIGS)})
+
+
+@st.composite
+def quotas(draw: st.DrawFn) -> Resource:
+    numbers = st.one_of(st.integers(0, 2**40).map(str), st.just("0.5"))
+    fields = draw(st.dictionaries(st.sampled_from(QUOTA_NAMES), numbers, min_size=1, max_size=3))
+    user, client_id = draw(st.one_of(st.none(), SOMEBODY)), draw(SOMEBODY)
+    return quota_resource(user, client_id, None, fields)
+
+
+@st.composite
+def acls(draw: st.DrawFn) -> Resource:
+    kind = draw(st.sampled_from([kind for kind in OPERATIONS_OF if kind != "cluster"]))
+    return acl_resource(
+        Acl(
+            kind, draw(st.text(min_size=1, max_size=9).filter(str.isprintable)), draw(st.sampled_from(["literal", "prefixed"])),
+            f"User:{draw(NAMES)}", draw(st.sampled_from(["*", "10.0.0.1"])), draw(st.sampled_from(OPERATIONS_OF[kind])),
+            draw(st.sampled_from(["allow", "deny"])),
+        )
+    )  # fmt: skip
+
+
+USERS = st.builds(
+    lambda name, count: Resource(kind="user", name=name, fields={"SCRAM-SHA-512": count}),
+    NAMES,
+    st.integers(4096, 16384),
+)
+BROKERS = st.builds(
+    lambda name, fields: Resource(kind="broker", name=name, fields=fields),
+    st.sampled_from([DEFAULT, "1", "12"]),
+    CONFIGS.filter(bool),
+)
+RESOURCES = st.lists(st.one_of(topics(), quotas(), acls(), USERS, BROKERS), max_size=8).map(by_key)
+
+
+def what(resources: dict[Key, Resource]) -> list[tuple[Key, dict[str, object]]]:
+    return [
+        (key, {name: str(value) for name, value in resource.fields.items()})
+        for key, resource in resources.items()
+    ]
+
+
+@given(RESOURCES)
+def test_what_is_written_asks_for_the_same(resources: dict[Key, Resource]) -> None:
+    resources = {k: r for k, r in resources.items() if not (r.acl and "${" in r.acl.resource_name)}
+    for suffix in (".yaml", ".json"):
+        document = document_of(resources.values())
+        text = json_text(document) if suffix == ".json" else "\n".join(yaml_lines(document, ["a head"]))
+        wanted = _load_text(text)
+        assert what(dict(wanted.resources)) == what(resources)
+        assert list(differences(wanted, resources)) == []
+
+
+def _load_text(text: str) -> Wanted:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cluster.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load([path], {}, {})
+
+
+@given(st.text(max_size=30).filter(str.isprintable))
+def test_a_value_is_text_to_every_reader(text: str) -> None:
+    """What kctl writes it reads back as it was, and another reader takes it for text or for a number."""
+    (node,) = parse_documents(f"a: {scalar(text)}\n".encode(), "f")
+    assert _only(node) == text
+    value = yaml.safe_load(f"a: {scalar(text)}\n")["a"]
+    assert isinstance(value, (str, int, float)), value
+    assert str(value).lower() == text.lower() or isinstance(value, float)
+
+
+def _only(node: Node) -> str:
+    assert not isinstance(node, Scalar)
+    (value,) = node.entries.values()  # type: ignore[union-attr]
+    assert isinstance(value, Scalar)
+    return value.text
+
+
+def load_files(folder: Path, **files: str) -> Wanted:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return load([folder / "main.yaml"], {"region": "eu"}, {"TEAM": "alpha"})
+
+
+def test_includes_variables_and_defaults(tmp_path: Path) -> None:
+    wanted = load_files(
+        tmp_path,
+        main="""
+include: [common.yaml]
+variables: {size: 6, name: "${env:TEAM}-${region}"}
+topics:
+  ${name}-orders: {partitions: "${size}", configs: {b: own, text: "$${kept}"}}
+  other: {partitions: 1}
+labels: {owner: [anything, {goes: here}]}
+""",
+        common="""
+variables: {size: 3, region: us}
+defaults:
+  topics:
+    "*": {replication_factor: 2, partitions: 9, configs: {a: first, b: first}}
+    "alpha-*": {configs: {b: second, c: second}}
+""",
+    )
+    orders = wanted.resources[Key("topic", "alpha-eu-orders")]
+    assert orders.fields == {
+        "partitions": 3, "replication_factor": 2, "a": "first", "b": "own", "c": "second", "text": "${kept}",
+    }  # fmt: skip
+    assert str(orders.place_of("c")).endswith("common.yaml:6")
+    assert str(orders.place_of("b")).endswith("main.yaml:5")
+    assert str(orders.place).endswith("main.yaml:5")
+    assert wanted.resources[Key("topic", "other")].fields["partitions"] == 1
+
+
+def test_a_file_that_several_include_is_read_once(tmp_path: Path) -> None:
+    wanted = load_files(
+        tmp_path, main="include: [a.yaml, b.yaml]", a="include: c.yaml", b="include: c.yaml", c="topics: {t: {partitions: 1}}"
+    )  # fmt: skip
+    assert [key.name for key in wanted.resources] == ["t"]
+
+
+def test_rules_are_multiplied_out(tmp_path: Path) -> None:
+    wanted = load_files(
+        tmp_path,
+        main="""
+acls:
+  - principals: [User:a, User:b]
+    topic: [x, y]
+    operations: [read, describe]
+  - {principals: User:a, topic: x, operations: read}
+  - {principals: User:a, cluster: true, operations: create, hosts: 10.0.0.1, permission: deny}
+""",
+    )
+    names = [key.name for key in wanted.resources]
+    assert len(names) == 9  # the second entry is one of the first
+    assert "deny User:a create on cluster from 10.0.0.1" in names
+
+
+def wanted_of(text: str) -> Wanted:
+    return _load_text(text)
+
+
+PRESENT = by_key(
+    [
+        Resource(
+            kind="topic", name="orders", fields={"partitions": 3, "replication_factor": 1, "a": "1", "b": "2"}
+        ),
+        Resource(kind="topic", name="old", fields={"partitions": 1, "replication_factor": 1}),
+        Resource(kind="broker", name=DEFAULT, fields={"x": "1"}),
+    ]
+)
+
+
+def actions(text: str) -> list[tuple[str, str | None, object, object, str]]:
+    return [
+        (row.name, row.field, row.present, row.desired, row.action)
+        for changed in differences(wanted_of(text), PRESENT)
+        for row in changed.drifts
+    ]
+
+
+def test_what_is_not_in_the_file_stays() -> None:
+    assert actions("topics: {orders: {partitions: 3, configs: {a: 1}}}") == [("orders", "b", "2", None, NONE)]
+
+
+def test_what_is_managed_goes() -> None:
+    text = "manage: {topics: 'o*'}\ntopics: {orders: {partitions: 6, configs: {a: 1}}}"
+    assert actions(text) == [
+        ("old", None, "present", None, DELETE),
+        ("orders", "partitions", 3, 6, CHANGE),
+        ("orders", "b", "2", None, CHANGE),
+    ]
+
+
+def test_null_unsets_and_creates_nothing() -> None:
+    text = "topics: {orders: {configs: {a: null, c: null}}}\nbrokers: {'2': {x: null}}"
+    assert actions(text) == [("orders", "a", "1", None, CHANGE), ("orders", "b", "2", None, NONE)]
+
+
+def test_a_new_topic_has_a_row_for_each_field() -> None:
+    text = "topics: {new: {partitions: 1, replication_factor: 2, configs: {z: 1, a: 2}}}"
+    rows = [row for row in actions(text) if row[0] == "new"]
+    assert [(row[1], row[3]) for row in rows] == [
+        (None, "present"), ("partitions", 1), ("replication_factor", 2), ("a", "2"), ("z", "1"),
+    ]  # fmt: skip
+    assert {row[4] for row in rows} == {CREATE}
+
+
+def test_a_folder_of_files(tmp_path: Path) -> None:
+    document = document_of(PRESENT.values())
+    names = write_document(tmp_path / "cluster", document)
+    assert sorted(path.name for path in names) == ["brokers.yaml", "topics.yaml"]
+    assert what(dict(load([tmp_path / "cluster"], {}, {}).resources)) == what(PRESENT)
+    (one,) = write_document(tmp_path / "cluster.json", document)
+    assert json.loads(one.read_text())["topics"]["old"] == {"partitions": 1, "replication_factor": 1}
+    assert what(dict(load([one], {}, {}).resources)) == what(PRESENT)
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "topics:\n", "kctl: 1\n"])
+def test_an_empty_file_asks_for_nothing(text: str) -> None:
+    assert wanted_of(text).resources == {}

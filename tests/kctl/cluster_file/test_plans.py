@@ -1,0 +1,264 @@
+"""Files applied to ZooKeeper in a dict: one plan, applied, applied again, cut off, resumed and undone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kctl.changes import apply as applying
+from kctl.changes import faults
+from kctl.changes.apply import ChangeRun, deadline
+from kctl.changes.entry import Entry, new_entry
+from kctl.changes.intents import Several, intent_from_json, intent_to_json, parts_of
+from kctl.changes.journal import Journal
+from kctl.changes.plan import Plan
+from kctl.changes.undo import plan_undo
+from kctl.cluster.interface import Conflict
+from kctl.cluster_file.difference import differences
+from kctl.cluster_file.loading import load
+from kctl.cluster_file.planning import Accepted, plan_files
+from kctl.cluster_file.present import present_in
+from kctl.cluster_file.resources import SECTIONS, by_key
+from kctl.cluster_file.writing import document_of
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import Json
+from kctl.zookeeper.cluster import ZookeeperCluster
+from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller
+
+KINDS = ("topic", "quota", "acl")
+FILE = """
+defaults: {topics: {"*": {partitions: 2, replication_factor: 2}}}
+topics:
+  a: {configs: {retention.ms: 1000}}
+  b:
+  old: {configs: {retention.ms: 7}}
+quotas:
+  - {user: app, producer_byte_rate: 1000}
+  - {user: app, client_id: <default>, consumer_byte_rate: 5}
+acls:
+  - {principals: User:app, topic: a, operations: [read, write]}
+  - {principals: User:bad, topic: a, operations: write, permission: deny}
+"""
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    found = fake_cluster()
+    obedient_controller(found)
+    add_topic(found, "old", [[1, 2], [2, 3]])
+    return found
+
+
+@pytest.fixture
+def run(store: FakeStore, tmp_path: Path) -> ChangeRun:
+    return ChangeRun(
+        cluster=ZookeeperCluster(store), journal=Journal(tmp_path / "journal"), wait=True, until=deadline(5)
+    )
+
+
+def planned(run: ChangeRun, folder: Path, text: str = FILE, accepted: Accepted = Accepted()) -> Plan:  # noqa: B008
+    path = folder / "cluster.yaml"
+    path.write_text(text)
+    wanted = load([path], {}, {})
+    present = present_in(run.cluster, None, wanted.kinds, None)
+    changes = list(differences(wanted, by_key(present.resources)))
+    return plan_files(run.cluster, present.state, changes, accepted, title="apply cluster.yaml")
+
+
+def entry_of(plan: Plan) -> Entry:
+    return new_entry(
+        plan, command="kctl test", reason=None, cluster_id="W1mYKYRPRZqt8XjSxCjVnQ", backend="zookeeper",
+        location="fake:2181/kafka", kafka_version=None, undoes=plan.details.get("undoes"),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def carry_out(plan: Plan, run: ChangeRun) -> Entry:
+    entry = entry_of(plan)
+    applying.apply(entry, run)
+    return entry
+
+
+def export(run: ChangeRun) -> dict[str, Json]:
+    return document_of(present_in(run.cluster, None, tuple(SECTIONS.values()), None).resources)
+
+
+def test_everything_in_one_change_in_a_safe_order(run: ChangeRun, tmp_path: Path) -> None:
+    before = export(run)
+    plan = planned(run, tmp_path)
+    steps = [[part.kind for part in parts_of(stage.intent)] for stage in plan.stages]
+    assert steps == [
+        ["create-topic"] * 2,
+        ["alter-config"],
+        ["alter-config"] * 2,
+        ["alter-acls"],
+        ["alter-acls"],
+    ]
+    assert "create allow" not in str(plan.stages[-1].intent)
+    entry = carry_out(plan, run)
+    assert entry.state == "applied" and entry.is_finished
+    after = export(run)
+    assert set(after) == {"kctl", "topics", "quotas", "acls"}
+    assert planned(run, tmp_path).is_empty
+    (tmp_path / "again.yaml").write_text(json.dumps(after))
+    assert (
+        load([tmp_path / "again.yaml"], {}, {}).resources.keys()
+        >= load([tmp_path / "cluster.yaml"], {}, {}).resources.keys()
+    )
+    undo = plan_undo(entry, run)
+    carry_out(undo, run)
+    assert export(run) == before
+
+
+def test_several_intents_survive_their_json(run: ChangeRun, tmp_path: Path) -> None:
+    for stage in planned(run, tmp_path).stages:
+        assert intent_from_json(json.loads(json.dumps(intent_to_json(stage.intent)))) == stage.intent
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def points_of(run: ChangeRun, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    points: list[str] = []
+    monkeypatch.setattr(applying, "reach", points.append)
+    carry_out(planned(run, folder), run)
+    monkeypatch.setattr(applying, "reach", faults.reach)
+    return points
+
+
+POINTS = [
+    "planned", "journalled", *(f"{when}:{n}" for n in range(5) for when in ("before-write", "after-write", "written", "finished")),
+    "applied", "closed",
+]  # fmt: skip
+
+
+def test_the_points_are_all_that_there_are(
+    run: ChangeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert points_of(run, tmp_path, monkeypatch) == POINTS
+
+
+@pytest.mark.parametrize("way", ["resume", "undo"])
+@pytest.mark.parametrize("point", POINTS[1:])
+def test_killed_and_resumed_or_undone(
+    point: str, way: str, run: ChangeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = export(run)
+
+    def kill(reached: str) -> None:
+        if reached == point:
+            raise Killed
+
+    monkeypatch.setattr(applying, "reach", kill)
+    with pytest.raises(Killed):
+        carry_out(planned(run, tmp_path), run)
+    monkeypatch.setattr(applying, "reach", faults.reach)
+    (entry,) = run.journal.entries(lambda error: None)
+    if way == "resume":
+        try:
+            applying.resume(entry, run)
+        except Refused as refused:
+            assert "is finished" in str(refused)
+        assert planned(run, tmp_path).is_empty
+        (entry,) = run.journal.entries(lambda error: None)
+    undo = plan_undo(entry, run)
+    if not undo.is_empty:
+        carry_out(undo, run)
+    assert export(run) == before
+
+
+def test_deletions_need_their_number(run: ChangeRun, tmp_path: Path) -> None:
+    text = "manage: {topics: all, acls: all}\n"
+    assert planned(run, tmp_path, text).needs == "--accept-deletes 1"
+    assert planned(run, tmp_path, text, Accepted(deletes=2)).needs == "--accept-deletes 1"
+    plan = planned(run, tmp_path, text, Accepted(deletes=1))
+    assert plan.needs == "" and any(
+        "nothing takes this back: delete topic old" in text for text in plan.warnings
+    )
+    carry_out(plan, run)
+    assert "topics" not in export(run)
+
+
+REFUSED: Sequence[tuple[str, type[KctlError], str]] = (
+    (
+        "topics: {old: {partitions: 1}}",
+        BadValue,
+        "cluster.yaml:1: topic old has 2 partitions, and there cannot be fewer",
+    ),
+    (
+        "topics:\n  new: {partitions: 1}",
+        BadValue,
+        "cluster.yaml:2: topic new is not there, and the file does not say its replic",
+    ),
+    ("topics: {new: {partitions: 1, replication_factor: 9}}", KctlError, "cluster.yaml:1: "),
+    (
+        "topics: {old: {configs: {retention.ms: soon}}}",
+        BadValue,
+        "cluster.yaml:1: retention.ms=soon: not a whole number",
+    ),
+    (
+        "topics: {old: {configs: {retention.msx: 1}}}",
+        BadValue,
+        "cluster.yaml:1: retention.msx is not a configuration",
+    ),
+    (
+        "topics: {o.ld: {partitions: 1, replication_factor: 1}, o_ld: {partitions: 1, replication_factor: 1}}",
+        Refused,
+        "collides",
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "kind", "words"), REFUSED)
+def test_what_cannot_be_is_said_before_anything_is_written(
+    text: str, kind: type[KctlError], words: str, run: ChangeRun, tmp_path: Path, store: FakeStore
+) -> None:
+    with pytest.raises(kind) as raised:
+        planned(run, tmp_path, text)
+    assert words in raised.value.message
+    assert store.transactions == []
+
+
+def race(run: ChangeRun, folder: Path, text: str, act: Callable[[], None]) -> KctlError:
+    plan = planned(run, folder, text)
+    act()
+    with pytest.raises(KctlError) as raised:
+        carry_out(plan, run)
+    return raised.value
+
+
+def test_of_two_applies_the_second_sees_the_first(run: ChangeRun, tmp_path: Path) -> None:
+    text = "topics: {old: {configs: {retention.ms: 7}}}"
+    error = race(
+        run, tmp_path, text, lambda: void(carry_out(planned(run, tmp_path, text.replace("7", "8")), run))
+    )
+    assert isinstance(error, Conflict) and "nothing was written" in error.message
+    assert export(run)["topics"]["old"]["configs"] == {"retention.ms": "8"}  # type: ignore[index,call-overload]
+
+
+def void(_: object) -> None:
+    """Nothing."""
+
+
+def test_a_topic_made_by_somebody_else_meanwhile_is_theirs(
+    run: ChangeRun, tmp_path: Path, store: FakeStore
+) -> None:
+    text = "topics: {n: {partitions: 1, replication_factor: 1}}"
+    error = race(run, tmp_path, text, lambda: add_topic(store, "n", [[3]]))
+    assert error.exit_code == 4
+
+
+def test_many_are_carried_out_together(run: ChangeRun, tmp_path: Path, store: FakeStore) -> None:
+    names = "\n".join(f"  t{n}: {{configs: {{retention.ms: {n}}}}}" for n in range(250))
+    text = f"defaults: {{topics: {{'*': {{partitions: 1, replication_factor: 1}}}}}}\ntopics:\n{names}\n"
+    plan = planned(run, tmp_path, text)
+    assert [len(parts_of(stage.intent)) for stage in plan.stages] == [100, 100, 50]
+    assert isinstance(plan.stages[0].intent, Several)
+    before = export(run)
+    entry = carry_out(plan, run)
+    assert len(store.transactions) == 3
+    carry_out(plan_undo(entry, run), run)
+    assert export(run) == before
