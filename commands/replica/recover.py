@@ -12,8 +12,8 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import Size, flag, option
 from commands.cli.render import Outcome, Page, Row
-from kctl.changes.intents import counted
 from kctl.errors import BadValue
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.replica.recovery.lost_ranges import LostRange

@@ -8,13 +8,13 @@ from functools import partial
 from typing import NamedTuple
 
 from formats.values import Struct
-from kctl.changes.intents import Intent, RecoverRecords, counted
+from kctl.changes.intents import Intent, RecoverRecords
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_topics
 from kctl.cluster.state import ClusterState
 from kctl.cluster.topics import NewTopic, plan_creation
 from kctl.errors import BadValue, KctlError
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, TopicPartition, counted
 from kctl.replica.recovery.comparison import (
     UNCOMMITTED,
     Fate,

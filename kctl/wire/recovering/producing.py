@@ -27,11 +27,10 @@ from kafka.protocol.producer.transaction import (
 from formats.log.record_batch import write_batch
 from formats.whole_numbers import whole_number
 from kctl.changes.faults import reach
-from kctl.changes.intents import counted
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError, NotFinished, Refused
-from kctl.model import OffsetRange, TopicPartition
+from kctl.model import OffsetRange, TopicPartition, counted
 from kctl.replica.recovery import kept_records as kept
 from kctl.replica.recovery.marks import LostRecord, WrittenSoFar, marked, written_so_far
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id

@@ -11,7 +11,7 @@ from typing import Any
 
 from formats.whole_numbers import whole_number
 from kctl.changes import intents
-from kctl.changes.intents import AlterConfig, Intent, counted, offset_rows, partition_rows
+from kctl.changes.intents import AlterConfig, Intent, offset_rows, partition_rows
 from kctl.changes.plan import Write
 from kctl.cluster import names
 from kctl.cluster.config_keys import BROKERS_ONLY
@@ -22,7 +22,7 @@ from kctl.cluster.reassignment.disk_moves import check_log_dirs
 from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, rates_of_dead, split
 from kctl.cluster.state import NO_LEADER, UNTOLD, ClusterState, Replicas, Topic
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import Json, TopicPartition
+from kctl.model import Json, TopicPartition, counted
 
 REQUEST = "request"  # the action of every write of this backend
 
