@@ -282,11 +282,11 @@ quota  List, set and explain quotas of users, clients and addresses.
     unset  Remove quotas, so that the next level decides.
         access.quota:unset CHANGE
 export  Export topics, configurations, users, quotas and rules to a file that `kctl apply` reads.
-        cluster_file:export
+        cluster_file.export:export
 diff  Show how a cluster differs from what files ask for.
-        cluster_file:diff changes.DRIFT
+        cluster_file.compare:diff changes.DRIFT
 apply  Make a cluster as files ask for.
-        cluster_file:apply changes.DRIFT CHANGE
+        cluster_file.apply:apply changes.DRIFT CHANGE
 journal  List, verify, undo and resume changes.
     list  List changes, oldest first.
         journal:list_changes changes.CHANGE

@@ -10,18 +10,7 @@ if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import Problem
 
-from kctl.errors import KctlError
-
 Users = Mapping[str, Mapping[str, int | None]]
-
-
-class NoAuthorizer(KctlError):
-    """The brokers have no authorizer: everybody may do everything, and there are no rules."""
-
-    hint = "set authorizer.class.name on brokers and controllers, and restart them one by one"
-
-    def __init__(self) -> None:
-        super().__init__("no authorizer is configured on the brokers: everybody may do everything")
 
 
 def view_of(cluster: Cluster, *, rules_only: bool = False) -> AccessView:

@@ -14,7 +14,7 @@ from kctl.access.authorizer import (
 )
 from kctl.cluster.state import Problem
 from kctl.cluster.versions import KafkaVersion
-from kctl.errors import BadValue
+from kctl.errors import BadValue, KctlError
 
 AUTHORIZER = "authorizer.class.name"
 SETTINGS = (AUTHORIZER, SUPER_USERS, ALLOW_EVERYONE)
@@ -24,6 +24,15 @@ NOT_TOLD = AuthorizerSettings(
     allow_everyone=None,
     unknown=(f"{SUPER_USERS} and {ALLOW_EVERYONE} are in the brokers' server.properties",),
 )
+
+
+class NoAuthorizer(KctlError):
+    """The brokers have no authorizer: everybody may do everything, and there are no rules."""
+
+    hint = "set authorizer.class.name on brokers and controllers, and restart them one by one"
+
+    def __init__(self) -> None:
+        super().__init__("no authorizer is configured on the brokers: everybody may do everything")
 
 
 class AccessView(Struct, frozen=True, kw_only=True):

@@ -5,8 +5,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from formats.secrets import is_secret_key
-from kctl.access.live import NoAuthorizer, Users, users_of, view_of
+from kctl.access.live import Users, users_of, view_of
 from kctl.access.quotas import QUOTA_NAMES, TYPES
+from kctl.access.view import NoAuthorizer
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
 from kctl.cluster.interface import Cluster

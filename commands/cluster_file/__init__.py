@@ -1,0 +1,1 @@
+"""`kctl export`, `kctl diff` and `kctl apply`: a cluster in files."""

@@ -1,0 +1,153 @@
+"""`kctl diff`: how a cluster differs from files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from commands.cli.connecting import At, reads
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN_PATH, Decorator, as_one_value, flag, option
+from commands.cli.render import Outcome, Page, Row
+from commands.topic import note_hidden, note_problems
+
+if TYPE_CHECKING:
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import ClusterState
+    from kctl.cluster.versions import KafkaVersion
+    from kctl.cluster_file.difference import Changed
+    from kctl.cluster_file.resources import Wanted
+
+FILES = click.argument("files", nargs=-1, required=True, type=GIVEN_PATH, metavar="FILE...")
+
+
+class Given(NamedTuple):
+    """What stands for variables of files, from the options."""
+
+    settings: tuple[str, ...]
+
+    def load(self, files: Sequence[Path]) -> Wanted:
+        """What the files ask for. Raises KctlError with file and line."""
+        from kctl.cluster.configs import parse_assignments
+        from kctl.cluster_file.loading import load
+
+        return load(files, parse_assignments(self.settings), os.environ)
+
+
+given: Decorator = as_one_value(
+    Given,
+    [
+        option(
+            "--set NAME=VALUE...",
+            "Give the variable ${NAME} of the files a value; repeatable.",
+            into="settings",
+        )
+    ],
+)
+
+
+def drift_rows(listed: Iterable[Changed]) -> Iterator[Row]:
+    """The rows of all differences."""
+    from kctl.rows.changes import DRIFT
+
+    for changed in listed:
+        for row in changed.drifts:
+            yield DRIFT.of(row)
+
+
+MARKS = {"create": ("+", "good"), "change": ("~", "warning"), "delete": ("-", "error"), "none": (" ", "dim")}
+
+
+def drift_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A heading for each resource, with the place that wants it, and its fields below."""
+    drifts = [row for row in rows if row["kind"] == "drift"]
+    for (kind, name), group in groupby(drifts, lambda row: (row["kind_of_resource"], row["name"])):
+        listed = list(group)
+        actions = [row["action"] for row in listed]
+        action = next((each for each in ("create", "delete", "change") if each in actions), "none")
+        mark, style = MARKS[str(action)]
+        whole = next((row for row in listed if row["field"] is None), listed[0])
+        yield page.style(f"{mark} {str(kind).replace('_', ' ')} {name}", style) + _at(whole, page)
+        width = max(len(str(row["field"])) for row in listed)
+        for row in listed:
+            if row["field"] is None:
+                continue
+            was, becomes = (
+                "(not set)" if value is None else str(value) for value in (row["present"], row["desired"])
+            )
+            if row["action"] == "none":
+                yield page.style(
+                    f"    {str(row['field']).ljust(width)}  {was}, not in the files: it stays", "dim"
+                )
+            elif action == "create":
+                yield f"    {str(row['field']).ljust(width)}  {becomes}"
+            else:
+                yield f"    {str(row['field']).ljust(width)}  {page.style(was, 'dim')} -> {becomes}{_at(row, page)}"
+
+
+def _at(row: Row, page: Page) -> str:
+    return page.style(f"   {row['file']}:{row['line']}", "dim") if row["file"] else ""
+
+
+class Compared(NamedTuple):
+    """The differences, and the state that they were found in."""
+
+    changed: list[Changed]
+    state: ClusterState
+
+
+def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wanted: Wanted) -> Compared:
+    """What files ask for against what a cluster has; reports what could not be read (status 3). Raises KctlError."""
+    from kctl.access.view import NoAuthorizer
+    from kctl.cluster_file.difference import differences
+    from kctl.cluster_file.present import present_in
+    from kctl.cluster_file.resources import by_key
+
+    kinds = wanted.kinds
+    manages_topics = any(managed.kind == "topic" for managed in wanted.managed)
+    names = sorted(key.name for key in wanted.resources if key.kind == "topic")
+    present = present_in(cluster, version, kinds, None if manages_topics else names)
+    note_problems(frame, present.problems)
+    note_hidden(frame, present.state, decides=manages_topics)
+    if present.remarks and any(key.kind == "acl" for key in wanted.resources):
+        raise NoAuthorizer
+    return Compared(list(differences(wanted, by_key(present.resources))), present.state)
+
+
+@command(
+    "diff",
+    paged=True,
+    status="0 shown, with --exit-code nothing differs · 2 a file is wrong · 3 no connection, something could not be read · "
+    "5 with --exit-code: something differs",
+)
+@reads
+@FILES
+@given
+@flag("--exit-code", "Exit with 5 where something differs.")
+def diff(frame: Frame, at: At, variables: Given, files: tuple[Path, ...], exit_code: bool) -> Outcome:
+    """Show how a cluster differs from what files ask for.
+
+    What is not in the files is left alone, and left out here, unless they say `manage: {KIND: all}`. Values that are set
+    and that no file mentions are shown with the action none.
+
+    $ kctl diff cluster.yaml
+    $ kctl diff cluster/ --exit-code --output jsonl
+    $ kctl diff cluster.yaml --set team=orders
+    """
+    wanted = variables.load(files)
+    with at.open(frame) as cluster:
+        found = compared(frame, cluster, at.version, wanted)
+    rows = list(drift_rows(found.changed))
+    if exit_code and any(row["action"] != "none" for row in rows):
+        frame.raise_status(5)
+    count = len(wanted.resources)
+    return Outcome(
+        rows,
+        text=drift_text,
+        nothing=f"nothing differs: {count:,} resource{'' if count == 1 else 's'} as the files ask",
+    )
