@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -386,24 +386,20 @@ def known_view(frame: Frame, cluster: Cluster, told: Known) -> AccessView:
     return replace(view, settings=told.over(view.settings))
 
 
-def change_rules(
-    frame: Frame,
-    how: How,
-    cluster: Cluster,
-    view: AccessView,
-    added: list[Acl],
-    removed: list[Acl],
-    title: str,
-    *,
-    accepted: bool,
-) -> Outcome:
-    """Plan, show and carry out a change of rules, and say where somebody else changed them meanwhile."""
+class Effect(NamedTuple):
+    """What a change of rules does: who gains or loses what, and in sentences whom it locks out."""
+
+    changes: list[AccessChange]
+    lockouts: list[str]
+
+
+def effect_of(
+    frame: Frame, cluster: Cluster, view: AccessView, added: Sequence[Acl], removed: Sequence[Acl]
+) -> Effect:
+    """What a change of rules does, as far as is known; says what is not. Raises KctlError."""
     from formats.values import replace
     from kctl.access.forecast import Uses, forecast, lockouts
-    from kctl.access.planning import plan_acls
 
-    known_acls = set(view.acls)
-    added = [acl for acl in added if acl not in known_acls]
     uses = Uses()
     own, brokers = connected_as(cluster)
     if cluster.backend == "admin":
@@ -422,14 +418,42 @@ def change_rules(
             )
     if view.settings.super_users is None:
         frame.note("super users are not known: what follows does not concern them")
-    rows = [access_row(change) for change in forecast(view, added, removed, uses)]
+    changes = forecast(view, added, removed, uses)
     sentences = lockouts(view, added, removed, own=own, brokers=brokers)
     if any("is not known" in sentence for sentence in sentences):
         frame.note(
             "give --server-properties, or --allow-everyone or --no-allow-everyone, to settle what is not known"
         )
+    return Effect(changes, list(sentences))
+
+
+def change_rules(
+    frame: Frame,
+    how: How,
+    cluster: Cluster,
+    view: AccessView,
+    added: list[Acl],
+    removed: list[Acl],
+    title: str,
+    *,
+    accepted: bool,
+) -> Outcome:
+    """Plan, show and carry out a change of rules, and say where somebody else changed them meanwhile."""
+    from kctl.access.planning import plan_acls
+
+    known_acls = set(view.acls)
+    added = [acl for acl in added if acl not in known_acls]
+    effect = effect_of(frame, cluster, view, added, removed)
+    rows = [access_row(change) for change in effect.changes]
     plan = plan_acls(
-        cluster, view.acls, added, removed, title=title, lockouts=sentences, forecast=rows, accepted=accepted
+        cluster,
+        view.acls,
+        added,
+        removed,
+        title=title,
+        lockouts=effect.lockouts,
+        forecast=rows,
+        accepted=accepted,
     )
     listed = [*map(acl_row, [*added, *removed])]
     outcome = carry_out(frame, how, cluster, plan, [*listed, *rows], text=change_rules_text)

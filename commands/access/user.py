@@ -253,8 +253,16 @@ def _present(cluster: Cluster, name: str) -> dict[str, int]:
 
 def _plan(cluster: Cluster, intent: SetScram, password: Password) -> Plan:
     """The plan with the one stage whose writes hold what follows from the password."""
-    from kctl.access.users import salted
     from kctl.changes.plan import Plan, Stage
+
+    return Plan(
+        title=str(intent), stages=(Stage(intent=intent, writes=credential_writes(cluster, intent, password)),)
+    )
+
+
+def credential_writes(cluster: Cluster, intent: SetScram, password: Password) -> tuple[Write, ...]:
+    """The writes that give a user the password. Raises KctlError."""
+    from kctl.access.users import salted
 
     entered = password.read(intent.user)
     passwords = {
@@ -263,10 +271,8 @@ def _plan(cluster: Cluster, intent: SetScram, password: Password) -> Plan:
     if cluster.backend == "admin":
         from kctl.wire.users import scram_writes
 
-        writes = scram_writes(intent, passwords)
-    else:
-        writes = _znode_writes(cluster, intent, passwords)
-    return Plan(title=str(intent), stages=(Stage(intent=intent, writes=writes),))
+        return scram_writes(intent, passwords)
+    return _znode_writes(cluster, intent, passwords)
 
 
 def _znode_writes(cluster: Cluster, intent: SetScram, passwords: Mapping[str, Salted]) -> tuple[Write, ...]:

@@ -31,9 +31,12 @@ from kctl.errors import KctlError, NotFinished, Refused
 if TYPE_CHECKING:
     from kctl.changes.apply import ChangeRun
     from kctl.changes.entry import Entry
-    from kctl.changes.plan import Plan
+    from kctl.changes.intents import SetScram
+    from kctl.changes.plan import Plan, Write
     from kctl.cluster.interface import Cluster
     from kctl.cluster.versions import KafkaVersion
+
+    Credentials = Callable[[SetScram], tuple[Write, ...]] | None
 
 
 def dry_run_text(rows: Iterable[Row], page: Page, *, others: Text = aligned) -> Iterator[str]:
@@ -254,12 +257,14 @@ def carry_out(
     text: Text = aligned,
     *,
     shows_rows: bool = False,
+    credentials: Credentials = None,
 ) -> Outcome:
     """Show the plan, ask, journal, write and wait; gives `rows` (shown with the plan as `text`), then the `change` row.
 
     With nothing to do: no journal entry, status 0. With `--dry-run`: the plan's `write` rows. Refused (4) with
     no terminal and no `--yes`, and where the plan needs an option that was not given. When the wait times out the `change` row still comes, and the status is 5.
-    `shows_rows`: before the question stand the rows, in the place of the writes.
+    `shows_rows`: before the question stand the rows, in the place of the writes. `credentials` makes the writes that
+    passwords are in.
     """
     from kctl.changes.apply import apply
     from kctl.changes.entry import change_row, new_entry, write_rows
@@ -293,14 +298,19 @@ def carry_out(
         kafka_version=how.kafka_version,
         undoes=str(plan.details["undoes"]) if "undoes" in plan.details else None,
     )
-    refused = run(frame, how, cluster, entry, apply)
+    refused = run(frame, how, cluster, entry, apply, credentials)
     return Outcome([*rows, *refused, change_row(entry)], text=partial(change_text, others=text))
 
 
 def run(
-    frame: Frame, how: How, cluster: Cluster, entry: Entry, action: Callable[[Entry, ChangeRun], None]
+    frame: Frame,
+    how: How,
+    cluster: Cluster,
+    entry: Entry,
+    action: Callable[[Entry, ChangeRun], None],
+    credentials: Credentials = None,
 ) -> list[Row]:
-    """Apply or resume an entry; gives a row for each item that a broker refused.
+    """Apply or resume an entry; `credentials` makes the writes that passwords are in. Gives a row for each item that a broker refused.
 
     Reports a change that is not finished (5) or was answered item by item; raises other errors. An interrupt goes on
     after what stands and what goes on without kctl is said.
@@ -308,7 +318,7 @@ def run(
     from kctl.rows.changes import REFUSED
 
     try:
-        action(entry, course_of(frame, how, cluster))
+        action(entry, course_of(frame, how, cluster, credentials))
     except KeyboardInterrupt:
         frame.make_room()
         for line in interrupted(entry):
@@ -348,7 +358,7 @@ def interrupted(entry: Entry) -> Iterator[str]:
     )
 
 
-def course_of(frame: Frame, how: How, cluster: Cluster) -> ChangeRun:
+def course_of(frame: Frame, how: How, cluster: Cluster, credentials: Credentials = None) -> ChangeRun:
     """What `kctl.changes` needs to carry out a change, from the options."""
     from kctl.changes.apply import ChangeRun, deadline
     from kctl.changes.journal import Journal
@@ -361,6 +371,7 @@ def course_of(frame: Frame, how: How, cluster: Cluster) -> ChangeRun:
         kafka_version=how.version,
         progress=frame.progress(),
         note=frame.note,
+        credentials=credentials,
     )
 
 

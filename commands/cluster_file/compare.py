@@ -111,7 +111,7 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
     kinds = wanted.kinds
     manages_topics = any(managed.kind == "topic" for managed in wanted.managed)
     names = sorted(key.name for key in wanted.resources if key.kind == "topic")
-    present = present_in(cluster, version, kinds, None if manages_topics else names)
+    present = present_in(cluster, version, kinds, None if manages_topics else names, wanted.resources)
     note_problems(frame, present.problems)
     note_hidden(frame, present.state, decides=manages_topics)
     if present.remarks and any(key.kind == "acl" for key in wanted.resources):

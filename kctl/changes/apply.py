@@ -52,6 +52,8 @@ class ChangeRun(Struct, frozen=True, kw_only=True):
     progress: Progress = SILENT
     note: Callable[[str], None] = lambda text: None
     is_resumed: bool = False
+    credentials: Callable[[intents.SetScram], tuple[Write, ...]] | None = None
+    """The writes that give a user a password, which only this run of kctl knows."""
 
 
 def apply(entry: Entry, run: ChangeRun) -> None:
@@ -117,8 +119,7 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     has_written = any(other.may_be_written for other in entry.stages)
     try:
         if not stage.writes or index > 0 or stage.state == "refused":
-            state = read_for(entry.stages[index].intent, run)
-            stage.writes = run.cluster.writes_for(stage.intent, state)
+            stage.writes = _writes_for(stage.intent, run)
         stage.state = "writing"
         run.journal.write(entry)
         reach(f"before-write:{index}")
@@ -148,6 +149,13 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     reach(f"written:{index}")
     if isinstance(stage.intent, intents.Reassign) and stage.intent.config_changes:
         _read_back(stage.intent, entry, index, run)
+
+
+def _writes_for(intent: intents.Intent, run: ChangeRun) -> tuple[Write, ...]:
+    """The writes of an intent, from what the cluster says now."""
+    if isinstance(intent, intents.SetScram) and run.credentials is not None:
+        return run.credentials(intent)
+    return run.cluster.writes_for(intent, read_for(intent, run))
 
 
 DONE, IN_PART, REFUSED, UNKNOWN, NOT_BEGUN = "carried out", "in part", "refused", "unknown", "not begun"
@@ -399,6 +407,8 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
             stage.state = "written" if not _is_level(stage.intent) else "finished"
             if _was_lost(stage.intent, run):
                 stage.state, stage.writes = "planned", ()
+        elif stage.state == "planned" and _has_credentials(stage.intent, run):
+            stage.state = "written"  # by hand since, as it was asked for
         elif stage.state == "planned":
             stage.writes = ()  # what was read then may have changed since; the intent says what must not have
     if not accepted:
@@ -473,6 +483,8 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     changes = [part for part in intents.parts_of(stage.intent) if isinstance(part, intents.AlterConfig)]
     if any(state.is_untold(value) for change in changes for value in change.before.values()):
         return False  # it looks the same before and after; written twice it is what it should be
+    if isinstance(stage.intent, intents.SetScram):
+        return _has_credentials(stage.intent, run)
     if isinstance(stage.intent, intents.UnregisterBroker):
         return False  # `is_written` would know: before 4.0 a broker that is dead is not listed, registered or not
     # What nothing waits for counts as done once it is written, which is just what is not known here.
@@ -494,6 +506,15 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
             for tp, target in targets.items()
         )
     return False
+
+
+def _has_credentials(intent: intents.Intent, run: ChangeRun) -> bool:
+    """Whether a user that was to be created is there, with the mechanisms that it was to have."""
+    if not isinstance(intent, intents.SetScram) or intent.previous_mechanisms:
+        return False  # another password looks like the former one
+    from kctl.access.live import users_of
+
+    return users_of(run.cluster, []).get(intent.user, {}).items() >= intent.mechanisms.items()
 
 
 def _goes_to(state: ClusterState, tp: TopicPartition, target: Replicas) -> bool:

@@ -4,26 +4,31 @@ The order is safe at every point: who is to come in before what is opened to the
 is taken away comes last. Steps of one kind are carried out together. Every step is checked before the first is written.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
 from typing import NamedTuple, TypeVar
 
-from formats.values import Struct, field, replace
+from formats.values import Struct, field
 from kctl.access.acl import Acl
+from kctl.access.planning import ACCEPT
+from kctl.access.users import FEWEST_ITERATIONS
 from kctl.changes.intents import (
     AddPartitions,
     AlterAcls,
     AlterConfig,
     CreateTopic,
+    DeleteScram,
     DeleteTopic,
     Intent,
+    SetScram,
     Several,
-    parts_of,
 )
-from kctl.changes.plan import Plan, Stage, plan_of
+from kctl.changes.plan import Plan, Stage
 from kctl.cluster.configs import config_change, config_warnings, entity_path
 from kctl.cluster.interface import Cluster
-from kctl.cluster.names import refuse_collision
-from kctl.cluster.state import ClusterState
+from kctl.cluster.names import brokers_named, refuse_collision
+from kctl.cluster.placement import draw, place_replicas
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.topics import (
     MOVED_KEYS,
     NewTopic,
@@ -38,6 +43,7 @@ from kctl.cluster.unclean_allowed import guarded
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, Changed, changed_fields
 from kctl.cluster_file.document import wrong
+from kctl.cluster_file.moving import BROKERS, brokers_in, moves_for
 from kctl.cluster_file.resources import (
     PARTITIONS,
     PLACEMENT,
@@ -45,12 +51,14 @@ from kctl.cluster_file.resources import (
     REPLICATION_FACTOR,
     SHAPE,
     Resource,
+    Value,
 )
 from kctl.errors import KctlError, Refused
 from kctl.model import counted
 
 IN_A_STAGE = 100  # intents
 PARTITIONS_IN_A_STAGE = 1000
+MOVED = (REPLICATION_FACTOR, REPLICAS, PLACEMENT)
 CONFIGURED = ("topic", "broker", "client_metrics", "group", "quota")
 Step = TypeVar("Step", bound=Intent)
 
@@ -60,29 +68,36 @@ class Accepted(NamedTuple):
 
     deletes: int | None = None
     loss: bool = False
-    lockout: bool = False
+    lockouts: tuple[str, ...] = ()  # of rules, which nobody gave the word for
     deletion_is_enabled: bool = False
+    passwords: bool = False  # whether there are any for new users
+    most_bytes: int = 0  # that moves may copy
 
 
 class _Steps(Struct):
     """The intents by kind, in the order in which they are carried out."""
 
+    users: list[SetScram] = field(default_factory=list)
     creations: list[CreateTopic] = field(default_factory=list)
     growths: list[AddPartitions] = field(default_factory=list)
+    moves: list[Intent] = field(default_factory=list)
     configs: list[AlterConfig] = field(default_factory=list)
     quotas: list[AlterConfig] = field(default_factory=list)
     granting: list[AlterAcls] = field(default_factory=list)
     revoking: list[AlterAcls] = field(default_factory=list)
+    leaving: list[DeleteScram] = field(default_factory=list)
     deletions: list[DeleteTopic] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def stages(self) -> Iterator[Intent]:
         """What each stage asks for."""
+        yield from self.users
         yield from together(self.creations, lambda intent: len(intent.replicas))
         yield from together(self.growths, lambda intent: len(intent.replicas))
+        yield from self.moves
         yield from together(self.configs)
         yield from together(self.quotas)
-        yield from (*self.granting, *self.revoking)
+        yield from (*self.granting, *self.revoking, *self.leaving)
         yield from together(self.deletions)
 
 
@@ -126,31 +141,34 @@ def plan_files(
     for changed in changes:
         with_place(changed, planner.take)
     planner.take_rules(changes)
+    moves = moves_for(cluster, planner.moved, accepted.most_bytes, kafka_version)
+    steps.moves += moves.intents
+    steps.warnings += moves.warnings
     intents = list(steps.stages())
     if not intents:
         return Plan(title=title, stages=())
-    # The first is planned below; the others are checked, and computed again when their turn comes.
-    writes = [cluster.writes_for(intent, state) for intent in intents[1:]]
+    # All are checked; those of later stages are computed again when their turn comes, and passwords are in none.
+    writes = [() if isinstance(intent, SetScram) else cluster.writes_for(intent, state) for intent in intents]
     final = [intent for intent in intents if _is_final(intent)]
     steps.warnings += [f"nothing takes this back: {intent}" for intent in final]
-    plan = plan_of(
-        intents,
-        cluster,
-        state,
+    stages = [
+        Stage(intent=intent, writes=of if number == 0 or keeps_writes else ())
+        for number, (intent, of) in enumerate(zip(intents, writes, strict=True))
+    ]
+    plan = Plan(
         title=f"{title}: {counted(len(changes), 'resource')} in {counted(len(intents), 'step')}",
-        warnings=dict.fromkeys(steps.warnings),
+        stages=tuple(stages),
+        warnings=tuple(dict.fromkeys((*steps.warnings, *accepted.lockouts))),
         needs=_needs(changes, accepted),
     )
-    if keeps_writes:
-        later = [Stage(intent=intent, writes=of) for intent, of in zip(intents[1:], writes, strict=True)]
-        plan = replace(plan, stages=(plan.stages[0], *later))
     return guarded(cluster, intents, plan, accepted=accepted.loss, kafka_version=kafka_version)
 
 
 def _needs(changes: Iterable[Changed], accepted: Accepted) -> str:
     """The option that accepts the deletions, where it was not given with their number."""
     deletes = sum(changed.action == DELETE for changed in changes)
-    return f"--accept-deletes {deletes}" if deletes and accepted.deletes != deletes else ""
+    missing = [f"--accept-deletes {deletes}"] if deletes and accepted.deletes != deletes else []
+    return " and ".join([*missing, *([ACCEPT] if accepted.lockouts else [])])
 
 
 def _is_final(intent: Intent) -> bool:
@@ -172,12 +190,26 @@ def with_place(changed: Changed, plan: Callable[[Changed], None]) -> None:
         raise
 
 
+def _iterations(fields: Mapping[str, Value]) -> dict[str, int]:
+    """The iterations by mechanism; the least that brokers take where none are said."""
+    return {name: int(value) if value else FEWEST_ITERATIONS for name, value in sorted(fields.items())}
+
+
+def _both_at_once(topic: str) -> Refused:
+    return Refused(
+        f"topic {topic} would get more partitions and other replicas at once; nothing was written",
+        "apply one of the two first, then the other",
+    )
+
+
 class _Planner:
     """Turns each change into intents, against one state."""
 
     def __init__(self, cluster: Cluster, state: ClusterState, accepted: Accepted, steps: _Steps) -> None:
         self._cluster, self._state, self._accepted, self._steps = cluster, state, accepted, steps
         self._known: dict[str, frozenset[str] | None] = {}
+        self.moved: list[tuple[Resource, frozenset[str]]] = []
+        """The topics whose replicas are to be elsewhere, with the fields that say so."""
         self._metric_names: dict[str, str] = {}  # of the topics to be created
 
     def take(self, changed: Changed) -> None:
@@ -190,9 +222,34 @@ class _Planner:
                 self._reshape(changed)
             self._configure(changed)
         elif resource.kind == "user":
+            self._user(changed)
+
+    def _user(self, changed: Changed) -> None:
+        """New mechanisms get the user's new password; those that are there keep theirs."""
+        name, present = changed.resource.name, dict(changed.present.fields if changed.present else {})
+        if changed.action == DELETE:
+            self._steps.leaving.append(DeleteScram(user=name, mechanisms=_iterations(present)))
+            return
+        fields = changed.resource.fields if changed.action == CREATE else changed_fields(changed)
+        added = {key: value for key, value in fields.items() if value is not None and key not in present}
+        gone = {key: present[key] for key, value in fields.items() if value is None and key in present}
+        if other := [key for key in fields if key in present and key not in gone]:
             raise Refused(
-                f"user {resource.name} cannot be planned", "use `kctl user create` and `kctl user delete`"
+                f"{other[0]} of user {name} has {present[other[0]]} iterations, and {fields[other[0]]} are wanted; "
+                "nothing was written",
+                f"`kctl user set-password {name} --iterations {fields[other[0]]}` sets them, with a password",
             )
+        if added and not self._accepted.passwords:
+            raise Refused(
+                f"user {name} has no {' and '.join(sorted(added))}, and files hold no passwords; nothing was written",
+                f"give --generate-passwords-to or --password-command, or use `kctl user create {name}`",
+            )
+        if added:
+            self._steps.users.append(
+                SetScram(user=name, mechanisms=_iterations(added), previous_mechanisms={})
+            )
+        if gone:
+            self._steps.leaving.append(DeleteScram(user=name, mechanisms=_iterations(gone)))
 
     def _create(self, resource: Resource) -> None:
         fields = resource.fields
@@ -209,7 +266,7 @@ class _Planner:
             name=resource.name,
             partitions=int(partitions) if partitions is not None else None,
             replication_factor=int(factor) if factor is not None else None,
-            replicas=parse_replica_assignment(str(replicas)) if replicas is not None else None,
+            replicas=self._replicas(resource),
             configs=resource.configs,
         )
         other = self._metric_names.setdefault(resource.name.replace(".", "_"), resource.name)
@@ -218,6 +275,23 @@ class _Planner:
         self._steps.creations.append(intent)
         factor_now = len(next(iter(intent.replicas.values())))
         self._steps.warnings += creation_warnings(new, factor_now, self._state)
+
+    def _replicas(self, resource: Resource) -> Mapping[int, Replicas] | None:
+        """The replicas of a new topic, where the file says which brokers take them; None: as Kafka places them."""
+        fields = resource.fields
+        if (replicas := fields.get(REPLICAS)) is not None:
+            return parse_replica_assignment(str(replicas))
+        placement = str(fields.get(PLACEMENT))
+        if not placement.startswith(BROKERS):
+            return None
+        ids = brokers_in(placement)
+        if dead := [id for id in ids if not self._state.is_alive(id)]:
+            raise Refused(
+                f"{brokers_named(dead)} not alive; nothing was written", "start them, or name others"
+            )
+        racks = {id: self._state.brokers[id].rack for id in ids}
+        partitions, factor = int(fields[PARTITIONS] or 0), int(fields[REPLICATION_FACTOR] or 0)
+        return place_replicas(racks, partitions, factor, draw(len(racks), Random()))
 
     def _delete(self, resource: Resource) -> None:
         is_enabled = self._accepted.deletion_is_enabled
@@ -232,11 +306,30 @@ class _Planner:
                 if growth is not None:
                     self._steps.growths.append(growth)
                     self._steps.warnings.append(f"topic {resource.name}: {MOVED_KEYS}")
-            elif row.field in (REPLICATION_FACTOR, REPLICAS, PLACEMENT) and row.action == CHANGE:
-                raise Refused(
-                    f"topic {resource.name} has {row.field} {row.present}, and {row.desired} is wanted; nothing was written",
-                    f"`kctl reassign plan --topics {resource.name} --replication-factor N --to FILE` plans the moves",
-                )
+        if (listed := resource.fields.get(REPLICAS)) is not None:
+            return self._rearrange(resource, parse_replica_assignment(str(listed)))
+        moved = frozenset(row.field for row in changed.drifts if row.field in MOVED and row.action == CHANGE)
+        grows = any(row.field == PARTITIONS and row.action == CHANGE for row in changed.drifts)
+        if moved and grows:
+            raise _both_at_once(resource.name)
+        if moved:
+            self.moved.append((resource, frozenset(filter(None, moved))))
+
+    def _rearrange(self, resource: Resource, listed: Mapping[int, Replicas]) -> None:
+        """Put the replicas of each partition where the file lists them; what is listed beyond the present ones is new."""
+        topic = self._state.topics[resource.name]
+        new = [
+            replicas for partition, replicas in sorted(listed.items()) if partition not in topic.partitions
+        ]
+        is_moved = any(listed.get(p) != topic.target_replicas(p) for p in topic.partitions)
+        if new and is_moved:
+            raise _both_at_once(resource.name)
+        growth = growth_of(self._state, resource.name, len(listed), replicas=new)
+        if growth is not None:
+            self._steps.growths.append(growth)
+            self._steps.warnings.append(f"topic {resource.name}: {MOVED_KEYS}")
+        if is_moved:
+            self.moved.append((resource, frozenset((REPLICAS,))))
 
     def _configure(self, changed: Changed) -> None:
         resource = changed.resource
@@ -284,9 +377,3 @@ class _Planner:
         )
         self._steps.granting += [granting] if granting.added or granting.removed else []
         self._steps.revoking += [revoking] if revoking.added or revoking.removed else []
-
-
-def deleted_topics(plan: Plan) -> list[str]:
-    """The topics that a plan deletes."""
-    parts = (part for stage in plan.stages for part in parts_of(stage.intent))
-    return [part.topic for part in parts if isinstance(part, DeleteTopic)]

@@ -1,10 +1,12 @@
 """What a cluster has now, or had: from its state and its rules, whatever the backend."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from formats.secrets import is_secret_key
+from formats.values import replace
 from kctl.access.live import Users, users_of, view_of
 from kctl.access.quotas import QUOTA_NAMES, TYPES
 from kctl.access.view import NoAuthorizer
@@ -14,11 +16,15 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic
 from kctl.cluster.versions import KafkaVersion
+from kctl.cluster_file.moving import placed
 from kctl.cluster_file.resources import (
     ENTITY_TYPES,
     PARTITIONS,
+    PLACEMENT,
+    REPLICAS,
     REPLICATION_FACTOR,
     Resource,
+    Resources,
     Value,
 )
 from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
@@ -40,12 +46,21 @@ def uneven(topic: Topic) -> str:
     return f"partitions with another number of replicas: {', '.join(others[:8])}" if others else ""
 
 
-def resources_in(state: ClusterState, kinds: Collection[str]) -> Iterator[Resource]:
-    """The topics, configurations and quotas of a state, without internal and leaving topics."""
+def resources_in(
+    state: ClusterState, kinds: Collection[str], wanted: Resources = MappingProxyType({})
+) -> Iterator[Resource]:
+    """The topics, configurations and quotas of a state, without internal and leaving topics.
+
+    Topics have the fields of their shape that are `wanted` of them, too.
+    """
     if "topic" in kinds:
         for name, topic in state.topics.items():
             if not is_internal(name) and name not in state.deleting:
-                yield topic_resource(topic, state.config("topics", name))
+                resource = topic_resource(topic, state.config("topics", name))
+                desired = wanted.get(resource.key)
+                if desired is not None and not desired.fields.keys().isdisjoint((REPLICAS, PLACEMENT)):
+                    resource = replace(resource, fields={**placed(topic, desired, state), **resource.fields})
+                yield resource
     by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
     for (entity_type, name), config in state.configs.items():
         if entity_type in by_type:
@@ -96,9 +111,13 @@ class Present(NamedTuple):
 
 
 def present_in(
-    cluster: Cluster, version: KafkaVersion | None, kinds: Collection[str], topics: Sequence[str] | None
+    cluster: Cluster,
+    version: KafkaVersion | None,
+    kinds: Collection[str],
+    topics: Sequence[str] | None,
+    wanted: Resources = MappingProxyType({}),
 ) -> Present:
-    """What a cluster has of some kinds; `topics` None: all of them. Raises KctlError."""
+    """What a cluster has of some kinds; `topics` None: all of them. `wanted`: see `resources_in`. Raises KctlError."""
     known = version or cluster.read_state((), partition_states=False).kafka_version
     types = [ENTITY_TYPES[kind] for kind in sorted(ENTITY_TYPES.keys() & set(kinds))]
     types += TYPES if "quota" in kinds else ()
@@ -115,7 +134,7 @@ def present_in(
         visibility="topic" in kinds and topics is None,
     )
     problems, remarks = list(state.problems), list[str]()
-    resources = list(resources_in(state, kinds))
+    resources = list(resources_in(state, kinds, wanted))
     if "acl" in kinds:
         try:
             view = view_of(cluster, rules_only=True)

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from formats.values import replace
+from formats.znodes.security import format_scram
+from kctl.access.users import credential_of, salted
 from kctl.changes import apply as applying
 from kctl.changes import faults
 from kctl.changes.apply import ChangeRun, deadline
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.intents import Several, intent_from_json, intent_to_json, parts_of
+from kctl.changes.intents import SetScram, Several, intent_from_json, intent_to_json, parts_of
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Plan
+from kctl.changes.plan import Plan, Write
 from kctl.changes.undo import plan_undo
 from kctl.cluster.interface import Conflict
 from kctl.cluster_file.difference import differences
@@ -26,6 +29,7 @@ from kctl.cluster_file.writing import document_of
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json
 from kctl.zookeeper.cluster import ZookeeperCluster
+from kctl.zookeeper.writes import scram_writes
 from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller
 
 KINDS = ("topic", "quota", "acl")
@@ -63,7 +67,7 @@ def planned(run: ChangeRun, folder: Path, text: str = FILE, accepted: Accepted =
     path = folder / "cluster.yaml"
     path.write_text(text)
     wanted = load([path], {}, {})
-    present = present_in(run.cluster, None, wanted.kinds, None)
+    present = present_in(run.cluster, None, wanted.kinds, None, wanted.resources)
     changes = list(differences(wanted, by_key(present.resources)))
     return plan_files(run.cluster, present.state, changes, accepted, title="apply cluster.yaml")
 
@@ -262,3 +266,93 @@ def test_many_are_carried_out_together(run: ChangeRun, tmp_path: Path, store: Fa
     assert len(store.transactions) == 3
     carry_out(plan_undo(entry, run), run)
     assert export(run) == before
+
+
+USERS = "users: {app: {mechanisms: {SCRAM-SHA-256: 8192}}, b: {mechanisms: [SCRAM-SHA-512]}}"
+
+
+def with_passwords(run: ChangeRun) -> ChangeRun:
+    """The run, in which every password is `secret`."""
+
+    def credentials(intent: SetScram) -> tuple[Write, ...]:
+        assert isinstance(run.cluster, ZookeeperCluster)
+        stored = {
+            name: format_scram(credential_of(name, salted(name, b"secret", count)))
+            for name, count in intent.mechanisms.items()
+        }
+        state = run.cluster.read_state((), partition_states=False)
+        return scram_writes(run.cluster.store, intent, stored, state)
+
+    return replace(run, credentials=credentials)
+
+
+def test_users_without_passwords_are_refused(run: ChangeRun, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"cluster\.yaml:1: user app has no SCRAM-SHA-256"):
+        planned(run, tmp_path, USERS)
+
+
+def test_users_come_first_and_their_passwords_are_nowhere_kept(run: ChangeRun, tmp_path: Path) -> None:
+    before = export(run)
+    text = f"{USERS}\ntopics: {{n: {{partitions: 1, replication_factor: 1}}}}\n"
+    plan = planned(run, tmp_path, text, Accepted(passwords=True))
+    assert [stage.intent.kind for stage in plan.stages] == ["set-scram", "set-scram", "create-topic"]
+    entry = carry_out(plan, with_passwords(run))
+    assert export(run)["users"] == {
+        "app": {"mechanisms": {"SCRAM-SHA-256": 8192}}, "b": {"mechanisms": {"SCRAM-SHA-512": 4096}},
+    }  # fmt: skip
+    kept = "".join(path.read_text() for path in run.journal.folder.glob("*.json"))
+    assert "stored_key=" not in kept.replace("stored_key=(redacted)", "") and entry.id in kept
+    assert planned(run, tmp_path, text, Accepted(passwords=True)).is_empty
+    carry_out(plan_undo(entry, run), run)
+    assert export(run) == before
+
+
+def test_a_user_that_was_written_when_kctl_ended_is_not_asked_for_again(
+    run: ChangeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(reached: str) -> None:
+        if reached == "after-write:1":
+            raise Killed
+
+    monkeypatch.setattr(applying, "reach", kill)
+    text = f"{USERS}\ntopics: {{n: {{partitions: 1, replication_factor: 1}}}}\n"
+    with pytest.raises(Killed):
+        carry_out(planned(run, tmp_path, text, Accepted(passwords=True)), with_passwords(run))
+    monkeypatch.setattr(applying, "reach", faults.reach)
+    (entry,) = run.journal.entries(lambda error: None)
+    applying.resume(entry, run)  # which has no password
+    assert planned(run, tmp_path, text).is_empty
+
+
+def test_other_iterations_need_a_password(run: ChangeRun, tmp_path: Path) -> None:
+    carry_out(planned(run, tmp_path, USERS, Accepted(passwords=True)), with_passwords(run))
+    with pytest.raises(Refused, match="has 8192 iterations, and 4096 are wanted"):
+        planned(run, tmp_path, USERS.replace("8192", "4096"), Accepted(passwords=True))
+
+
+@pytest.mark.parametrize(
+    "shape", ["partitions: 2, replication_factor: 3", "placement: 'brokers 1,2'", "replicas: ['1:2', '1:3']"]
+)
+def test_moves_whose_bytes_nobody_tells_are_refused(shape: str, run: ChangeRun, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"it is not known how many bytes old-."):
+        planned(run, tmp_path, f"topics: {{old: {{{shape}}}}}", Accepted(most_bytes=1 << 40))
+
+
+def test_a_placement_that_holds_is_no_difference(run: ChangeRun, tmp_path: Path) -> None:
+    for shape in ("placement: 'brokers 3,2,1'", "placement: untouched", "replicas: ['1:2', '2:3']"):
+        assert planned(run, tmp_path, f"topics: {{old: {{{shape}}}}}").is_empty
+
+
+def test_listed_replicas_beyond_the_present_ones_are_new_partitions(run: ChangeRun, tmp_path: Path) -> None:
+    carry_out(planned(run, tmp_path, "topics: {old: {replicas: ['1:2', '2:3', '3:1']}}"), run)
+    assert run.cluster.read_state(["old"]).topics["old"].partitions[2] == (3, 1)
+    with pytest.raises(Refused, match="more partitions and other replicas at once"):
+        planned(run, tmp_path, "topics: {old: {replicas: ['1:3', '2:3', '3:1', '1:2']}}")
+    with pytest.raises(Refused, match="more partitions and other replicas at once"):
+        planned(run, tmp_path, "topics: {old: {partitions: 9, replication_factor: 1}}")
+
+
+def test_lockouts_need_their_word(run: ChangeRun, tmp_path: Path) -> None:
+    text = "acls: [{principals: User:a, topic: old, operations: read}]"
+    plan = planned(run, tmp_path, text, Accepted(lockouts=("User:b would lose all",)))
+    assert plan.needs == "--accept-lockout" and "User:b would lose all" in plan.warnings
