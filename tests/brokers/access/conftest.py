@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -34,9 +35,20 @@ class Guarded:
 
     def acls_by_kafka(self) -> set[tuple[str, ...]]:
         """The rules as kafka-acls lists them: resource type, name, pattern, principal, host, operation, permission."""
+        return parsed(self.kafka_acls("--list"))
+
+    def kafka_acls(self, *args: object) -> str:
+        """What kafka-acls prints."""
         main = "kafka.admin.AclCommand" if self.cluster.version < "4" else "org.apache.kafka.tools.AclCommand"
-        said = self.cluster.tool(main, "--bootstrap-server", self.cluster.bootstrap, "--list")
-        return parsed(said)
+        where = ["--bootstrap-server", self.cluster.bootstrap]
+        if self.is_before_protocol:
+            where = ["--authorizer-properties", f"zookeeper.connect={self.cluster.connect}"]
+        return self.cluster.tool(main, *where, *args)
+
+    @property
+    def is_before_protocol(self) -> bool:
+        """Whether Kafka's tools work on ZooKeeper (0.11), and print rules in words."""
+        return self.cluster.version.startswith("0.")
 
 
 def parsed(text: str) -> set[tuple[str, ...]]:
@@ -53,6 +65,12 @@ def parsed(text: str) -> set[tuple[str, ...]]:
                 inner["name"],
                 inner["patternType"].lower(),
             )
+        elif "Current ACLs for resource `" in line:  # 0.11 has no prefixed patterns
+            kind, _, name = line.partition("`")[2].partition("`")[0].partition(":")
+            resource = (kind.lower(), name, "literal")
+        elif match := re.search(r"(\S+) has (\w+) permission for operations: (\w+) from hosts: (\S+)", line):
+            principal, permission, operation, host = match.groups()
+            rules.add((*resource, principal, host, operation.lower(), permission.lower()))
         elif "(principal=" in line:
             inner = dict(
                 part.split("=", 1)

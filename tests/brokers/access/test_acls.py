@@ -19,14 +19,13 @@ def listed(ran: Ran) -> set[tuple[str, ...]]:
 
 
 def test_lists_and_asks(guarded: Guarded, k: Kctl, name: str) -> None:
-    add = ("--bootstrap-server", guarded.cluster.bootstrap, "--add", "--force")
-    tool = "kafka.admin.AclCommand" if guarded.cluster.version < "4" else "org.apache.kafka.tools.AclCommand"
-    guarded.cluster.tool(
-        tool, *add, "--allow-principal", "User:app", "--consumer", "--topic", name, "--group", name
+    guarded.kafka_acls(
+        "--add", "--force", "--allow-principal", "User:app", "--consumer", "--topic", name, "--group", name
     )
-    guarded.cluster.tool(
-        tool, *add, "--deny-principal", "User:app", "--operation", "Write", "--topic", name[:1],
-        "--resource-pattern-type", "prefixed", "--deny-host", "10.0.0.1",
+    denied = [name] if guarded.is_before_protocol else [name[:1], "--resource-pattern-type", "prefixed"]
+    guarded.kafka_acls(
+        "--add", "--force", "--deny-principal", "User:app", "--operation", "Write", "--topic", *denied,
+        "--deny-host", "10.0.0.1",
     )  # fmt: skip
     assert listed(k("acl", "list")) == guarded.acls_by_kafka()
     about = listed(k("acl", "list", "--topic", name, "--pattern", "match"))
