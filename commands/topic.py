@@ -252,10 +252,13 @@ def note_problems(frame: Frame, problems: Iterable[Problem]) -> None:
 
 def note_hidden(frame: Frame, state: ClusterState, *, decides: bool = True) -> None:
     """Report that topics may be hidden; with status 3 where the answer depends on them."""
-    from kctl.cluster.rights import TOPIC, Right, grant
+    from kctl.cluster.rights import CREDENTIALS, TOPIC, Right, grant
 
     if state.hidden and decides:
-        frame.fail(state.hidden, grant([Right("Describe", TOPIC, "*")], state.principal))
+        right = Right("Describe", TOPIC, "*")
+        frame.fail(
+            state.hidden, CREDENTIALS if state.backend == "zookeeper" else grant([right], state.principal)
+        )
     elif state.hidden:
         frame.note(f"{state.hidden}, and left out")
 

@@ -488,7 +488,7 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
         order = [restart for restart in order if restart.broker_id in nodes]
     asked = order[:1] if watch else order
     if why := next((restart.why for restart in order if restart.why), None):
-        frame.fail(f"a part of the cluster decides that could not be read: {why}", grant_all(state.principal))
+        frame.fail(f"a part of the cluster decides that could not be read: {why}", grant_all(state))
     if asked and all(restart.is_safe_now is False for restart in asked):
         frame.raise_status(5)
     rows = (RESTART.of(restart, place=place) for place, restart in enumerate(order, 1))

@@ -18,6 +18,8 @@ from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kctl.changes.intents import ClearThrottle
     from kctl.cluster.interface import Cluster
     from kctl.cluster.reassignment.plan_files import PlanFile
@@ -79,7 +81,7 @@ def throttle(
 def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
     from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.throttles import throttles_set, with_slowed_disks
-    from kctl.cluster.reassignment.verification import owners
+    from kctl.cluster.reassignment.verification import brokers_to_clear, owners
     from kctl.rows.reassign import THROTTLE
 
     at = At(snapshot, allow_stale=False, timeout=how.timeout, kafka_version=how.kafka_version)
@@ -88,8 +90,10 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
         state = with_slowed_disks(cluster, state)
     note_problems(frame, state.problems)
     note_hidden(frame, state)
-    _note_untold(frame, state, "list")
-    plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
+    entries = [] if snapshot else list(Journal().entries(frame.report))
+    own = [entry for entry in entries if entry.cluster_id == state.cluster_id]
+    _note_untold(frame, state, "list", brokers_to_clear(own))
+    plans = owners(entries)
     rows = (
         THROTTLE.of(limit, plan=plans.get((limit.entity_type, limit.entity_name, limit.key)))
         for limit in throttles_set(state)
@@ -97,11 +101,11 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
     return Outcome(rows, nothing="no throttle is set")
 
 
-def _note_untold(frame: Frame, state: ClusterState, action: str) -> None:
-    """Report each broker whose throttle is unknown."""
+def _note_untold(frame: Frame, state: ClusterState, action: str, known: Collection[int] = ()) -> None:
+    """Report each broker, of the cluster or `known` from elsewhere, whose throttle is unknown."""
     from kctl.cluster.reassignment.throttles import untold_brokers
 
-    for broker in untold_brokers(state):
+    for broker in untold_brokers(state, known):
         frame.fail(
             f"broker {broker} is not alive, and only the broker itself can report its throttle",
             f"start it, and {action} the throttles again",

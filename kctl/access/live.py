@@ -25,7 +25,7 @@ def view_of(cluster: Cluster, *, rules_only: bool = False) -> AccessView:
     from kctl.zookeeper.cluster import RecordedCluster
 
     assert isinstance(cluster, RecordedCluster)
-    return read_znodes(cluster.reader)
+    return read_znodes(cluster.reader, rules_only=rules_only)
 
 
 def users_of(cluster: Cluster, problems: list[Problem]) -> Users:

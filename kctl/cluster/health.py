@@ -88,10 +88,10 @@ def check_health(facts: HealthFacts) -> Iterator[HealthResult]:
             continue
         examples = list(find(facts))
         status = severity if examples else "good"
-        if facts.state.backend == "admin" and name == "unreadable" and examples:
-            status, meaning = "unknown", "This user may not read it, or a broker did not return it."
-        elif not examples and (unread := _unread(name, facts.state) or list(_unread_groups(name, facts))):
+        if not examples and (unread := _unread(name, facts.state) or list(_unread_groups(name, facts))):
             status, examples = "unknown", unread
+            if name == "unreadable":
+                meaning = "This user may not read it, or a broker did not return it."
         yield HealthResult(name, status, len(examples), meaning, tuple(examples[:SHOWN]))
 
 
@@ -100,6 +100,7 @@ BROKERS_KNOW = frozenset({"group-offsets"})
 
 # What a check depends on, by the first words of the place of a problem.
 NEEDS = {
+    "unreadable": ("",),
     "controller": (QUORUM,),
     "controller-loop": (QUORUM,),
     "quorum": (QUORUM,),
@@ -132,15 +133,15 @@ OVER_TOPICS = frozenset(
 
 def _unread(check: str, state: ClusterState) -> list[str]:
     """What the check needs and could not be read."""
-    if state.backend != "admin":
-        return []
     needs = NEEDS.get(check, ())
     if check == "under-min-isr" and state.knows_min_isr:
         needs = ()
     unread = [
         f"{problem.place}: {problem.reason}"
         for problem in state.all_problems
-        if problem.silent_broker is None and problem.place.startswith(needs)
+        if problem.silent_broker is None
+        and (state.backend == "admin" or problem.is_hidden)
+        and problem.place.startswith(needs)
     ]
     return [state.hidden, *unread] if state.hidden and check in OVER_TOPICS else unread
 
@@ -224,8 +225,10 @@ def _rolled_back(facts: HealthFacts) -> Iterator[str]:
     "It cannot be read, and a controller that cannot read it either may not start again.",
 )
 def _unreadable(facts: HealthFacts) -> Iterator[str]:
+    if facts.state.backend == "admin":
+        return  # brokers read it all the same
     for problem in facts.state.problems:
-        if problem.silent_broker is None:
+        if problem.silent_broker is None and not problem.is_hidden:
             yield f"{problem.place}: {problem.reason}"
 
 

@@ -26,6 +26,8 @@ OPTIONS = {
     DELEGATION_TOKEN: "--delegation-token",
 }
 UNKNOWN_PRINCIPAL = "this connection's principal"
+# The hint where ZooKeeper refuses something.
+CREDENTIALS = "its access list shows who may: set the credentials of one of them in the context"
 
 
 class Right(NamedTuple):

@@ -46,7 +46,7 @@ def rolling_restart(state: ClusterState, disks: Sequence[BrokerLogDir]) -> list[
     assigned = {id for tp in state.partitions() for id in state.topics[tp.topic].partitions[tp.partition]}
     brokers = assigned | set(state.brokers)
     hosted = _hosted(state)
-    why = unseen(state, disks) if state.backend == "admin" else ""
+    why = unseen(state, disks)
     everybody = _everybody(state, disks, brokers)
     return [
         Restart(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from formats.values import Struct, field
 from kctl.cluster.disks import BrokerLogDir
-from kctl.cluster.rights import Right, grant
+from kctl.cluster.rights import CREDENTIALS, Right, grant
 from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
@@ -199,10 +199,13 @@ class Problem(NamedTuple):
     silent_broker: int | None = None
     right: Right | None = None  # that is missing
     principal: str = ""
+    is_hidden: bool = False  # ZooKeeper does not show it to this session
 
     @property
     def hint(self) -> str:
         """The hint for people."""
+        if self.is_hidden:
+            return CREDENTIALS
         if self.right is not None:
             return grant([self.right], self.principal)
         if self.silent_broker is not None:
@@ -237,7 +240,8 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     """Whether a KRaft quorum once copied its metadata, and a broker is the controller again."""
     problems: tuple[Problem, ...] = ()
     principal: str = ""  # who brokers take the connection for
-    hidden: str = ""  # why topics are hidden from this user, a clause; read if requested
+    # Why topics are hidden from this user, a clause; of brokers read if requested. ZooKeeper still lists their names.
+    hidden: str = ""
     not_quorum: Problem | None = None  # why a KRaft cluster's controller and quorum were not read
     backend: str = "zookeeper"
     quorum: Quorum | None = None  # of a KRaft cluster
@@ -335,7 +339,10 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     def why_unseen(self, topic: str) -> str | None:
         """Why a topic that may be there is not in `topics`; None for one that was read, or is not there."""
         places = (f"topic {topic}", f"/brokers/topics/{topic}")
-        return None if topic in self.topics else self._reason_at(places)
+        if topic in self.topics:
+            return None
+        is_hidden = self.backend == "zookeeper" and topic in self.topic_names
+        return self._reason_at(places) or (self.hidden if is_hidden else None) or None
 
     def why_unread(self, entity_type: str, entity_name: str) -> str | None:
         """Why the configuration of an entity is not known; None if it was read, or nothing says that it was not."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import ids
-from kctl.cluster.rights import TOPIC, UNKNOWN_PRINCIPAL, Right, grant, missing
+from kctl.cluster.rights import CREDENTIALS, TOPIC, UNKNOWN_PRINCIPAL, Right, grant, missing
 from kctl.cluster.state import ClusterState, Problem
 from kctl.errors import Refused
 from kctl.model import some
@@ -20,9 +20,11 @@ from kctl.model import some
 WHOLE = (Right("Describe"), Right("DescribeConfigs"), Right("Describe", TOPIC, "*"))
 
 
-def grant_all(principal: str) -> str:
+def grant_all(state: ClusterState) -> str:
     """What gives a view of the whole cluster."""
-    return f"it takes {', '.join(map(str, WHOLE[:-1]))} and {WHOLE[-1]}; {grant(WHOLE, principal)}"
+    if state.backend == "zookeeper":
+        return CREDENTIALS
+    return f"it takes {', '.join(map(str, WHOLE[:-1]))} and {WHOLE[-1]}; {grant(WHOLE, state.principal)}"
 
 
 def brokers_denied(state: ClusterState, log_dirs: Sequence[BrokerLogDir]) -> list[int]:
@@ -84,7 +86,7 @@ def refuse_partial(cluster: Cluster, state: ClusterState, brokers: Collection[in
     if why:
         raise Refused(
             f"{what} needs a view of the whole cluster: {why}; nothing was written",
-            grant_all(state.principal),
+            grant_all(state),
         )
 
 

@@ -12,7 +12,7 @@ from kctl.access.acl import Acl
 from kctl.access.view import AccessView
 from kctl.cluster.state import Problem
 from kctl.zookeeper.reading import read_cluster
-from kctl.zookeeper.store import ZnodeReader
+from kctl.zookeeper.store import HiddenZnodes, ZnodeReader
 
 STORES = {"literal": "/kafka-acl", "prefixed": "/kafka-acl-extended/prefixed"}
 USERS = "/config/users"
@@ -71,12 +71,20 @@ def iterations_of(credential: str | None) -> int | None:
         return 0
 
 
-def read_access(reader: ZnodeReader) -> AccessView:
-    """What the znodes say; settings of the authorizer are not among them. Raises KctlError if there is no cluster."""
+def read_access(reader: ZnodeReader, *, rules_only: bool = False) -> AccessView:
+    """What the znodes say, without users for `rules_only`; settings of the authorizer are not among them.
+
+    Raises KctlError if there is no cluster.
+    """
     state = read_cluster(reader, (), partition_states=False)
     problems = list(state.problems)
     acls = tuple(read_acls(reader, problems))
-    users = {name: sorted(credentials) for name, credentials in read_users(reader, problems).items()}
+    users = None
+    try:
+        if not rules_only:
+            users = {name: sorted(known) for name, known in read_users(reader, problems).items()}
+    except HiddenZnodes as hidden:
+        problems.append(Problem("users", hidden.message, is_hidden=True))
     return AccessView(
         acls=acls,
         kafka_version=state.kafka_version,

@@ -28,6 +28,7 @@ from formats.values import Struct
 from formats.whole_numbers import whole_number
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
+from kctl.cluster.rights import CREDENTIALS
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Diagnosis
 from kctl.settings import Context, with_secrets
@@ -42,7 +43,6 @@ from kctl.tls.causes import (
 from kctl.tls.files import client_context
 from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
 from kctl.zookeeper.store import (
-    CREDENTIALS,
     LARGEST_REQUEST,
     Acl,
     HiddenZnodes,

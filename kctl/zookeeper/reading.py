@@ -70,13 +70,26 @@ class ClusterReading(Struct):
 
     reader: ZnodeReader
     problems: list[Problem] = field(default_factory=list)
+    hidden_topics: list[HiddenZnodes] = field(default_factory=list)
 
-    def readable(self, read: Callable[[Sequence[str]], list[T]], places: Mapping[str, str]) -> list[T | None]:
+    def configurations(
+        self, read: Callable[[Sequence[str]], list[T]], places: Mapping[str, str]
+    ) -> list[T | None]:
         """What `read` gives for the paths, whose values are places of problems. None, with a problem noted, for a hidden one."""
         try:
             return [*read(list(places))]
         except HiddenZnodes as hidden:
-            self.problems += [Problem(places[path], f"{path}: {HIDDEN}") for path in hidden.paths]
+            self.problems += [
+                Problem(places[path], f"{path}: {HIDDEN}", is_hidden=True) for path in hidden.paths
+            ]
+            return [*hidden.values]
+
+    def topics(self, paths: Sequence[str]) -> list[Znode | None]:
+        """The znodes of topics, and of their partitions; None, which is noted, for a hidden one."""
+        try:
+            return self.reader.get_many(paths)
+        except HiddenZnodes as hidden:
+            self.hidden_topics.append(hidden)
             return [*hidden.values]
 
     def parse(self, path: str, node: Znode | None, parser: Callable[[bytes], T]) -> T | None:
@@ -138,6 +151,7 @@ def read_cluster(
         has_cluster_id=singles["/cluster/id"] is not None,
         controller=read.parse("/controller", singles["/controller"], znodes.parse_controller),
     )
+    partition_states = _states(read, topics_by_name) if scope.get("partition_states", True) else {}
     return ClusterState(
         cluster_id=_cluster_id(read, singles["/cluster/id"]),
         kafka_version=scope.get("kafka_version") or guess_version(signs),
@@ -145,7 +159,7 @@ def read_cluster(
         controller=controller,
         topic_names=names,
         topics=topics_by_name,
-        partition_states=_states(read, topics_by_name) if scope.get("partition_states", True) else {},
+        partition_states=partition_states,
         configs=_configs(read, scope.get("configs", ()), topic_list if topics is not None else None),
         reassignment=_request(read, "/admin/reassign_partitions", singles, parse_reassignment),
         election=_request(read, "/admin/preferred_replica_election", singles, parse_election),
@@ -153,6 +167,7 @@ def read_cluster(
         is_migrating=claimed or (singles["/migration"] is not None and not is_rolled_back),
         is_rolled_back=is_rolled_back,
         problems=tuple(dict.fromkeys(read.problems)),
+        hidden="; ".join(hidden.message for hidden in read.hidden_topics),
     )
 
 
@@ -216,10 +231,10 @@ def _brokers(
 def _topics(
     read: ClusterReading, names: Collection[str], deleting: frozenset[str]
 ) -> tuple[dict[str, Topic], set[int]]:
-    paths = {path: path for name in names if (path := f"/brokers/topics/{name}")}
+    paths = [f"/brokers/topics/{name}" for name in names]
     topics: dict[str, Topic] = {}
     versions: set[int] = set()
-    for name, path, node in zip(names, paths, read.readable(read.reader.get_many, paths), strict=True):
+    for name, path, node in zip(names, paths, read.topics(paths), strict=True):
         parsed = read.parse(path, node, parse_topic_quickly)
         if node is None or parsed is None:
             continue
@@ -241,7 +256,7 @@ def _states(read: ClusterReading, topics: Mapping[str, Topic]) -> dict[TopicPart
     partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in sorted(topic.partitions)]
     paths = [f"/brokers/topics/{name}/partitions/{p}/state" for name, p in partitions]
     states: dict[TopicPartition, PartitionState] = {}
-    for tp, path, node in zip(partitions, paths, read.reader.get_many(paths), strict=True):
+    for tp, path, node in zip(partitions, paths, read.topics(paths), strict=True):
         if node is not None:
             try:
                 states[tp] = parse_partition_state_quickly(node.data, node.stat.version)
@@ -256,7 +271,7 @@ def _configs(
     names: list[tuple[str, str]] = []
     listed = [kind for kind in types if kind != "topics" or topics is None]
     of_kinds = {f"/config/{kind}": f"configurations of {kind}" for kind in listed}
-    for kind, below in zip(listed, read.readable(read.reader.children_many, of_kinds), strict=True):
+    for kind, below in zip(listed, read.configurations(read.reader.children_many, of_kinds), strict=True):
         names += [(kind, name) for name in below or ()]
     if topics is not None and "topics" in types:
         names += [("topics", name) for name in topics]
@@ -269,7 +284,7 @@ def _configs(
         f"/config/{kind}/{name}": f"configuration of {kind.removesuffix('s')} {name}" for kind, name in names
     }
     for (kind, name), path, node in zip(
-        names, paths, read.readable(read.reader.get_many, paths), strict=True
+        names, paths, read.configurations(read.reader.get_many, paths), strict=True
     ):
         # A user with only clients below it is a znode without content.
         parsed = read.parse(path, node, znodes.parse_config) if node and node.data else None

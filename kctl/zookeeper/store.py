@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from kctl.changes.plan import Write
+from kctl.cluster.rights import CREDENTIALS
 from kctl.errors import KctlError
 from kctl.model import some
 
@@ -48,9 +49,6 @@ class Acl(NamedTuple):
     permissions: int
     scheme: str
     id: str
-
-
-CREDENTIALS = "its access list shows who may: set the credentials of one of them in the context"
 
 
 class HiddenZnodes(KctlError):

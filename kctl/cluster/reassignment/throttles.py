@@ -8,7 +8,7 @@ covers everything and stays.
 Source: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2; KIP-73
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from formats.values import replace
@@ -216,10 +216,11 @@ def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
     return brokers + topics
 
 
-def untold_brokers(state: ClusterState) -> list[int]:
+def untold_brokers(state: ClusterState, known: Collection[int] = ()) -> list[int]:
     """The brokers that cannot report their throttle since they are not alive, ascending.
 
-    Before 4.0 brokers list only live ones; the others are those that still have replicas, or throttled ones.
+    Before 4.0 brokers list only live ones; the others are those that still have replicas, or throttled ones, and those
+    `known` from elsewhere.
     """
     if state.backend != "admin":
         return []
@@ -231,7 +232,8 @@ def untold_brokers(state: ClusterState) -> list[int]:
         for item in split(config.values.get(key))
         if (broker := whole_number(item.partition(":")[2])) is not None
     }
-    return sorted(id for id in {*state.brokers} | with_replicas | throttled if not state.is_alive(id))
+    brokers = {*state.brokers, *known} | with_replicas | throttled
+    return sorted(id for id in brokers if not state.is_alive(id))
 
 
 def may_be_left(places: Sequence[str]) -> KctlError:

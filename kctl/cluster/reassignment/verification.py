@@ -263,6 +263,21 @@ def owners(entries: Iterable[Entry]) -> dict[tuple[str, str, str], str]:
     return plan_ids
 
 
+def brokers_to_clear(entries: Iterable[Entry]) -> set[int]:
+    """The brokers whose throttle a change that is not finished set, and is to take off."""
+    from kctl.changes.intents import ClearThrottle
+
+    return {
+        int(broker)
+        for entry in entries
+        if not entry.undone_by and any(stage.may_be_written for stage in entry.stages)
+        for stage in entry.stages
+        if isinstance(stage.intent, ClearThrottle) and stage.state != "finished"
+        for broker in stage.intent.rates
+        if broker.isdecimal()
+    }
+
+
 UNSEEN_AFTER = 30_000  # milliseconds after which the controller must have begun with a request
 
 

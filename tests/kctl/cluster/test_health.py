@@ -274,6 +274,18 @@ def test_a_broker_that_does_not_answer_is_nothing_unreadable(store: FakeStore) -
     assert found == {"silent-brokers": ("broker 2 does not answer: connection refused",)}
 
 
+def test_what_zookeeper_hides_is_unknown_and_no_fault(store: FakeStore) -> None:
+    hidden = Problem("configurations of brokers", "/config/brokers: hidden", is_hidden=True)
+    state = replace(look(store), problems=(hidden,), hidden="/brokers/topics/x: hidden")
+    results = {result.check: result for result in check_health(HealthFacts(state, (), NOW))}
+    assert (
+        results["unreadable"].status == "unknown"
+        and "may not start again" not in results["unreadable"].meaning
+    )
+    assert {results[name].status for name in ("offline", "under-replicated", "under-min-isr")} == {"unknown"}
+    assert results["controller"].status == "good"
+
+
 def test_voters_that_are_behind(store: FakeStore) -> None:
     members = (
         QuorumMember(1, True, 100, 90_000),
