@@ -403,7 +403,7 @@ def timeline_rows(
     history = timeline(failures.noted(events, WANTED), is_asked_for, merging.doubtful, ahead=merging.ahead)
     failures.explain(history.brokers)
     if decided is not None:
-        history.leaderships = settle(history.leaderships, decided, is_asked_for, *times)
+        history.leaderships = settle(history.leaderships, decided, is_asked_for, *times, ahead=merging.ahead)
     if merging.sources.evidence is not None:
         name_topics(history.leaderships, merging.sources.evidence)
     for leaderships in history.leaderships.values():

@@ -246,7 +246,7 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     failures.explain(history.brokers)
     decided = decided_in(audit.evidence, audit.report)
     if decided is not None:
-        history.leaderships = settle(history.leaderships, decided)
+        history.leaderships = settle(history.leaderships, decided, ahead=merging.ahead)
     name_topics(history.leaderships, audit.evidence)
     for leadership in chain.from_iterable(history.leaderships.values()):
         yield leadership.row()

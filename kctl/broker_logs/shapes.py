@@ -33,7 +33,7 @@ from formats.broker_logs.table import (
 from kctl.broker_logs.blocks import Block, Shape, Span
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
-STATE = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
+STATE = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state", "leader_epoch"))
 # Lines are alike for a while: to remember more of them takes memory and no less time.
 MOST = 4_000
 # The first words of an identity are the class that speaks, or the name of a thread: `[Kafka Server 0], `.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from formats.errors import FormatError
-from formats.log.control_records import ControlType, read_key
+from formats.log.control_records import ControlType, fields_of, read_key
 from formats.log.records import Damage, LogEntry, iterate_records, walk
 from formats.log_dir.file_names import FileState
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record
@@ -39,6 +39,8 @@ class LoggedRecord(NamedTuple):
     """None in a snapshot."""
     record: MetadataRecord
     time_ms: int = -1
+    writer: int | None = None
+    """The node that led the quorum then, whose clock gave the time; None where the log does not name it."""
 
 
 class PartitionImage(Struct):
@@ -403,8 +405,11 @@ def _records(
     sound: Iterator[LogEntry], place: Path, as_of: AsOf, trouble: list[Unreadable], start: int
 ) -> Iterator[LoggedRecord]:
     next_offset: int | None = None if start < 0 else start
+    leaders: dict[int, int] = {}
     for entry in sound:
         batch = entry.batch
+        if batch is not None and batch.is_control and (leader := _leader_in(entry)) is not None:
+            leaders[batch.partition_leader_epoch] = leader
         if batch is None or batch.last_offset < start:
             continue
         if next_offset is not None and entry.base_offset > next_offset:
@@ -420,6 +425,21 @@ def _records(
             for record in iterate_records(entry, limit=LIMIT):
                 if record.offset >= start and as_of.includes(record.offset, record.timestamp):
                     metadata_record = read_metadata_record(record.value or b"")
-                    yield LoggedRecord(record.offset, metadata_record, record.timestamp)
+                    writer = leaders.get(batch.partition_leader_epoch)
+                    yield LoggedRecord(record.offset, metadata_record, record.timestamp, writer)
         except FormatError as error:
             trouble.append(Unreadable(place, entry.position, str(error)))
+
+
+def _leader_in(entry: LogEntry) -> int | None:
+    """The node that a control batch says leads the quorum in the batch's epoch."""
+    try:
+        for record in iterate_records(entry, limit=LIMIT):
+            fields = fields_of(record.key, record.value)
+            if fields["name"] == ControlType.LEADER_CHANGE.name:
+                value = fields["value"]
+                leader = value["leaderId"] if isinstance(value, dict) else None
+                return leader if isinstance(leader, int) else None
+    except FormatError:
+        pass
+    return None

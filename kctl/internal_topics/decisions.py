@@ -10,7 +10,7 @@ server-common/src/main/java/org/apache/kafka/server/common/MetadataVersion.java 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,6 +61,8 @@ class Decision(NamedTuple):
     """Of the record; None in a snapshot."""
     file: str
     """The folder of the log, as rows name it."""
+    writer: int | None = None
+    """The node that wrote the record; None where the log does not say who led the quorum."""
 
     def proof(self) -> dict[str, object]:
         """The record as proof, with the keys of a log line's proof, and its offset."""
@@ -70,7 +72,7 @@ class Decision(NamedTuple):
         return {
             "file": self.file,
             "line": None,
-            "broker_id": None,
+            "broker_id": self.writer,
             "event": None,
             "text": f"{at}leader {self.leader}, leader epoch {self.leader_epoch}, ISR [{members}]{eligible}",
             "offset": self.offset,
@@ -86,9 +88,30 @@ class Decided(Struct):
     """In the order of the log."""
     removed: dict[str, int] = field(default_factory=dict)
     """When each topic that is gone was removed, by topic id; milliseconds."""
+    removed_by: dict[str, int | None] = field(default_factory=dict)
+    """The node that wrote that."""
     image: ClusterImage = field(default_factory=ClusterImage)
     """The cluster at the end of the log."""
     trouble: list[Unreadable] = field(default_factory=list)
+
+    def correct(self, ahead: Mapping[int, int]) -> None:
+        """Correct the times by how many milliseconds the clocks of the nodes that wrote them are ahead."""
+        self.decisions = corrected(self.decisions, ahead)
+        writers = {topic_id: -1 if writer is None else writer for topic_id, writer in self.removed_by.items()}
+        self.removed = {
+            topic_id: time_ms - ahead.get(writers.get(topic_id, -1), 0)
+            for topic_id, time_ms in self.removed.items()
+        }
+
+
+def corrected(decisions: Iterable[Decision], ahead: Mapping[int, int]) -> list[Decision]:
+    """Decisions with times of a clock that is right."""
+    return [
+        decision._replace(time_ms=decision.time_ms - ahead[decision.writer])
+        if decision.writer is not None and decision.writer in ahead
+        else decision
+        for decision in decisions
+    ]
 
 
 # Records are read one by one; a larger log would take longer than everything else.
@@ -186,6 +209,7 @@ def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
         record = logged.record
         if record.type == "REMOVE_TOPIC_RECORD":
             decided.removed[record.values["topic_id"]] = logged.time_ms
+            decided.removed_by[record.values["topic_id"]] = logged.writer
         elif record.type == "CLEAR_ELR_RECORD":
             for topic_id, name in image.names.items():
                 for number in (
@@ -205,6 +229,7 @@ def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
             TopicPartition(name, number), topic_id, partition.leader, partition.leader_epoch,
             partition.partition_epoch, tuple(partition.isr), tuple(partition.eligible_leader_replicas),
             tuple(partition.last_known_elr), tuple(partition.replicas), how, cause, logged.time_ms, logged.offset, file,
+            logged.writer,
         )  # fmt: skip
         last_decisions[topic_id, number] = decision
         decided.decisions.append(decision)

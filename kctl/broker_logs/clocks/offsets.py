@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from formats.broker_logs.table import state_change_table
+from formats.broker_logs.table import every_table
 from formats.broker_logs.template import landmark
 from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import Reading, blocks_of
+from kctl.broker_logs.clocks.quorum import WANTED as OF_THE_QUORUM
+from kctl.broker_logs.clocks.quorum import QuorumPairs
 from kctl.broker_logs.clocks.skew import RECEIVED, ROUNDED, SENT, ClockBounds, OrderedPairs, State, state_of
 from kctl.broker_logs.clocks.skew import WANTED as ORDERED
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from kctl.broker_logs.events import Event
 
 HEARD = RECEIVED | {"B36", "L03", "L04"}
-WANTED = SENT | HEARD | ORDERED
+WANTED = SENT | HEARD | ORDERED | OF_THE_QUORUM
 FURTHEST = 26 * HOUR
 # What comes again a day later is a daily job, not another zone.
 DAY = 24 * HOUR
@@ -107,10 +110,12 @@ class _Said(Struct):
     states: dict[bytes, State | None] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Shapes)
     ordered: OrderedPairs = field(default_factory=OrderedPairs)
+    quorum: QuorumPairs = field(default_factory=QuorumPairs)
 
     def note(self, event: Event) -> None:
         """Take a line into account."""
         self.ordered.note(event)
+        self.quorum.note(event)
         if event.event not in SENT and event.event not in HEARD:
             return
         time_ms, broker_id = event.logged_ms, event.broker_id
@@ -122,6 +127,8 @@ class _Said(Struct):
             if target is None or target == broker_id:
                 return
             self.sent.setdefault((state, target), {}).setdefault(broker_id, []).append(time_ms)
+            return
+        if broker_id in self.quorum.catching_up:
             return
         if event.event in RECEIVED:
             self.received.setdefault((state, broker_id), []).append(time_ms)
@@ -159,7 +166,7 @@ class _Said(Struct):
         0 where the bounds allow that the clocks agree: a slow broker is no wrong clock.
         """
         both: dict[Pair, ClockBounds] = {}
-        for (a, b), bounds in self.ordered.bounds().items():
+        for (a, b), bounds in chain(self.ordered.bounds().items(), self.quorum.bounds().items()):
             low, high = bounds.at_least, bounds.at_most
             if a > b:
                 a, b, low, high = b, a, None if high is None else -high, None if low is None else -low
@@ -250,6 +257,15 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
         )  # how far off takes more pairs
         if is_enough or all(are_whole) or (most >= SILENT and not missing & messages.speaking()):
             break
+    # Nodes of KRaft seldom say what they hear of partitions, and controllers never; what they say of each other is exact.
+    for most in ENDS[1:] if missing or clock_offsets.ahead else ():
+        messages = _Said(shapes=shapes)
+        are_whole = [_listen(messages, source, zones.get(source.broker_id), most) for source in of_brokers]
+        if not messages.quorum.is_there:
+            break
+        clock_offsets, placed = _weighed(messages, brokers, open_ids)
+        if placed == brokers or all(are_whole):
+            break
     return clock_offsets
 
 
@@ -287,7 +303,7 @@ def _listen(messages: _Said, source: LogSource, zone: Zone | None, most_bytes: i
         newest.append(file)
         bytes_left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
     newest_part = replace(source, files=tuple(reversed(newest)))
-    templates = state_change_table().by_id
+    templates = every_table().by_id
     words = sorted({landmark(templates[name]) for name in WANTED if name in templates})
     for block in blocks_of(newest_part, 0, zone, Reading(), skip=max(-bytes_left, 0)):
         telling = block.only(records_with(block, words))

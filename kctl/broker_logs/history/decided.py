@@ -6,10 +6,11 @@ where they say more: who asked for it, and where to read on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
 
-from kctl.broker_logs.history.leaderships import IsrChange, Leadership
+from kctl.broker_logs.history.leaderships import IsrChange, Leadership, join_ends
 from kctl.internal_topics.decisions import Decided, Decision
 from kctl.model import TopicPartition
 
@@ -25,11 +26,13 @@ def settle(
     is_wanted: Callable[[TopicPartition], bool] = lambda partition: True,
     since_ms: int | None = None,
     until_ms: int | None = None,
+    ahead: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[TopicPartition, list[Leadership]]:
     """The leaderships with every decision in them, those of a topic before those of its successor of the same name.
 
-    `since_ms` and `until_ms` leave out what began or ended outside.
+    `since_ms` and `until_ms` leave out what began or ended outside. `ahead` are clocks that are off, see `Merge.ahead`.
     """
+    decided.correct(ahead)
     by_partition = dict(leaderships)
     ordered = sorted(
         decided.decisions, key=lambda decision: decision.topic_partition
@@ -39,7 +42,7 @@ def settle(
             continue
         lives = list(_lives(leaderships.get(partition, ())))
         for topic_id, decisions in _by_topic(group):
-            decided_ones = _made(partition, decisions, decided.removed.get(topic_id))
+            decided_ones = _made(partition, decisions, decided.removed.get(topic_id), ahead)
             decided_ones = [
                 leadership
                 for leadership in decided_ones
@@ -100,7 +103,7 @@ def _place(
 
 
 def _made(
-    partition: TopicPartition, decisions: Sequence[Decision], removed_ms: int | None
+    partition: TopicPartition, decisions: Sequence[Decision], removed_ms: int | None, ahead: Mapping[int, int]
 ) -> list[Leadership]:
     leaderships: list[Leadership] = []
     for decision in decisions:
@@ -126,6 +129,7 @@ def _made(
                 last_seen_ms=decision.time_ms, how=decision.how, cause=decision.cause, replicas=decision.replicas,
                 proofs=[decision.proof()], began_before=decision.how == "unknown" and not leaderships,
                 topic_id=decision.topic_id, is_decided=decision.how != "unknown",
+                clock_offset_ms=None if decision.writer is None else ahead.get(decision.writer),
             )
         )  # fmt: skip
     if leaderships:
@@ -148,6 +152,7 @@ def _merged(logged: Sequence[Leadership], from_decisions: Sequence[Leadership]) 
                 min(in_logs.from_ms, leadership.from_ms),
             )
             leadership.began_before = in_logs.began_before
+            leadership.clock_offset_ms = leadership.clock_offset_ms or in_logs.clock_offset_ms
         if leadership.how == "unknown":
             leadership.how, leadership.cause, leadership.strength = (
                 in_logs.how,
@@ -160,10 +165,11 @@ def _merged(logged: Sequence[Leadership], from_decisions: Sequence[Leadership]) 
         leadership.proofs = [*leadership.proofs, *in_logs.proofs]
         printed = {(change.version, change.isr): change for change in in_logs.isr_changes}
         leadership.isr_changes = [
-            printed.get((change.version, change.isr), change) for change in leadership.isr_changes
+            change._replace(file=line.file, line=line.line)
+            if (line := printed.get((change.version, change.isr)))
+            else change
+            for change in leadership.isr_changes
         ]
     ordered = [by_epoch[epoch] for epoch in sorted(by_epoch)]
-    for leadership, following in pairwise(ordered):
-        if following.is_decided and not leadership.is_decided:
-            leadership.to_ms = min(leadership.to_ms or following.from_ms, following.from_ms)
+    join_ends(ordered)
     return ordered

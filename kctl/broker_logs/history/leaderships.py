@@ -7,8 +7,8 @@ observation of one leader epoch: the best of them proves it, the others fill in 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping
-from itertools import takewhile
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 from formats.values import Struct, field
@@ -243,7 +243,7 @@ class Leadership(Struct):
             self.isr, self.version = observation.isr, observation.version
             return
         if observation.isr == self.last_isr:
-            self._confirm(observation.version)
+            self._confirm(observation.version, observation.event, time_ms)
             return
         if (
             observation.version is not None
@@ -267,7 +267,7 @@ class Leadership(Struct):
         """Note that the ISR changed, or that a broker is about to change it."""
         if isr == self.last_isr:
             if announced_by is None:
-                self._confirm(version)
+                self._confirm(version, event, time_ms)
             return
         if self.isr is None:
             self.isr = isr
@@ -276,13 +276,18 @@ class Leadership(Struct):
             self.isr_changes.append(change)
         self.version = version if version is not None else self.version
 
-    def _confirm(self, version: int | None) -> None:
-        """The last ISR is stated."""
+    def _confirm(self, version: int | None, event: Event, time_ms: int) -> None:
+        """The last ISR is stated; what a leader announced long before it says so itself was made only then."""
         self.version = version if version is not None else self.version
         if self.isr_changes:
             last = self.isr_changes[-1]
             known = version if version is not None else last.version
-            self.isr_changes[-1] = last._replace(version=known, announced_by=None)
+            is_late = (
+                last.announced_by == event.broker_id is not None and time_ms - last.time_ms > CLOCK_SLACK
+            )
+            self.isr_changes[-1] = last._replace(
+                version=known, announced_by=None, time_ms=time_ms if is_late else last.time_ms
+            )
 
     def take_back(self, isr: tuple[int, ...], broker_id: int | None) -> None:
         """A broker announces a change from this ISR: what it announced before it did not make."""
@@ -300,6 +305,22 @@ class Leadership(Struct):
             if change.announced_by not in telling and change.isr != isr:
                 self.isr_changes.append(change)
                 isr = change.isr
+
+
+def join_ends(leaderships: Sequence[Leadership]) -> None:
+    """Each of a topic's leaderships ends when the next epoch begins.
+
+    The lines that show the two beginnings may be of two brokers, and out of order by what they were late: the decision of a
+    controller is the time of both.
+    """
+    for leadership, following in reversed(list(pairwise(leaderships))):
+        if following.leader_epoch != leadership.leader_epoch + 1:
+            continue
+        if following.from_ms < leadership.from_ms:
+            is_later = leadership.is_decided and not following.is_decided
+            both_ms = leadership.from_ms if is_later else following.from_ms
+            leadership.from_ms = following.from_ms = both_ms
+        leadership.to_ms = following.from_ms
 
 
 class PartitionHistory:

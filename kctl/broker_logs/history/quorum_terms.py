@@ -7,6 +7,7 @@ Members print each role that they take: `Completed transition to Leader(…, epo
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
@@ -127,8 +128,11 @@ class QuorumTerms:
             term.to_ms, term.ended = time_ms, why
             term.prove(event)
 
-    def rows(self, cluster: int) -> list[dict[str, object]]:
-        """Rows of kind `leader`, one a leader and one for epochs after each other that had none."""
+    def rows(self, cluster: int, ahead: Mapping[int, int]) -> list[dict[str, object]]:
+        """Rows of kind `leader`, one a leader and one for epochs after each other that had none.
+
+        `ahead` are clocks that are off, see `Merge.ahead`.
+        """
         from kctl.rows.state_log import LEADER as LEADER_ROW
 
         ordered = [self._terms[epoch] for epoch in sorted(self._terms)]
@@ -162,10 +166,18 @@ class QuorumTerms:
                     strength=None if how == "unknown" else SURE,
                     topic_id=None,
                     incarnation=1,
-                    clock_offset_ms=None,
+                    clock_offset_ms=next((ahead.get(writer) for writer in _writers(run)), None),
                 )
             )
         return rows
+
+
+def _writers(run: list[QuorumTerm]) -> Iterator[int]:
+    """Who wrote the lines that prove the terms."""
+    for term in run:
+        for proof in term.proofs:
+            writer = proof["broker_id"]
+            yield writer if isinstance(writer, int) else -1
 
 
 def _why(

@@ -28,6 +28,7 @@ from kctl.broker_logs.history.leaderships import (
     RANKS,
     Leadership,
     PartitionHistory,
+    join_ends,
     shown_by,
     where_of,
 )
@@ -237,9 +238,12 @@ class _Cluster(Struct):
 
 class _Builder:
     def __init__(
-        self, is_wanted: Callable[[TopicPartition], bool], doubtful: frozenset[int] = frozenset()
+        self,
+        is_wanted: Callable[[TopicPartition], bool],
+        doubtful: frozenset[int] = frozenset(),
+        ahead: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        self.is_wanted, self.doubtful = is_wanted, doubtful
+        self.is_wanted, self.doubtful, self.ahead = is_wanted, doubtful, ahead
         self.clusters: list[_Cluster] = []
         self.cluster = self._new_cluster()
         # The cluster that the logs in a folder are about now, and the last controller epoch of each that began there.
@@ -428,7 +432,7 @@ class _Builder:
             self.first_ms,
             self.last_ms,
             frozenset().union(*(cluster.transitions.words.servers for cluster in self.clusters)),
-            [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number)],
+            [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number, self.ahead)],
             [row for cluster in self.clusters for row in cluster.members.rows],
             [
                 line
@@ -448,6 +452,7 @@ class _Builder:
             cluster.transitions.decide(before, leadership, known)
             known = leadership.last_isr or known if leadership.leader is not None else None
             before = leadership
+        join_ends(leaderships)
 
 
 def timeline(
@@ -461,7 +466,7 @@ def timeline(
     `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`; `ahead` by how much
     those of brokers are corrected, see `Merge.ahead`.
     """
-    builder = _Builder(is_wanted, doubtful)
+    builder = _Builder(is_wanted, doubtful, ahead)
     for event in events:
         builder.add(event)
     history = builder.finished()

@@ -7,7 +7,7 @@ of templates says which line proves what.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from formats.values import Struct, field
@@ -70,6 +70,8 @@ class LogNotes(Struct):
     """Findings about the time zones of the brokers' logs."""
     is_doubtful: bool = False
     """Whether the order of lines of different brokers is unknown."""
+    ahead: Mapping[int, int] = field(default_factory=dict)
+    """By how many milliseconds the clocks of brokers are ahead."""
 
     def of(self, partition: TopicPartition, *what: str, broker_id: int | None = None) -> list[Note]:
         """The notes of these kinds about a partition in order of time, of one broker if it is given."""
@@ -108,7 +110,7 @@ def read_log_notes(
         return log_notes
     merging = prepare(sources)
     log_notes.zones = [finding for finding in sources.findings if finding.code in CODES]
-    log_notes.is_doubtful = bool(merging.doubtful)
+    log_notes.is_doubtful, log_notes.ahead = bool(merging.doubtful), merging.ahead
     events = _noted_events(merging.events(), log_notes, is_selected)
     log_notes.history = timeline(events, is_selected, merging.doubtful, merging.ahead)
     return log_notes

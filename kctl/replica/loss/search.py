@@ -14,6 +14,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
 from kctl.findings import Finding
 from kctl.findings import replica as say
+from kctl.internal_topics.decisions import corrected
 from kctl.judging.cut_off import with_cut_off
 from kctl.judging.judgement import Judgement
 from kctl.judging.loss import KnownLeadership, LossFacts, judge_acknowledged, judge_loss
@@ -102,9 +103,15 @@ class LossSearch:
 
     @cached_property
     def log_notes(self) -> LogNotes:
-        """What the logs of the evidence say about these partitions."""
+        """What the logs of the evidence say about these partitions; times of metadata logs are corrected as theirs are."""
         partitions = self.partitions
-        return read_log_notes(self.sources, lambda partition: partition in partitions)
+        log_notes = read_log_notes(self.sources, lambda partition: partition in partitions)
+        for znodes in self.znodes.values() if log_notes.ahead else ():
+            znodes.decisions = {
+                partition: corrected(decisions, log_notes.ahead)
+                for partition, decisions in znodes.decisions.items()
+            }
+        return log_notes
 
     @cached_property
     def external(self) -> dict[TopicPartition, list[ExternalOffset]]:

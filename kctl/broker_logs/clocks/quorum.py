@@ -1,0 +1,148 @@
+"""How far clocks of KRaft nodes are apart, from lines of which one must have come before the other.
+
+A process of a broker names its incarnation before any controller hears of it, and says that it is registered after the
+active controller has registered it. The leader of the metadata quorum is elected before others follow it in that epoch.
+Each bounds how far one clock can be ahead of the other, whoever was slow, stopped or cut off.
+
+Source: core/src/main/scala/kafka/server/BrokerLifecycleManager.scala @ 3.9.1;
+metadata/src/main/java/org/apache/kafka/controller/ClusterControlManager.java @ 2.8.2 to 4.3.0;
+raft/src/main/java/org/apache/kafka/raft/QuorumState.java @ 3.9.1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import TYPE_CHECKING
+
+from formats.values import Struct, field
+from kctl.broker_logs.clocks.skew import ClockBounds
+
+if TYPE_CHECKING:
+    from kctl.broker_logs.events import Event
+
+STARTS, REGISTERED, UNFENCED = "W05", "U09", "U10"
+# A controller names the incarnation that it registers; the first two are printed by the active one alone.
+REGISTERS = frozenset(("M08", "M09"))
+REPLAYS = frozenset(("Q12", "Q14", "M01", "M02"))
+ACTIVE, INACTIVE, FOLLOWS = frozenset(("Q17", "M15")), frozenset(("Q18", "M33")), "Q19"
+TAKES_ROLE = "Q23"
+WANTED = (
+    frozenset((STARTS, REGISTERED, UNFENCED, TAKES_ROLE, FOLLOWS)) | REGISTERS | REPLAYS | ACTIVE | INACTIVE
+)
+INCARNATION = re.compile(r"incarnationId=([\w-]{22})")
+# More nodes than these are not put beside each other over third ones.
+MOST_NODES = 64
+MOST = 100_000
+
+
+class QuorumPairs(Struct):
+    """When nodes named the same incarnations and epochs, each by its own clock."""
+
+    started: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Broker and time by the incarnation that it names."""
+    registered: dict[str, int] = field(default_factory=dict)
+    """When the broker of an incarnation says that it is registered."""
+    heard: dict[tuple[str, int], int] = field(default_factory=dict)
+    """When a controller first names an incarnation."""
+    made: dict[tuple[str, int], int] = field(default_factory=dict)
+    """When the active controller registers it."""
+    led: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Node and time by the epoch of the quorum that it leads."""
+    followed: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    """When a node follows a leader in an epoch."""
+    catching_up: set[int] = field(default_factory=set)
+    """Brokers that have begun and were not yet unfenced: they hear late of what was decided before."""
+    is_there: bool = False
+    """Whether a line of a quorum was met at all."""
+    _now: dict[int, str] = field(default_factory=dict)
+    _active: set[int] = field(default_factory=set)
+
+    def note(self, event: Event) -> None:
+        """Take a line into account."""
+        name, time_ms, node = event.event or "", event.logged_ms, event.broker_id
+        if time_ms is None or node is None or name not in WANTED or len(self.heard) > MOST:
+            return
+        self.is_there = True
+        if name == STARTS:
+            self._now[node] = incarnation = str(event.fields["incarnation_id"])
+            self.started.setdefault(incarnation, (node, time_ms))
+            self.catching_up.add(node)
+        elif name == REGISTERED and node in self._now:
+            self.registered.setdefault(self._now[node], time_ms)
+        elif name == UNFENCED:
+            self.catching_up.discard(node)
+        elif name in ACTIVE:
+            self._active.add(node)
+        elif name in INACTIVE or name == FOLLOWS:
+            self._active.discard(node)
+        elif name == TAKES_ROLE:
+            self._take_role(event, node, time_ms)
+        else:
+            named = _incarnation(event)
+            if named:
+                self.heard.setdefault((named, node), time_ms)
+                if name in REGISTERS or node in self._active:
+                    self.made.setdefault((named, node), time_ms)
+
+    def _take_role(self, event: Event, node: int, time_ms: int) -> None:
+        from kctl.broker_logs.history.quorum_terms import role_of
+
+        role = role_of(event)
+        if role is None or len(self.followed) > MOST:
+            return
+        if role.name == "leader":
+            self.led.setdefault(role.epoch, (node, time_ms))
+        elif role.name == "follower" and role.leader is not None:
+            self.followed.setdefault((role.epoch, role.leader, node), time_ms)
+
+    def bounds(self) -> dict[tuple[int, int], ClockBounds]:
+        """By two nodes: how far the clock of the second is ahead of that of the first; over third ones too."""
+        most: dict[tuple[int, int], int] = {}
+        pairs: dict[frozenset[int], int] = {}
+
+        def later(first: int, first_ms: int, second: int, second_ms: int) -> None:
+            """The second node wrote its line after the first one."""
+            if first != second:
+                ahead = second_ms - first_ms
+                most[first, second] = min(ahead, most.get((first, second), ahead))
+                both = frozenset((first, second))
+                pairs[both] = pairs.get(both, 0) + 1
+
+        for (incarnation, controller), time_ms in self.heard.items():
+            if incarnation in self.started:
+                later(*self.started[incarnation], controller, time_ms)
+        for (incarnation, controller), time_ms in self.made.items():
+            if incarnation in self.registered:
+                later(controller, time_ms, self.started[incarnation][0], self.registered[incarnation])
+        for (epoch, leader, node), time_ms in self.followed.items():
+            if epoch in self.led and self.led[epoch][0] == leader:
+                later(*self.led[epoch], node, time_ms)
+        nodes = sorted({node for pair in most for node in pair})
+        if len(nodes) <= MOST_NODES:
+            _close(most, nodes)
+        bounds: dict[tuple[int, int], ClockBounds] = {}
+        for (first, second), ahead in most.items():
+            if first < second and (second, first) in most:
+                bound = bounds[first, second] = ClockBounds(-most[second, first], ahead)
+                bound.pairs = pairs.get(frozenset((first, second)), 2)
+        return bounds
+
+
+def _close(most: dict[tuple[int, int], int], nodes: Iterable[int]) -> None:
+    """Bounds over third nodes, where they are closer."""
+    for over, first, second in product(nodes, repeat=3):
+        if first != second and (first, over) in most and (over, second) in most:
+            ahead = most[first, over] + most[over, second]
+            most[first, second] = min(ahead, most.get((first, second), ahead))
+
+
+def _incarnation(event: Event) -> str | None:
+    """The incarnation that a controller's line is about."""
+    fields: Mapping[str, object] = event.fields
+    named = fields.get("other_incarnation_id") or fields.get("incarnation_id")
+    if isinstance(named, str):
+        return named
+    match = INCARNATION.search(event.message)
+    return match[1] if match else None
