@@ -136,6 +136,36 @@ def test_an_isr_that_a_leader_only_wanted_to_change_decides_no_election(tmp_path
     assert found[0].isr_changes == []
 
 
+def test_a_change_that_was_answered_late_was_made_then(tmp_path: Path) -> None:
+    """The leader was cut off from the controllers for a while. What a controller says again tells nothing of the time."""
+    lines = [f"010 {SHRINKS}", f"030 {MADE}"]
+    (change,) = leaderships(
+        tmp_path / "late", state_change_9=[f"000 {CREATED}"], state_change_1=[f"000 {LEADS}"], server_1=lines
+    )[0].isr_changes
+    assert (change.time_ms % 60_000, change.line) == (30_000, 1)
+    again = sent(0, 1, "1", "1,2").replace("partitionEpoch=0", "partitionEpoch=1")
+    (change,) = leaderships(
+        tmp_path / "again",
+        state_change_9=[f"000 {CREATED}", f"030 {again}"],
+        state_change_1=[f"000 {LEADS}"],
+        server_1=[f"010 {SHRINKS}"],
+    )[0].isr_changes
+    assert change.time_ms % 60_000 == 10_000
+
+
+def test_lines_of_two_brokers_that_are_out_of_order_make_one_time_of_one_election(tmp_path: Path) -> None:
+    """The leader of epoch 1 printed it later than the controller decided epoch 2."""
+    begins = LEADS.replace("epoch 0 ", "epoch 1 ").replace("-1. (", "0. (")
+    found = leaderships(
+        tmp_path,
+        state_change_9=[f"000 {CREATED}", f"020 {elected(2, 2, '2')}"],
+        state_change_1=[f"021 {begins}"],
+    )
+    assert [one.leader_epoch for one in found] == [0, 1, 2]
+    assert [one.from_ms % 60_000 for one in found] == [0, 20_000, 20_000]
+    assert [one.to_ms for one in found[:-1]] == [one.from_ms for one in found[1:]]
+
+
 def test_one_that_it_changed_decides_where_nothing_was_written_after_it(tmp_path: Path) -> None:
     lines = [f"010 {SHRINKS}", f"010 {MADE}"]
     for version, how in ((2, "unclean"), (3, "failure")):
@@ -252,6 +282,7 @@ def test_epochs_in_which_all_brokers_of_a_kraft_cluster_shut_down_follow_from_th
         (2, 2, (2,), "controlled_shutdown"),
         (3, -1, None, "none"),
     ]
+    assert [one.to_ms for one in found[:-1]] == [one.from_ms for one in found[1:]]
     found = leaderships(tmp_path, controller_9=lines[:3])
     assert [one.leader for one in found] == [3, None, None, -1]
 

@@ -28,6 +28,8 @@ RANKS = {
 UNTOLD = 9
 # Lines that are printed once for an epoch, when it begins; in the order of epochs where one process follows another.
 FIRST_SAID = frozenset(("C15", "L01", "L03", "S12", "S13"))
+# A leader says that a change of its ISR is made.
+MADE = frozenset(("S07", "S08", "L06", "L12"))
 # A broker's lines may come a little before the controller's where clocks differ.
 CLOCK_SLACK = 2_000
 SURE, LIKELY = "sure", "likely"
@@ -282,7 +284,7 @@ class Leadership(Struct):
         if self.isr_changes:
             last = self.isr_changes[-1]
             known = version if version is not None else last.version
-            is_late = (
+            is_late = event.event in MADE and (
                 last.announced_by == event.broker_id is not None and time_ms - last.time_ms > CLOCK_SLACK
             )
             self.isr_changes[-1] = last._replace(
