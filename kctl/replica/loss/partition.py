@@ -274,8 +274,7 @@ def _losses_of_group(
         parts = [p for p in group.parts if p.from_offset < (end or p.from_offset + 1) and p.to_offset > start]
         claims = [c for c in group.claims if c.from_offset >= start and (end is None or c.from_offset < end)]
         broker_ids = [p.holder.copy.broker_id for p in parts] + [c.broker_id for c in claims]
-        epochs = [*(part.epoch for part in parts), *(claim.epoch for claim in claims)]
-        written = next((epoch for epoch in epochs if epoch is not None), None)
+        written = _written_in(start, parts, claims)
         written_ms = first_timestamp(parts, start) if written is None else None
         drop = explain_drop(facts, epoch, start, written, broker_ids, written_ms)
         commitment = commitment_of(facts, drop, start, end, parts, claims, external)
@@ -294,10 +293,37 @@ def _losses_of_group(
             why = "the copies diverge so often that kctl did not check whether producers sent it again"
             proofs.append(Proof("copy", "weak", why))
         losses += [
-            _loss(facts, lost_parts, class_start, class_end, loss_class, drop, proofs, parts, reached)
+            _loss(
+                facts,
+                lost_parts,
+                class_start,
+                class_end,
+                loss_class,
+                _written_from(facts, drop, class_start, parts, claims),
+                proofs,
+                parts,
+                reached,
+            )
             for class_start, class_end, loss_class in classes
         ]
     return losses
+
+
+def _written_in(offset: int, parts: Sequence[LostPart], claims: Sequence[Claim]) -> int | None:
+    """The leader epoch of a lost record, as a copy that holds it shows, else of the first that is known."""
+    holding = [part.holder.lineage.epoch_at(offset) for part in parts if part.covers(offset, offset + 1)]
+    epochs = [*holding, *(part.epoch for part in parts), *(claim.epoch for claim in claims)]
+    return next((epoch for epoch in epochs if epoch is not None), None)
+
+
+def _written_from(
+    facts: PartitionFacts, drop: Drop, start: int, parts: Sequence[LostPart], claims: Sequence[Claim]
+) -> Drop:
+    """The drop as it is of the records from an offset on, which another leader may have written."""
+    epoch = _written_in(start, parts, claims)
+    if epoch is None or epoch == drop.written_in_epoch:
+        return drop
+    return replace(drop, written_in_epoch=epoch, written_by=facts.leaders.leader_of(epoch))
 
 
 def _handover(

@@ -185,3 +185,23 @@ def test_a_loss_may_be_larger_where_the_isr_lacks_its_tail(
     assert (row["from_offset"], row["to_offset"], row["cause"]) == (15, 17, "unclean_election")
     assert row["is_at_least"] is (life is KILLED)
     assert (row["strength"], row["incarnation"], row["is_compacted"]) == ("sure", 1, False)
+
+
+def test_each_part_of_a_loss_names_the_epoch_and_the_leader_of_its_own_records(tmp_path: Path) -> None:
+    """1 led in two epochs what 2, elected uncleanly, lacks: the first is committed, of the second nobody knows."""
+    of_1 = [*FRONT, batch(15, 17, "a", 1), batch(17, 20, "c", 2)]
+    log_dir(tmp_path, 1, of_1, high_watermark=17, epochs=[[0, 0], [1, 15], [2, 17]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 16, "b", 3)], high_watermark=16, epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 2, 3, [2])
+    decided(
+        tmp_path,
+        [("00:10", NEW, 1, "1,2"), ("02:00", ONLINE, 2, "1,2"), ("03:00", ONLINE, 1, "1,3"), ("04:50", OFFLINE, 2, "2")],
+    )  # fmt: skip
+    lived(tmp_path, 1, *BOOT)
+    lived(tmp_path, 2, *BOOT)
+    losses = rows("replica", "loss", tmp_path).of("loss")
+    told = [
+        (row["from_offset"], row["to_offset"], row["class"], row["written_in_epoch"], row["written_by"])
+        for row in losses
+    ]
+    assert told == [(15, 17, "committed", 1, 2), (17, 20, "unknown", 2, 1)]
