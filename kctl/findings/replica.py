@@ -134,11 +134,11 @@ UNCLEAN_COST_UNKNOWN = warning("""replica-unclean-cost-unknown
     Add the server logs of these brokers, or a copy of their disks from before they came back.""")
 TAIL_UNPROVEN = info("""replica-tail-unproven
     When broker {leader} began to lead {partition} in epoch {epoch}, at {start}, each member of the ISR [{isr}] had ended
-        without a shutdown ({where}). If their hosts lost power, committed records may be gone from every copy, and nothing
-        in the evidence tells.
+        without a shutdown, or begun with a new log ({where}). If their hosts lost power or a disk, committed records may be
+        gone from every copy, and nothing in the evidence tells.
     Kafka acknowledges records before they are on a disk, and counts on another replica to keep them. Here none ran all
         along.
-    All brokers of the ISR were killed, or their hosts failed, before one of them led again.
+    All brokers of the ISR were killed, their hosts failed, or their disks were replaced, before one of them led again.
     Find out whether these hosts lost power (`last -x`, the kernel's log): a killed process alone loses nothing. Offsets of
         consumers and answers to producers beyond this offset show a loss.""")
 STRAY_RECORDS = info("""replica-stray-records

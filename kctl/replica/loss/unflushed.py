@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from formats.values import Struct, field
 from kctl.broker_logs.history.leaderships import place_of, shown_by
-from kctl.broker_logs.history.lives import BrokerState
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.replica.copies.leaders import LeaderTerm
@@ -23,18 +23,31 @@ from kctl.replica.loss.causes import PartitionFacts, is_unclean
 CAUGHT_UP_MS = 30_000
 
 
+# A log that is created so soon after its broker started was not there.
+AFTER_START_MS = 60_000
+
+
+class End(NamedTuple):
+    """The end of what a replica certainly held: between the two times, as a line shows."""
+
+    broker_id: int | None
+    time_ms: int
+    until_ms: int
+    proof: dict[str, object]
+
+
 class Unproven(Struct, frozen=True):
-    """A leadership before which every member of the ISR ended without a shutdown; `kills` are their ends."""
+    """A leadership before which each member of the ISR may have lost what it held; `kills` tell how."""
 
     term: LeaderTerm
     isr: tuple[int, ...]
-    kills: tuple[BrokerState, ...]
+    kills: tuple[End, ...]
 
     def finding(self, facts: PartitionFacts) -> Finding:
         """What this leaves open."""
         topic, partition = facts.partition
         start = next((at for epoch, at in facts.present.recorded if epoch >= self.term.leader_epoch), None)
-        proof = self.kills[0].proofs[0] if self.kills[0].proofs else {}
+        proof = self.kills[0].proof
         return say.TAIL_UNPROVEN.at(
             Place(
                 topic=topic,
@@ -55,16 +68,16 @@ class Unproven(Struct, frozen=True):
 class _Replicas(Struct):
     """The ISR in which records may have been acknowledged last, and what became of its members."""
 
-    kills: list[BrokerState]
+    kills: list[End]
     minimum: int
     """How many members an ISR needs for a record to be acknowledged."""
     isr: tuple[int, ...] = ()
     acknowledging: tuple[int, ...] = ()
     """The last ISR that had enough of them."""
-    may_lack: dict[int, BrokerState] = field(default_factory=dict)
+    may_lack: dict[int, End] = field(default_factory=dict)
     """Replicas that ended without a shutdown while they were in the ISR, and have not caught up since."""
 
-    def end(self, kill: BrokerState) -> None:
+    def end(self, kill: End) -> None:
         if kill.broker_id is not None and kill.broker_id in (*self.isr, *self.acknowledging):
             self.may_lack[kill.broker_id] = kill
 
@@ -73,7 +86,7 @@ class _Replicas(Struct):
         is_led = leader is not None and leader not in self.may_lack
         for broker_id, kill in list(self.may_lack.items()):
             is_back = broker_id in isr and broker_id not in self.isr and broker_id != leader
-            has_stayed = broker_id in isr and at_ms - (kill.until_ms or at_ms) > CAUGHT_UP_MS
+            has_stayed = broker_id in isr and at_ms - kill.until_ms > CAUGHT_UP_MS
             if is_led and (is_back or has_stayed):
                 del self.may_lack[broker_id]
         self.isr = isr
@@ -85,16 +98,16 @@ class _Replicas(Struct):
         self.may_lack.pop(leader, None)
         self.acknowledging = isr if len(isr) >= self.minimum else ()
 
-    def ended(self, broker_id: int, at_ms: int) -> BrokerState | None:
+    def ended(self, broker_id: int, at_ms: int) -> End | None:
         """The end without a shutdown that leaves open what a replica kept by this time."""
         dead = (
             kill
             for kill in self.kills
-            if kill.broker_id == broker_id and kill.time_ms <= at_ms <= (kill.until_ms or at_ms)
+            if kill.broker_id == broker_id and kill.time_ms <= at_ms <= kill.until_ms
         )
         return self.may_lack.get(broker_id) or next(dead, None)
 
-    def open_ends(self, at_ms: int) -> tuple[BrokerState, ...]:
+    def open_ends(self, at_ms: int) -> tuple[End, ...]:
         """The ends of all members of the ISR that acknowledged last; none where one of them ran on.
 
         That one has what was acknowledged, or its log shows what it cut.
@@ -108,20 +121,15 @@ def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
 
     `minimum` is how many members an ISR needs for a record to be acknowledged.
     """
-    history = facts.log_notes.history
-    kills = [
-        state
-        for state in (history.brokers if history else ())
-        if (state.state, state.how) == ("killed", "no_shutdown")
-    ]
+    kills = list(_ends(facts))
     if not kills:
         return
     replicas = _Replicas(kills, minimum)
-    waiting = sorted(kills, key=lambda kill: kill.until_ms or kill.time_ms)
+    waiting = sorted(kills, key=lambda kill: kill.until_ms)
     last: LeaderTerm | None = None
     leader: int | None = None
     for at_ms, term, isr in _states(facts):
-        while waiting and (waiting[0].until_ms or waiting[0].time_ms) <= at_ms:
+        while waiting and waiting[0].until_ms <= at_ms:
             replicas.end(waiting.pop(0))
         if term is not last and term.leader_id is not None:
             leader = term.leader_id
@@ -134,9 +142,28 @@ def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
     for kill in waiting:
         replicas.end(kill)
     if last is not None and last.leader_id in replicas.may_lack:  # it led on, in the same epoch
-        ends = replicas.open_ends(max(kill.until_ms or kill.time_ms for kill in kills))
+        ends = replicas.open_ends(max(kill.until_ms for kill in kills))
         if ends:
             yield Unproven(last, replicas.acknowledging, ends)
+
+
+def _ends(facts: PartitionFacts) -> Iterator[End]:
+    """Processes that ended without a shutdown, and logs that were created anew: their disk was lost or replaced."""
+    history, notes = facts.log_notes.history, facts.log_notes
+    for state in history.brokers if history else ():
+        if (state.state, state.how) == ("killed", "no_shutdown"):
+            proof = state.proofs[0] if state.proofs else {}
+            yield End(state.broker_id, state.time_ms, state.until_ms or state.time_ms, proof)
+    first_ms: dict[int, int] = {}
+    for note in notes.of(facts.partition, "leader", "follower", "loaded", "created"):
+        if note.time_ms < notes.began_at(facts.partition):
+            continue  # of an earlier topic of this name
+        before_ms = first_ms.setdefault(note.broker_id, note.time_ms)
+        if note.what != "created":
+            continue
+        since_ms = max((ms for ms in notes.starts.get(note.broker_id, ()) if ms <= note.time_ms), default=0)
+        if before_ms < since_ms and note.time_ms - since_ms < AFTER_START_MS:
+            yield End(note.broker_id, since_ms, note.time_ms, note.proof)
 
 
 def minimum_isr(facts: PartitionFacts) -> int:

@@ -205,3 +205,23 @@ def test_each_part_of_a_loss_names_the_epoch_and_the_leader_of_its_own_records(t
         for row in losses
     ]
     assert told == [(15, 17, "committed", 1, 2), (17, 20, "unknown", 2, 1)]
+
+
+@pytest.mark.parametrize("is_anew", [True, False])
+def test_a_log_that_was_created_anew_lacks_what_it_held(is_anew: bool, tmp_path: Path) -> None:
+    """1 was stopped in order, and its disk replaced; it leads alone, with a log that it has just created."""
+    copies(tmp_path, 3)
+    decided(tmp_path, ALONE)
+    lived(tmp_path, 1, *STOPPED)
+    lived(tmp_path, 2, *BOOT)
+    line = (
+        "[2026-11-21 10:{at},000] INFO Created log for partition orders-0 in /d/orders-0 with properties {{}} "
+        "(kafka.log.LogManager)\n"
+    )
+    server = tmp_path / "broker-1" / "logs" / "server.log"
+    start, *rest = server.read_text().splitlines(keepends=True)
+    created = [line.format(at="05:01")] if is_anew else []
+    lines = [start, line.format(at="00:09"), *rest, *created]
+    server.write_text("".join(sorted(lines)))
+    verdict, codes, _ = judged(tmp_path)
+    assert (verdict, codes) == (("could_not_judge", ["replica-tail-unproven"]) if is_anew else ("sound", []))
