@@ -183,7 +183,7 @@ UNPROVEN: Mapping[str, tuple[str, Callable[[Finding], MissingEvidence]]] = {
         _deleted,
     ),
     replica_findings.TAIL_UNPROVEN.code: (
-        "every member of the ISR had ended without a shutdown, and what was not on its disk yet may be gone",
+        "every member of the ISR had ended without a shutdown or begun with a new log, and what only they held may be gone",
         _power,
     ),
 }

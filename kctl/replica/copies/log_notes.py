@@ -66,6 +66,8 @@ class LogNotes(Struct):
     notes: dict[TopicPartition, list[Note]] = field(default_factory=dict)
     starts: dict[int, list[int]] = field(default_factory=dict)
     """When each broker's process started, UTC milliseconds."""
+    last_ms: dict[int, int] = field(default_factory=dict)
+    """When each broker wrote its last line."""
     zones: list[Finding] = field(default_factory=list)
     """Findings about the time zones of the brokers' logs."""
     is_doubtful: bool = False
@@ -125,7 +127,9 @@ def _noted_events(
         is_start = name == "U16" or (name == "U11" and event.logger in KAFKA_SERVERS)
         if is_start and event.broker_id is not None:
             log_notes.starts.setdefault(event.broker_id, []).append(event.time_ms or 0)
-        elif name == "T01":
+        if event.broker_id is not None and (time_ms := event.time_ms) is not None:
+            log_notes.last_ms[event.broker_id] = max(time_ms, log_notes.last_ms.get(event.broker_id, 0))
+        if name == "T01":
             fetched.update(_fetched(event))
         elif name in WHAT:
             _note(log_notes, event, is_selected)

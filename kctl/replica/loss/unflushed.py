@@ -13,7 +13,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from formats.values import Struct, field
+from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.leaderships import place_of, shown_by
+from kctl.broker_logs.history.lives import BrokerState
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.replica.copies.leaders import LeaderTerm
@@ -23,6 +25,8 @@ from kctl.replica.loss.causes import PartitionFacts, is_unclean
 CAUGHT_UP_MS = 30_000
 
 
+# How a process says itself that it ends.
+ENDED_IN_ORDER = frozenset(("down", "halted"))
 # A log that is created so soon after its broker started was not there.
 AFTER_START_MS = 60_000
 
@@ -48,17 +52,19 @@ class Unproven(Struct, frozen=True):
         topic, partition = facts.partition
         start = next((at for epoch, at in facts.present.recorded if epoch >= self.term.leader_epoch), None)
         proof = self.kills[0].proof
+        if self.term.leader == NO_LEADER:
+            when = f"Nobody leads {facts.partition} since epoch {self.term.leader_epoch}, and"
+        else:
+            when = f"When broker {self.term.leader} began to lead {facts.partition} in epoch {self.term.leader_epoch},"
         return say.TAIL_UNPROVEN.at(
             Place(
                 topic=topic,
                 partition=partition,
-                broker_id=self.term.leader,
+                broker_id=self.term.leader_id,
                 **shown_by(proof),
                 base_offset=start,
             ),
-            partition=facts.partition,
-            leader=self.term.leader,
-            epoch=self.term.leader_epoch,
+            when=when,
             start="an unknown offset" if start is None else f"offset {start}",
             isr=", ".join(map(str, self.isr)),
             where=place_of(proof) if proof else "no line says where",
@@ -141,7 +147,8 @@ def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
         replicas.change(isr or replicas.isr, leader, at_ms)
     for kill in waiting:
         replicas.end(kill)
-    if last is not None and last.leader_id in replicas.may_lack:  # it led on, in the same epoch
+    # It led on, in the same epoch; or nobody leads any more.
+    if last is not None and (last.leader == NO_LEADER or last.leader_id in replicas.may_lack):
         ends = replicas.open_ends(max(kill.until_ms for kill in kills))
         if ends:
             yield Unproven(last, replicas.acknowledging, ends)
@@ -154,6 +161,7 @@ def _ends(facts: PartitionFacts) -> Iterator[End]:
         if (state.state, state.how) == ("killed", "no_shutdown"):
             proof = state.proofs[0] if state.proofs else {}
             yield End(state.broker_id, state.time_ms, state.until_ms or state.time_ms, proof)
+    yield from _dead(facts)
     first_ms: dict[int, int] = {}
     for note in notes.of(facts.partition, "leader", "follower", "loaded", "created"):
         if note.time_ms < notes.began_at(facts.partition):
@@ -164,6 +172,30 @@ def _ends(facts: PartitionFacts) -> Iterator[End]:
         since_ms = max((ms for ms in notes.starts.get(note.broker_id, ()) if ms <= note.time_ms), default=0)
         if before_ms < since_ms and note.time_ms - since_ms < AFTER_START_MS:
             yield End(note.broker_id, since_ms, note.time_ms, note.proof)
+
+
+def _dead(facts: PartitionFacts) -> Iterator[End]:
+    """Processes that a controller found dead, whose logs end there without a word, and that did not come back."""
+    notes = facts.log_notes
+    last_state: dict[int | None, BrokerState] = {}
+    clean = {holder.copy.broker_id for holder in facts.holders if holder.copy.replica.log_dir.is_clean}
+    stopped: set[int | None] = {*clean}
+    for state in notes.history.brokers if notes.history else ():
+        if state.state in ("starting", "up") and state.broker_id not in clean:
+            stopped.discard(state.broker_id)
+        elif state.state in ENDED_IN_ORDER and not _is_others(state):
+            stopped.add(state.broker_id)
+        last_state[state.broker_id] = state
+    for broker_id, state in last_state.items():
+        own_ms = None if broker_id is None else notes.last_ms.get(broker_id)
+        is_found_dead = state.state in ("down", "fenced") and _is_others(state)
+        if own_ms is not None and is_found_dead and own_ms <= state.time_ms and broker_id not in stopped:
+            yield End(broker_id, own_ms, max(notes.last_ms.values()), state.proofs[0])
+
+
+def _is_others(state: BrokerState) -> bool:
+    """Whether another node says it of the broker."""
+    return bool(state.proofs) and state.proofs[0].get("broker_id") != state.broker_id
 
 
 def minimum_isr(facts: PartitionFacts) -> int:

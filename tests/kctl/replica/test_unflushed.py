@@ -225,3 +225,27 @@ def test_a_log_that_was_created_anew_lacks_what_it_held(is_anew: bool, tmp_path:
     server.write_text("".join(sorted(lines)))
     verdict, codes, _ = judged(tmp_path)
     assert (verdict, codes) == (("could_not_judge", ["replica-tail-unproven"]) if is_anew else ("sound", []))
+
+
+DEAD = "[2026-11-21 10:{at},000] INFO [Controller id=3] Broker failure callback for {who} (kafka.controller.KafkaController)\n"
+
+
+@pytest.mark.parametrize("end", ["killed", "one ran on", "stopped", "clean", "unknown"])
+def test_an_isr_that_is_dead_and_was_not_started_again(end: str, tmp_path: Path) -> None:
+    """1 and 2 die one after the other, and the one that is left was not in the ISR; nobody leads."""
+    copies(tmp_path, 0)
+    znodes(tmp_path, -1, 2, [1, 2])
+    decided(tmp_path, [("00:10", NEW, 1, "1,2"), ("04:05", ONLINE, 2, "1,2"), ("04:10", DOWN, -1, "1,2")])
+    stops = ("04:04", "shutting down"), ("04:04", "shut down completed")
+    lived(tmp_path, 1, *BOOT, *(stops if end == "stopped" else ()))
+    lived(tmp_path, 2, *BOOT, *((("06:00", "cannot reach the controller"),) if end == "one ran on" else ()))
+    if end == "clean":
+        (tmp_path / "broker-1" / "data" / ".kafka_cleanshutdown").touch()
+    if end != "unknown":
+        (tmp_path / "broker-3" / "logs" / "controller.log").write_text(
+            DEAD.format(at="04:05", who="1") + DEAD.format(at="04:10", who="2")
+        )
+    verdict, codes, _ = judged(tmp_path)
+    assert (verdict, codes) == (
+        ("could_not_judge", ["replica-tail-unproven"]) if end == "killed" else ("sound", [])
+    )
