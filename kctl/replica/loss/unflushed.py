@@ -104,16 +104,16 @@ class _Replicas(Struct):
         self.may_lack.pop(leader, None)
         self.acknowledging = isr if len(isr) >= self.minimum else ()
 
-    def ended(self, broker_id: int, at_ms: int) -> End | None:
-        """The end without a shutdown that leaves open what a replica kept by this time."""
+    def ended(self, broker_id: int, at_ms: int | None) -> End | None:
+        """The end without a shutdown that leaves open what a replica kept by this time, or at last."""
         dead = (
             kill
             for kill in self.kills
-            if kill.broker_id == broker_id and kill.time_ms <= at_ms <= kill.until_ms
+            if kill.broker_id == broker_id and at_ms is not None and kill.time_ms <= at_ms <= kill.until_ms
         )
         return self.may_lack.get(broker_id) or next(dead, None)
 
-    def open_ends(self, at_ms: int) -> tuple[End, ...]:
+    def open_ends(self, at_ms: int | None) -> tuple[End, ...]:
         """The ends of all members of the ISR that acknowledged last; none where one of them ran on.
 
         That one has what was acknowledged, or its log shows what it cut.
@@ -147,11 +147,18 @@ def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
         replicas.change(isr or replicas.isr, leader, at_ms)
     for kill in waiting:
         replicas.end(kill)
-    # It led on, in the same epoch; or nobody leads any more.
-    if last is not None and (last.leader == NO_LEADER or last.leader_id in replicas.may_lack):
-        ends = replicas.open_ends(max(kill.until_ms for kill in kills))
+    # Nobody leads any more; or it led on, in the same epoch.
+    is_led = last is not None and last.leader != NO_LEADER
+    if last is not None and (last.leader_id in replicas.may_lack if is_led else not _is_deleted(facts)):
+        ends = replicas.open_ends(max(kill.until_ms for kill in kills) if is_led else None)
         if ends:
             yield Unproven(last, replicas.acknowledging, ends)
+
+
+def _is_deleted(facts: PartitionFacts) -> bool:
+    """Whether the logs show that the topic came to its end."""
+    leaderships = facts.log_notes.leaderships(facts.partition)
+    return bool(leaderships) and leaderships[-1].to_ms is not None
 
 
 def _ends(facts: PartitionFacts) -> Iterator[End]:
@@ -171,7 +178,7 @@ def _ends(facts: PartitionFacts) -> Iterator[End]:
             continue
         since_ms = max((ms for ms in notes.starts.get(note.broker_id, ()) if ms <= note.time_ms), default=0)
         if before_ms < since_ms and note.time_ms - since_ms < AFTER_START_MS:
-            yield End(note.broker_id, since_ms, note.time_ms, note.proof)
+            yield End(note.broker_id, since_ms, since_ms, note.proof)  # it was gone when the process began
 
 
 def _dead(facts: PartitionFacts) -> Iterator[End]:

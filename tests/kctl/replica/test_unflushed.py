@@ -207,6 +207,13 @@ def test_each_part_of_a_loss_names_the_epoch_and_the_leader_of_its_own_records(t
     assert told == [(15, 17, "committed", 1, 2), (17, 20, "unknown", 2, 1)]
 
 
+def created(at: str) -> str:
+    return (
+        f"[2026-11-21 10:{at},000] INFO Created log for partition orders-0 in /d/orders-0 with properties {{}} "
+        "(kafka.log.LogManager)\n"
+    )
+
+
 @pytest.mark.parametrize("is_anew", [True, False])
 def test_a_log_that_was_created_anew_lacks_what_it_held(is_anew: bool, tmp_path: Path) -> None:
     """1 was stopped in order, and its disk replaced; it leads alone, with a log that it has just created."""
@@ -214,17 +221,30 @@ def test_a_log_that_was_created_anew_lacks_what_it_held(is_anew: bool, tmp_path:
     decided(tmp_path, ALONE)
     lived(tmp_path, 1, *STOPPED)
     lived(tmp_path, 2, *BOOT)
-    line = (
-        "[2026-11-21 10:{at},000] INFO Created log for partition orders-0 in /d/orders-0 with properties {{}} "
-        "(kafka.log.LogManager)\n"
-    )
     server = tmp_path / "broker-1" / "logs" / "server.log"
     start, *rest = server.read_text().splitlines(keepends=True)
-    created = [line.format(at="05:01")] if is_anew else []
-    lines = [start, line.format(at="00:09"), *rest, *created]
+    lines = [start, created("00:09"), *rest, *([created("05:01")] if is_anew else [])]
     server.write_text("".join(sorted(lines)))
     verdict, codes, _ = judged(tmp_path)
     assert (verdict, codes) == (("could_not_judge", ["replica-tail-unproven"]) if is_anew else ("sound", []))
+
+
+def test_a_log_that_its_leader_begins_with_is_no_end_of_a_later_isr(tmp_path: Path) -> None:
+    """2 is elected uncleanly with a new log, and leads on: what 1 had is another question (nemesis 1.1, seed 3)."""
+    copies(tmp_path, 3)
+    changes: Decisions = [
+        ("00:10", NEW, 1, "1,2"),
+        ("02:00", ONLINE, 1, "1"),
+        ("05:01", OFFLINE, 2, "2"),
+        ("06:00", ONLINE, 2, "2"),
+    ]
+    decided(tmp_path, changes)
+    lived(tmp_path, 1, *BOOT, ("04:00", "shutting down"), ("04:01", "shut down completed"))
+    lived(tmp_path, 2, *STOPPED)
+    server = tmp_path / "broker-2" / "logs" / "server.log"
+    lines = [*server.read_text().splitlines(keepends=True), created("00:09"), created("05:02")]
+    server.write_text("".join(sorted(lines)))
+    assert "replica-tail-unproven" not in judged(tmp_path)[1]
 
 
 DEAD = "[2026-11-21 10:{at},000] INFO [Controller id=3] Broker failure callback for {who} (kafka.controller.KafkaController)\n"
