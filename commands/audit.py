@@ -24,6 +24,7 @@ from commands.cli.render import Outcome, Page, Row, folding
 from kctl.errors import BadValue, KctlError, UnreadableFile, file_error, two_slashes
 from kctl.files import read_text
 from kctl.judging.judgement import Question
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
@@ -304,7 +305,7 @@ def audit_text(
                 yield _loss_line(row)
         else:
             if losses > SHOWN:
-                yield f"{losses - SHOWN:,} more losses, which the report lists"
+                yield f"{counted(losses - SHOWN, 'more loss', 'more losses')}, which the report lists"
             yield from _findings_lines(counts, first, page)
             yield from _last_lines(row, page, out, [] if following is None else following)
 
@@ -343,7 +344,7 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
     from kctl.report.incidents import incidents
 
     yield ""
-    amounts = f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records"
+    amounts = f"{counted(row['files'], 'file')}, {counted(row['bytes'], 'byte')}, {counted(row['records'], 'record')}"
     brokers = row["brokers"] if isinstance(row["brokers"], list | tuple) else ()
     of_brokers = f" of brokers {', '.join(map(str, brokers))}" if brokers else ""
     yield f"{amounts}{of_brokers} in {row['seconds']} s"

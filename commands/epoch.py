@@ -12,6 +12,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, RULES_OF_VERSION, option
 from commands.cli.render import Outcome, Page, Row, cell, epochs, finding_line, folding
 from commands.replica.compare_text import VERDICT_STYLES
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
@@ -245,7 +246,9 @@ def truncation_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         leader = "?" if row["leader"] is None else row["leader"]
         dropped = row["offsets_dropped"]
         action = (
-            f"truncates to {row['truncate_to']} and drops {dropped} offsets" if dropped else "drops nothing"
+            f"truncates to {row['truncate_to']} and drops {counted(dropped, 'offset')}"
+            if dropped
+            else "drops nothing"
         )
         below = ", below its own high watermark" if row["below_own_high_watermark"] else ""
         line = f"broker {follower}{at} {action} under broker {leader}{below}"

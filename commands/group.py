@@ -16,6 +16,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, table
 from kctl.errors import BadValue, KctlError, Refused, file_error
+from kctl.model import counted
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:
@@ -453,9 +454,7 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         if row["kind"] == "group":
             yield from _offsets(offsets, page)
             offsets = []
-            about = (
-                f"{row['type']}, {row['state']}, coordinator {row['coordinator']}, {row['members']} members"
-            )
+            about = f"{row['type']}, {row['state']}, coordinator {row['coordinator']}, {counted(row['members'], 'member')}"
             lag = "not known" if row["lag"] is None else row["lag"]
             yield f"{page.style(str(row['group']), 'bold')}   {about}, lag {lag}"
         elif row["kind"] == "member":

@@ -123,7 +123,7 @@ class _Named:
 def _why(row: Row) -> str:
     what = str(row["what"])
     if row["lines"] is not None and row["is_read"]:
-        return f"{row['lines_understood']:,} of {row['lines']:,} lines" + (
+        return f"{row['lines_understood']:,} of {counted(row['lines'], 'line')}" + (
             f"; {row['note']}" if row["note"] else ""
         )
     return visible(str(row["note"])) if row["note"] else what
@@ -144,7 +144,7 @@ def _table_of(groups: list[Row], page: Page) -> Iterator[str]:
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         yield page.style(text, "dim") if i == 0 else text
     if len(of_brokers) > SHOWN_BROKERS:
-        yield f"and {len(of_brokers) - SHOWN_BROKERS:,} more brokers"
+        yield f"and {counted(len(of_brokers) - SHOWN_BROKERS, 'more broker')}"
     titles = {**dict(HEADINGS), "other": "other"}
     rest = [(titles[group], row) for group, row in by_broker.get(None, {}).items()]
     rest += [("other", row) for of in of_brokers.values() for group, row in of.items() if group == "other"]

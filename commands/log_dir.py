@@ -10,6 +10,7 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, in_unit
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
@@ -107,5 +108,5 @@ def _start_text(row: Row, page: Page) -> Iterator[str]:
 def _step_text(row: Row, page: Page) -> str:
     name = str(row["log_dir"]) if row["topic"] is None else f"{row['topic']}-{row['partition']}"
     lost = page.style("  NO OTHER COPY", "error") if row["only_copy"] else ""
-    records = f"  {row['records_cut']:,} records" if row["records_cut"] else ""
+    records = f"  {counted(row['records_cut'], 'record')}" if row["records_cut"] else ""
     return f"    {page.style(name, 'bold')}  {row['message']}{records}{lost}"

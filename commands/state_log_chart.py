@@ -12,6 +12,7 @@ from commands.cli.clock import clock, day, shown
 from commands.cli.leaving import visible
 from commands.cli.render import Page, Row, aligned, cell, ids
 from kctl.broker_logs.history.leaderships import place_of
+from kctl.model import counted
 
 LABEL = 10
 A_DAY = 86_400
@@ -173,7 +174,11 @@ def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
             until = clock(term["to_time"]) if term["to_time"] else "still"
             if term["to_time"] and day(term["to_time"]) != day(term["from_time"]):
                 until = f"{day(term['to_time'])[:10]} {until}"
-            stale = f"  {len(term['rejections'])} requests rejected as stale" if term["rejections"] else ""
+            stale = (
+                f"  {counted(len(term['rejections']), 'request')} rejected as stale"
+                if term["rejections"]
+                else ""
+            )
             yield (
                 f"  {clock(term['from_time'])} to {until:<12}  broker {term['broker_id']}"
                 f"  epoch {term['controller_epoch']}  {term['ended'] or ''}{page.style(stale, 'warning')}"

@@ -14,6 +14,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import PARTITION, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, ids, table
 from kctl.errors import BadValue
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,7 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 def _about(row: Row) -> str:
-    parts = [f"{row['partition_count']} partitions", f"replication factor {row['replication_factor']}"]
+    parts = [counted(row["partition_count"], "partition"), f"replication factor {row['replication_factor']}"]
     if row["topic_id"]:
         parts.append(f"id {row['topic_id']}")
     if row["is_marked_for_deletion"]:

@@ -93,7 +93,7 @@ class UnreadableFile(KctlError):
 
 
 NEXT_STEPS = {
-    ENOENT: "check the path: nothing is there, or it was removed meanwhile",
+    ENOENT: "check the path",
     ENOTDIR: "check the path: a part of it is a file",
     EISDIR: "name a file in the folder",
     EINVAL: "name a file",
@@ -139,7 +139,7 @@ def two_slashes(path: str) -> str:
 
 
 def near_path(path: str) -> str:
-    """The hint for a path that is not there: names like its first part that is missing; nothing if there is none."""
+    """The hint for a path that is not there: names like its first part that is missing, else what its folder holds."""
     missing, folder = path.rstrip("/"), ""
     while missing and not os.path.isdir(folder := os.path.dirname(missing) or "."):
         missing = folder
@@ -148,8 +148,15 @@ def near_path(path: str) -> str:
     except OSError:
         return ""
     name = os.path.basename(missing)
-    near = near_names(name, names, otherwise="") if name not in names else ""
-    return f"{near} (in {folder})" if near and folder != "." else near
+    if not names or name in names or folder == "/":
+        return ""
+    if near := near_names(name, names, otherwise=""):
+        return f"{near} (in {folder})" if folder != "." else near
+    from kctl.model import some  # most commands fail without it
+
+    where = folder if folder != "." else f"the current folder, {os.getcwd()},"
+    visible = sorted(other for other in names if not other.startswith("."))
+    return f"{where} holds {some(visible)}" if visible else ""
 
 
 def near_names(name: str, known: Iterable[str], *, otherwise: str) -> str:
@@ -183,7 +190,7 @@ def failure_of(error: BaseException) -> KctlError | None:
     ):  # of Path.resolve, up to 3.12
         return UnreadableFile(str(error).lower(), "check the symbolic link")
     if isinstance(error, UnicodeError):
-        return KctlError(f"part of the input is not text ({error})", SMALLER)
+        return KctlError(f"part of the input is not text ({reason_of(error)})", SMALLER)
     names = (kind.__module__.partition(".")[0] for kind in type(error).__mro__)
     library = next((LIBRARIES[name] for name in names if name in LIBRARIES), None)
     if library is None and not isinstance(error, OSError):
@@ -196,8 +203,41 @@ SMALLER = "name fewer files to find the one; KCTL_DEBUG=1 prints where it happen
 
 
 def reason_of(error: BaseException) -> str:
-    """The system's words for an error as a clause, `permission denied`; where it has none its own text, without secrets."""
+    """The system's words for an error as a clause, `permission denied`; where it has none its own text, without secrets.
+
+    What Python says of text, numbers and JSON is said in kctl's words.
+    """
     from formats.secrets import redact_text
 
     text = getattr(error, "strerror", None)
-    return redact_text(str(text).lower() if text else str(error))
+    return redact_text(str(text).lower() if text else _in_own_words(error))
+
+
+NO_NUMBER = re.compile(
+    r"(?:invalid literal for int\(\).*|could not convert string to float): (?P<text>.*)", re.DOTALL
+)
+
+
+def _in_own_words(error: BaseException) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        encoding = (
+            error.encoding.upper()
+            .removesuffix("-SIG")
+            .replace("UTF_", "UTF-")
+            .replace("-LE", "")
+            .replace("-BE", "")
+        )
+        byte = error.object[error.start : error.start + 1].hex()
+        return f"it is not {encoding} text: byte 0x{byte} at position {error.start:,}"
+    if isinstance(error, UnicodeEncodeError):
+        return f"the character U+{ord(error.object[error.start]):04X} at position {error.start:,} is none of text"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]!r}" if error.args else "a name is missing"
+    if isinstance(error, (TypeError, AttributeError, AssertionError, IndexError)):
+        return "a value is missing, or of another type than it should be"
+    if hasattr(error, "lineno") and hasattr(error, "colno") and hasattr(error, "msg"):  # of JSON and TOML
+        return f"{str(error.msg).lower()}, line {error.lineno} column {error.colno}"
+    number = NO_NUMBER.fullmatch(str(error))
+    return f"{number['text']} is not a number" if number else str(error)

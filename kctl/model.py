@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from formats.whole_numbers import counted as counted
+
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Row = Mapping[str, object]
 
@@ -21,11 +23,6 @@ def some(partitions: Sequence[TopicPartition | str]) -> str:
     """The first five partitions, or names, by comma, and how many more there are."""
     shown = ", ".join(map(str, partitions[:5]))
     return shown if len(partitions) <= 5 else f"{shown} and {len(partitions) - 5:,} more"
-
-
-def counted(number: object, noun: str, plural: str = "") -> str:
-    """`1 partition`, `1,200 partitions`; `plural` of a noun that does not end with an s then."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 class OffsetRange(NamedTuple):

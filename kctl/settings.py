@@ -250,7 +250,9 @@ def _read(path: Path) -> dict[str, object]:
     except OSError as error:
         raise file_error(f"settings file {path}", error, KctlError) from error
     except UnicodeDecodeError as error:
-        raise KctlError(f"settings file {path} is not TOML: {error}", "save the file as UTF-8") from error
+        raise KctlError(
+            f"settings file {path} is not TOML: {reason_of(error)}", "save the file as UTF-8"
+        ) from error
     from formats import bounded_toml  # most have no settings file
 
     try:

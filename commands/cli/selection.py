@@ -125,8 +125,10 @@ class Selection(NamedTuple):
             else:
                 left_out += 1
         if left_out and not shown:
+            from kctl.model import counted
+
             where = " ".join(f"--where {''.join(condition)}" for condition in self.where)
-            note(f"none of {left_out:,} rows meets {where}; the exit status counts them all")
+            note(f"none of {counted(left_out, 'row')} meets {where}; the exit status counts them all")
 
 
 def rank(value: object) -> tuple[int, Any]:

@@ -21,6 +21,7 @@ from commands.topic import READ_STATUS, note_hidden, note_problems, note_unknown
 from kctl.cluster.rights import MissingRight, Right
 from kctl.cluster.state import CONFIGS, MOVES, QUORUM
 from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import counted
 from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
 
 if TYPE_CHECKING:
@@ -441,7 +442,7 @@ def predict(
 def _quorum_after(quorum: Quorum, stopped: tuple[int, ...], has_majority: bool) -> Row:
     """The quorum without the voters that stop; who leads then nobody knows where the leader is among them."""
     dead = quorum.dead_voters | quorum.voters & set(stopped)
-    count = f"{len(quorum.voters - dead)} of {len(quorum.voters)} voters would answer"
+    count = f"{len(quorum.voters - dead)} of {counted(len(quorum.voters), 'voter')} would answer"
     leads_on = has_majority and quorum.leader_id not in stopped
     return {
         **quorum_row(quorum),

@@ -15,6 +15,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import PARTITION, TOPIC, WRITTEN, Size, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, size
 from kctl.errors import BadValue, KctlError
+from kctl.model import counted
 from kctl.version import __version__
 
 if TYPE_CHECKING:
@@ -247,16 +248,14 @@ def collected_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """A line a source, then the digest of the manifest."""
     for row in rows:
         if row["kind"] == "summary":
-            yield f"{row['files']:,} files, {size(row['bytes'])} in {row['folder']}"
+            yield f"{counted(row['files'], 'file')}, {size(row['bytes'])} in {row['folder']}"
             yield f"manifest.jsonl has sha256 {row['sha256']}: keep it elsewhere; `kctl collect verify` prints it again"
             continue
         ids = row["broker_ids"]
         assert isinstance(ids, list)
         owner = f" (broker {', '.join(map(str, ids))})" if ids else ""
-        line = (
-            f"{page.style(str(row['source']), 'bold')}{owner}: {row['files']:,} files, {size(row['bytes'])}"
-        )
-        yield line + (f", {row['left_out']:,} entries left out" if row["left_out"] else "")
+        line = f"{page.style(str(row['source']), 'bold')}{owner}: {counted(row['files'], 'file')}, {size(row['bytes'])}"
+        yield line + (f", {counted(row['left_out'], 'entry', 'entries')} left out" if row["left_out"] else "")
         if row["incomplete"]:
             yield page.style(f"    incomplete: {row['incomplete']}", "error")
 
@@ -298,7 +297,7 @@ def verified_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield f"{row['file']}: {finding_line(row, page)}"
             continue
         seal = "without a seal" if row["sha256"] is None else f"seal {row['sha256']}"
-        text = f"{row['files']:,} files, {size(row['bytes'])}: "
+        text = f"{counted(row['files'], 'file')}, {size(row['bytes'])}: "
         if row["errors"]:
             yield page.style(f"{text}{row['errors']:,} differ from the manifest, {seal}", "error")
         else:
@@ -344,5 +343,5 @@ def packed_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         if row["kind"] == "finding":
             yield f"{row['file']}: {finding_line(row, page)}"
         else:
-            yield f"{row['file']}: {row['files']:,} files, {size(row['bytes'])} in {size(row['size_in_bytes'])}"
+            yield f"{row['file']}: {counted(row['files'], 'file')}, {size(row['bytes'])} in {size(row['size_in_bytes'])}"
             yield f"sha256 {row['sha256']}"

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from commands.cli.render import Page, Row, ids, in_unit, json_encoder, tab_separated, table, text_cell
+from kctl.model import counted
 from kctl.rows.reassign import BATCH, LOAD, MOVE, PARTITION, PLAN
 
 if TYPE_CHECKING:
@@ -190,7 +191,10 @@ def _plan_lines(row: Row, moves: Sequence[Row], page: Page) -> Iterator[str]:
         yield page.style("nothing to move", "good")
     else:
         data = f", {amount(row['data_in_bytes'])}" if row["data_in_bytes"] is not None else ""
-        yield page.style(f"{row['partitions']} partitions, {row['replicas_to_move']} replicas{data}", "bold")
+        yield page.style(
+            f"{counted(row['partitions'], 'partition')}, {counted(row['replicas_to_move'], 'replica')}{data}",
+            "bold",
+        )
     yield f"plan     {row['file']} (in {row['batches']} batch{'' if row['batches'] == 1 else 'es'}), identity {str(row['identity'])[:12]}"
     yield f"undo     {row['rollback_file']}"
 
@@ -230,7 +234,7 @@ def move_status_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     if not listed:
         yield page.style("nothing is moving", style)
         return
-    yield page.style(f"{done:,} of {len(listed):,} partitions done{more}", style)
+    yield page.style(f"{done:,} of {counted(len(listed), 'partition')} done{more}", style)
 
 
 def _shown_standing(row: Row) -> Row:

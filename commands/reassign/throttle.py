@@ -16,6 +16,7 @@ from commands.reassign.execute import origins_known, read_for
 from commands.reassign.plan import printed_plan
 from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue, Refused
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -138,7 +139,7 @@ def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) ->
     brokers = brokers_of(lists)
     intents = [*list_changes(lists, state), *rate_changes(brokers, rate, state)]
     clear = intent_to_json(clearing(lists, state))
-    title = f"throttle {file.path.name} to {rate:,} bytes a second on {len(brokers)} brokers"
+    title = f"throttle {file.path.name} to {rate:,} bytes a second on {counted(len(brokers), 'broker')}"
     details = {"plan": file.identity, "throttle": clear, "rate": rate}
     return carry_out(frame, how, cluster, plan_of(intents, cluster, state, title=title, details=details))
 

@@ -10,7 +10,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import STORE_OR_PATH, WRITTEN, flag, option
 from commands.cli.render import Outcome, folding
 from commands.remote.text import audit_text
-from kctl.errors import UnreadableFile
+from kctl.errors import UnreadableFile, reason_of
 
 if TYPE_CHECKING:
     from formats.tier.object_names import ObjectLayout
@@ -108,4 +108,7 @@ def read_layout(text: str | None) -> ObjectLayout | None:
     try:
         return parse_layout(read_text(text, follow=True))
     except (OSError, FormatError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{text}: {error}", f"known layouts are {', '.join(LAYOUTS)}") from None
+        raise UnreadableFile(
+            f"{text}: {error if isinstance(error, FormatError) else reason_of(error)}",
+            f"known layouts are {', '.join(LAYOUTS)}",
+        ) from None

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from commands.cli.clock import shown
 from commands.cli.render import Page, Row, size
+from kctl.model import counted
 
 Pairs = list[tuple[int, int]]
 PAD = " " * 9
@@ -60,7 +61,7 @@ def segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 def _total(row: Row) -> Iterator[str]:
     name = row["topic"] if row["topic"] is not None else "total"
-    parts = [f"{row['segments']:,} segments", size(row["size_in_bytes"])]
+    parts = [counted(row["segments"], "segment"), size(row["size_in_bytes"])]
     for state, singular, plural in (
         ("unfinished", "unfinished copy", "unfinished copies"),
         ("deleting", "unfinished deletion", "unfinished deletions"),
@@ -90,8 +91,8 @@ def _row_text(row: Row, page: Page) -> Iterator[str]:
     if row["kind"] == "tier_partition":
         gaps = ", ".join(f"[{a}, {b})" for a, b in cast(Pairs, row["gaps"]))
         parts = [
-            f"{row['segments']:,} segments",
-            f"{row['objects']:,} objects",
+            counted(row["segments"], "segment"),
+            counted(row["objects"], "object"),
             size(row["size_in_bytes"]),
         ]
         parts += [f"missing {gaps}"] if gaps else []
@@ -104,10 +105,10 @@ def _row_text(row: Row, page: Page) -> Iterator[str]:
     else:
         yield ""
         yield (
-            f"{row['partitions']:,} partitions, {row['segments']:,} segments, {row['objects']:,} objects,"
+            f"{counted(row['partitions'], 'partition')}, {counted(row['segments'], 'segment')}, {counted(row['objects'], 'object')},"
             f" {size(row['bytes'])}; {size(row['orphan_bytes'])} unreferenced"
         )
-        yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"
+        yield f"{counted(row['errors'], 'error')}, {counted(row['warnings'], 'warning')}"
 
 
 def _grouped(rows: Iterable[Row], page: Page, everything: bool) -> Iterator[str]:

@@ -82,7 +82,7 @@ def _block(block: list[Row], page: Page) -> Iterator[str]:
 def _rejoin_line(row: Row, page: Page) -> str:
     drops = "nothing"
     if row["truncate_to"] is not None:
-        drops = f"{row['offsets_dropped']} offsets (truncates to {row['truncate_to']})"
+        drops = f"{counted(row['offsets_dropped'], 'offset')} (truncates to {row['truncate_to']})"
     line = f"    with broker {row['leader']} as leader, broker {row['broker_id']} would drop {drops}"
     if row["below_own_high_watermark"]:
         return page.style(f"{line}, below its own high watermark", "error")

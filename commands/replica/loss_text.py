@@ -10,6 +10,7 @@ from typing import Any, cast
 from commands.cli.clock import day, shown
 from commands.cli.render import Page, Row, finding_line
 from kctl.broker_logs.history.leaderships import place_of
+from kctl.model import counted
 from kctl.replica.loss.words import MOST_COPIES, cause_words, copy_names, lost_sentence, offsets_of
 
 PAD = " " * 4
@@ -41,7 +42,7 @@ def loss_text(
         if everything or len(losses) <= SHOWN:
             yield from _block(row, page)
     if len(losses) > SHOWN and not everything:
-        yield f"{len(losses) - SHOWN:,} more losses, which --all shows"
+        yield f"{counted(len(losses) - SHOWN, 'more loss', 'more losses')}, which --all shows"
     if losses:
         yield lost_sentence(losses)
     if following is not None and any(row["recoverable_from"] and not row["exported"] for row in losses):
@@ -73,7 +74,7 @@ def _block(row: Row, page: Page) -> Iterator[str]:
     copies = cast("list[dict[str, Any]]", row["recoverable_from"])
     if copies:
         names = copy_names(copies)
-        more = f" and {len(names) - MOST_COPIES} more brokers" if len(names) > MOST_COPIES else ""
+        more = f" and {counted(len(names) - MOST_COPIES, 'more broker')}" if len(names) > MOST_COPIES else ""
         yield f"{PAD}still on {', '.join(names[:MOST_COPIES])}{more}"
     if not copies and not row["recoverable_from_tier"]:
         yield f"{PAD}still on no copy in this evidence"

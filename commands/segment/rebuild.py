@@ -14,6 +14,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, GIVEN_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row
 from kctl.errors import KctlError
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.checks.report import ReplicaTask
@@ -125,12 +126,14 @@ def rebuilt_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             style = "error" if verdict == "different" else "info"
             yield f"{page.style(f'{verdict:<11}', style)} {row['file']}"
             if row["first_difference"]:
-                yield f"            {row['differences']} entries differ, the first: {row['first_difference']}"
+                yield f"            {counted(row['differences'], 'difference')}, the first: {row['first_difference']}"
         elif row["verdict"] is None:
-            yield f"{row['file']}  {row['entries']:,} entries, {row['size_in_bytes']:,} bytes"
+            yield f"{row['file']}  {counted(row['entries'], 'entry', 'entries')}, {counted(row['size_in_bytes'], 'byte')}"
     yield ""
     if set(counts) == {"None"}:
-        yield f"{counts.total():,} files written by the rules of {', '.join(sorted(rules))}"
+        yield f"{counted(counts.total(), 'file')} written by the rules of {', '.join(sorted(rules))}"
     else:
         yield ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(counts.items()))
-        yield ", ".join(f"rules {name} match {count} files" for name, count in sorted(rules.items()))
+        yield ", ".join(
+            f"rules {name} match {counted(count, 'file')}" for name, count in sorted(rules.items())
+        )

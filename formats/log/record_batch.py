@@ -14,6 +14,7 @@ from formats.binary.crc import crc32c
 from formats.binary.layout import Bytes, int8, int16, int32, int64, layout, offset_of, read, uint32, write
 from formats.binary.varint import read_varint, read_varlong, write_varint
 from formats.errors import FormatError, Truncated
+from formats.whole_numbers import counted
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE = 0x08
@@ -122,13 +123,15 @@ def read_records(header: BatchHeader, body: Bytes) -> Iterator[Record]:
     for number in range(header.records_count):
         if position >= len(data):
             raise Truncated(
-                f"the batch ends after {number} records, its header promises {header.records_count}", position
+                f"the batch ends after {counted(number, 'record')}, its header promises {header.records_count}",
+                position,
             )
         record, position = read_record(header, data, position)
         yield record
     if position < len(data):
         raise FormatError(
-            f"{len(data) - position} bytes follow the last of {header.records_count} records", position
+            f"{len(data) - position} bytes follow the last of {counted(header.records_count, 'record')}",
+            position,
         )
 
 
@@ -147,9 +150,11 @@ def read_records_in_pieces(header: BatchHeader, pieces: Iterable[Bytes]) -> Iter
         del view
         yield from records
         if number == header.records_count and data:
-            raise FormatError(f"bytes follow the last of {header.records_count} records", place)
+            raise FormatError(f"bytes follow the last of {counted(header.records_count, 'record')}", place)
     if number < header.records_count:
-        problem = f"the batch ends after {number} records, its header promises {header.records_count}"
+        problem = (
+            f"the batch ends after {counted(number, 'record')}, its header promises {header.records_count}"
+        )
         raise Truncated(problem, place)
 
 

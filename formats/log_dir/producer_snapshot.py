@@ -14,6 +14,7 @@ from formats.binary.crc import crc32c
 from formats.binary.layout import Bytes, int16, int32, int64, layout, read, uint32, write
 from formats.errors import FormatError, Truncated
 from formats.log.record_batch import NO_SEQUENCE
+from formats.whole_numbers import counted
 
 VERSION = 1
 
@@ -93,7 +94,7 @@ def read_entries(data: Bytes) -> Iterator[ProducerEntry]:
         raise UnknownVersion(f"snapshot of version {header.version}, known is {VERSION}", 0)
     room = (len(data) - HEADER_SIZE) // ENTRY_SIZE
     if not 0 <= header.producer_count <= room:
-        raise Truncated(f"{header.producer_count} producers are promised, {room} are there", 6)
+        raise Truncated(f"{counted(header.producer_count, 'producer')} promised, {room} there", 6)
     rows = memoryview(data)[HEADER_SIZE : HEADER_SIZE + header.producer_count * ENTRY_SIZE]
     return starmap(ProducerEntry, layout(ProducerEntry).iter_unpack(rows))
 

@@ -32,6 +32,7 @@ from formats.messages.remote_log_metadata import (
     write_remote_log_metadata,
 )
 from formats.messages.schema import take
+from formats.whole_numbers import counted
 
 FOLDER = "remote-log-index-cache"
 SUFFIXES = (".index", ".timeindex", ".txnindex")
@@ -63,7 +64,9 @@ def parse_committed_offsets(text: str) -> dict[int, int]:
     if len(lines) < 2 or lines[0] != "0":
         raise MalformedLine(f"version is {lines[0] if lines else ''!r}, not '0'", 1)
     if not lines[1].isdecimal() or int(lines[1]) != len(lines) - 2:
-        raise MalformedLine(f"{len(lines) - 2} entries where line 2 promises {lines[1]!r}", 2)
+        raise MalformedLine(
+            f"{counted(len(lines) - 2, 'entry', 'entries')} where line 2 promises {lines[1]!r}", 2
+        )
     offsets = {}
     for number, line in enumerate(lines[2:], 3):
         words = line.split()
@@ -115,7 +118,10 @@ def read_remote_log_snapshot(data: Bytes) -> RemoteLogSnapshot | None:
         segments.append(record)
         position = end
     if position != len(data):
-        raise FormatError(f"{len(data) - position} bytes are left after {head.entries} entries", position)
+        raise FormatError(
+            f"{counted(len(data) - position, 'byte')} left after {counted(head.entries, 'entry', 'entries')}",
+            position,
+        )
     return RemoteLogSnapshot(head.metadata_partition, head.metadata_partition_offset, tuple(segments))
 
 

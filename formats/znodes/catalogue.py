@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from formats.secrets import REDACTED, is_secret_key, redact_text
+from formats.whole_numbers import counted
 from formats.znodes.cluster import (
     RESERVED_TOPIC_IDS,
     others,
@@ -99,7 +100,9 @@ def broker_id_counter(names: Names, data: bytes) -> list[str]:
 def topic(names: Names, data: bytes) -> list[str]:
     """A topic's replicas."""
     value = parse_topic(data)
-    lines = [f"topic {names['topic']} has {len(value.partitions)} partitions (form {value.version})"]
+    lines = [
+        f"topic {names['topic']} has {counted(len(value.partitions), 'partition')} (form {value.version})"
+    ]
     if value.topic_id:
         reserved = (
             ", which is reserved: a controller fails on it" if value.topic_id in RESERVED_TOPIC_IDS else ""
@@ -177,7 +180,7 @@ def feature(names: Names, data: bytes) -> list[str]:
 def reassignment(names: Names, data: bytes) -> list[str]:
     """Partitions that the controller is to move. Deleting it cancels nothing."""
     value = parse_reassignment(data)
-    lines = [f"{len(value.partitions)} partitions are to be moved"]
+    lines = [f"{counted(len(value.partitions), 'partition')} to be moved"]
     lines += [
         f"{partition.topic}-{partition.partition} to {ids(partition.replicas)}"
         for partition in value.partitions[:SHOWN]
@@ -209,7 +212,7 @@ def election(names: Names, data: bytes) -> list[str]:
     """Partitions whose first replica is to lead."""
     value = parse_election(data)
     listed = [f"{partition.topic}-{partition.partition}" for partition in value.partitions[:SHOWN]]
-    head = f"the first replica of {len(value.partitions)} partitions is to lead"
+    head = f"the first replica of {counted(len(value.partitions), 'partition')} is to lead"
     return [head, *listed, *more(len(value.partitions), "partitions")]
 
 

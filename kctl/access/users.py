@@ -15,6 +15,7 @@ from typing import NamedTuple
 from formats.znodes.security import ScramCredential
 from kctl.changes.intents import Intent
 from kctl.errors import BadValue, Refused
+from kctl.model import counted
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MOST_ITERATIONS, FEWEST_ITERATIONS = 16384, 4096
@@ -34,7 +35,7 @@ def salted(mechanism: str, password: bytes, iterations: int) -> Salted:
     """A password with a new salt. Raises BadValue for a number of iterations that brokers do not take."""
     if not FEWEST_ITERATIONS <= iterations <= MOST_ITERATIONS:
         raise BadValue(
-            f"{iterations:,} iterations are too {'few' if iterations < FEWEST_ITERATIONS else 'many'}",
+            f"{counted(iterations, 'iteration')}: too {'few' if iterations < FEWEST_ITERATIONS else 'many'}",
             f"brokers take {FEWEST_ITERATIONS:,} to {MOST_ITERATIONS:,}",
         )
     salt = _letters(secrets.randbits(SALT_BITS)).encode()

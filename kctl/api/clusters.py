@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kctl.api.values import Value, Values
 from kctl.errors import BadValue, Refused
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.changes.plan import Plan as ChangePlan
@@ -145,7 +146,7 @@ class Plan:
         return plan_execution(backend, execution, state)
 
     def __repr__(self) -> str:
-        return f"<plan of {len(self._planned.targets)} partitions>"
+        return f"<plan of {counted(len(self._planned.targets), 'partition')}>"
 
     def _repr_html_(self) -> str:
         return self.diff()._repr_html_()

@@ -9,6 +9,7 @@ from typing import Any
 
 from formats.values import replace
 from kctl.api.values import Value, Values
+from kctl.model import counted
 
 # Names of the audit's parts by what is asked; see `kctl.audit.parts.PARTS`.
 VERIFY, COMPARE, LOSS, TIMELINE, TRANSACTIONS, TIER = (
@@ -135,7 +136,7 @@ class Evidence:
 
     def __repr__(self) -> str:
         evidence = self._audit.evidence
-        return f"<evidence of {len(evidence.broker_ids)} brokers, {len(evidence.replicas)} replicas: {' '.join(self.paths)}>"
+        return f"<evidence of {counted(len(evidence.broker_ids), 'broker')}, {counted(len(evidence.replicas), 'replica')}: {' '.join(self.paths)}>"
 
     def _repr_html_(self) -> str:
         return self.judgements()._repr_html_()

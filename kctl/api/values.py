@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kctl.model import counted
+
 if TYPE_CHECKING:
     import pandas
     import pyarrow
@@ -83,7 +85,7 @@ class Values(tuple[Value, ...]):
 
     def __repr__(self) -> str:
         return (
-            f"<{len(self)} rows: {', '.join(sorted({str(row.kind) for row in self}))}>"
+            f"<{counted(len(self), 'row')}: {', '.join(sorted({str(row.kind) for row in self}))}>"
             if self
             else "<no rows>"
         )
@@ -127,7 +129,7 @@ class Values(tuple[Value, ...]):
             keys = [key for key in dict.fromkeys(key for row in of for key in row) if key != "kind"]
             parts.append(table(keys, [[safe(row.get(key)) for key in keys] for row in of[:SHOWN]]))
             if len(of) > SHOWN:
-                parts.append(element("p", f"{len(of) - SHOWN:,} more rows of kind {kind}"))
+                parts.append(element("p", f"{counted(len(of) - SHOWN, 'more row')} of kind {kind}"))
         return join(parts or [element("p", "no rows")])
 
 

@@ -97,7 +97,7 @@ def estimate_text(row: Row) -> Iterator[str]:
     yield f"would check  {row['bytes']:,} bytes in {files}, in {tasks}; the largest has {row['largest_task']:,} bytes"
     yield f"would compare  the copies of {compared}"
     if row["requests"] is not None:
-        yield f"would ask  the store {row['requests']:,} times or more"
+        yield f"would ask  the store {counted(row['requests'], 'time')} or more"
     spent = f"{row['core_seconds']:,} s of one core"
     if row["cores"] is None:
         yield f"would take  about {spent}, shared by the cores of the cluster"

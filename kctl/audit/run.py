@@ -27,6 +27,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.judging.fetching import fitting
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
+from kctl.model import counted
 from kctl.replica.copies.scanned import NOTED
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
@@ -426,7 +427,7 @@ def _clauses(totals: AuditTotals, lost: int | None) -> Iterator[str]:
     if lost:
         partitions = len(totals.lost)
         at_least = "at least " if totals.is_at_least else ""
-        yield f"{at_least}{lost:,} records are lost in {partitions:,} partition{'' if partitions == 1 else 's'}"
+        yield f"{at_least}{counted(lost, 'record')} {'is' if lost == 1 else 'are'} lost in {counted(partitions, 'partition')}"
     dropped = totals.dropped_records()
     if dropped:
         yield f"{dropped:,} uncommitted records were dropped at a handover"

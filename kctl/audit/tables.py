@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from formats import bounded_json
 from kctl.errors import KctlError, reason_of
 from kctl.files import LARGEST_TABLE, open_file, read_text, what_it_is
+from kctl.model import counted
 from kctl.rows import row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference
@@ -156,7 +157,7 @@ class TableWriter:
                 with open_file(self.workers / part.name) as file:
                     difference = part_difference(file, part, self.schema)
             except OSError as error:
-                difference = f"{part.name} ({part.rows:,} rows): {reason_of(error)}"
+                difference = f"{part.name} ({counted(part.rows, 'row')}): {reason_of(error)}"
             wrong += [difference] if difference else []
         if wrong:
             and_more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""

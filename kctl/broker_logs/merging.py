@@ -26,6 +26,7 @@ from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.findings import Finding, Place
 from kctl.findings.manifest import CLOCK_MEASURED
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event
@@ -318,8 +319,8 @@ class Count(Struct):
     def sentence(self, reading: Reading) -> str:
         """The count in words, lines without a template with the places of the first of them."""
         text = (
-            f"{self.events} events, {self.continuations} runs of lines without a head, "
-            f"{self.other} lines of other loggers or below INFO, {self.unknown} unknown{left_out(reading)}"
+            f"{counted(self.events, 'event')}, {counted(self.continuations, 'run')} of lines without a head, "
+            f"{counted(self.other, 'line')} of other loggers or below INFO, {self.unknown} unknown{left_out(reading)}"
         )
         return f"{text}: {', '.join(self.unknown_at)}" if self.unknown_at else text
 
@@ -413,7 +414,7 @@ class Marks:
 
     def sentence(self, reading: Reading) -> str:
         """How much it was."""
-        return f"{self.records} records of {reading.lines} lines{left_out(reading)}"
+        return f"{counted(self.records, 'record')} of {counted(reading.lines, 'line')}{left_out(reading)}"
 
 
 def _bare(slices: list[Slice], pieces: BrokerRuns) -> Iterator[memoryview]:
@@ -428,4 +429,4 @@ def _joined(lines: list[bytes | memoryview]) -> bytes:
 
 def left_out(reading: Reading) -> str:
     """What was not given out, as the end of a sentence."""
-    return f", {reading.duplicates} duplicates left out" if reading.duplicates else ""
+    return f", {counted(reading.duplicates, 'duplicate')} left out" if reading.duplicates else ""

@@ -128,7 +128,7 @@ class Journal:
             raise file_error(path, error, KctlError) from error
         except (ValueError, KeyError, TypeError, AssertionError, AttributeError, RecursionError) as error:
             raise KctlError(
-                f"{path} is not a journal entry ({error})",
+                f"{path} is not a journal entry ({reason_of(error)})",
                 "move it out of the journal's folder; `kctl journal verify` lists what was changed there",
             ) from error
 

@@ -23,7 +23,7 @@ from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
-from kctl.model import SILENT, Progress
+from kctl.model import SILENT, Progress, counted
 
 
 class Waited(NamedTuple):
@@ -235,7 +235,7 @@ class _Watched:
         if self._total:
             missing = self._total - self._shown if missing_bytes is None else missing_bytes
             done = self._total if waited.is_done else min(self._total - missing, self._total - 1)
-            self._progress.note(f"{waited.finished:,} of {waited.total:,} partitions")
+            self._progress.note(f"{waited.finished:,} of {counted(waited.total, 'partition')}")
         if done > self._shown or is_first:
             self._progress.advance(max(done - self._shown, 0))
             self._shown = max(done, self._shown)

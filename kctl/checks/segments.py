@@ -29,6 +29,7 @@ from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
 from kctl.findings.segments import OFFSETS_GO_BACK, TORN_TAIL, TRAILING_ZEROS
 from kctl.log.folder import FolderFile, LogSegment
+from kctl.model import counted
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
@@ -417,9 +418,7 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
         log_end = max([offset, *ends])
         batches = scanned_log.sound_batches_behind + sum(later.batches for later in behind)
         records = scanned_log.sound_records_behind + sum(later.records for later in behind)
-        deleted = (
-            f"everything after it, up to offset {log_end}: {batches} sound batches with {records} records"
-        )
+        deleted = f"everything after it, up to offset {log_end}: {counted(batches, 'sound batch', 'sound batches')} with {counted(records, 'record')}"
         if not batches:
             deleted = f"the bytes from position {scanned_log.bad_position} on, which hold no sound batch"
         where = replace(place, base_offset=offset, last_offset=log_end - 1 if log_end > offset else None)

@@ -259,7 +259,10 @@ def _dead_brokers(facts: HealthFacts) -> Iterator[str]:
         for broker in facts.state.replicas(tp) or ():
             if not facts.state.is_alive(broker):
                 dead[broker] = dead.get(broker, 0) + 1
-    yield from (f"broker {broker} is not alive and holds {n} replicas" for broker, n in sorted(dead.items()))
+    yield from (
+        f"broker {broker} is not alive and holds {counted(n, 'replica')}"
+        for broker, n in sorted(dead.items())
+    )
 
 
 @check("offline", ERROR, "These partitions cannot be read or written.")
@@ -305,7 +308,7 @@ def _min_isr_above_replicas(facts: HealthFacts) -> Iterator[str]:
 def _under_replicated(facts: HealthFacts) -> Iterator[str]:
     for health in facts.partitions:
         if health.is_under_replicated:
-            yield f"{health.partition} has {len(health.isr)} of {len(health.replicas)} replicas in the ISR"
+            yield f"{health.partition} has {len(health.isr)} of {counted(len(health.replicas), 'replica')} in the ISR"
 
 
 @check("isr-outside-replicas", ERROR, "The ISR names brokers that are not replicas (KAFKA-9672).")

@@ -13,6 +13,7 @@ from random import Random
 
 from formats.values import Struct
 from kctl.errors import BadValue, Refused
+from kctl.model import counted
 
 Assignment = dict[int, tuple[int, ...]]
 Racks = Mapping[int, str | None]  # every broker that may be chosen, with its rack if it has one
@@ -52,7 +53,8 @@ def check_counts(racks: Racks, partitions: int, replication_factor: int) -> None
     """Raise BadValue for counts below one, Refused for more replicas than brokers."""
     if partitions <= 0:
         raise BadValue(
-            f"{partitions} partitions; the number of partitions must be larger than 0", "give 1 or more"
+            f"{counted(partitions, 'partition')}; the number of partitions must be larger than 0",
+            "give 1 or more",
         )
     if replication_factor <= 0:
         raise BadValue(f"replication factor {replication_factor}; it must be larger than 0", "give 1 or more")

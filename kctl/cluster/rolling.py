@@ -154,4 +154,4 @@ def _quorum(node: int, state: ClusterState) -> Iterator[str]:
     }
     remaining = quorum.voters - quorum.dead_voters - behind - {node}
     if not is_majority(remaining, quorum.voters):
-        yield f"{len(remaining)} of {len(quorum.voters)} voters would be left, which is no majority"
+        yield f"{len(remaining)} of {counted(len(quorum.voters), 'voter')} would be left, which is no majority"

@@ -216,7 +216,7 @@ def growth_of(
         return None
     if total < present:
         raise BadValue(
-            f"topic {name} has {present} partitions, and there cannot be fewer ({total})",
+            f"topic {name} has {counted(present, 'partition')}, and there cannot be fewer ({total})",
             "create a topic with fewer and copy the records into it",
         )
     return AddPartitions(topic=name, replicas=_added(topic, total, replicas, state, rack_aware))

@@ -30,6 +30,7 @@ from kctl.collect.transport import (
 from kctl.errors import KctlError
 from kctl.evidence.names import LOG_DIR_FILES, MAYBE_BROKER_LOG, MAYBE_EXPORT, SEGMENT_FILE, broker_log_kind
 from kctl.files import what_it_is
+from kctl.model import counted
 from kctl.stores.mirror import place_file
 
 STAT = "-exec stat -c '%f %s %Y %u %g %n' {} +"
@@ -103,7 +104,7 @@ class RemoteSource:
             self._shell.answer(f"find {there} -name '*[[:cntrl:]]*' -prune -exec printf x \\;; exit 0")
         )
         if unnamed:
-            self.left_out.append(f"{unnamed} names with control characters")
+            self.left_out.append(f"{counted(unnamed, 'name')} with control characters")
         if not self.root.exists():
             raise KctlError(
                 f"{self.shown}: nothing is there, or it may not be read", "check the path and the user"

@@ -23,7 +23,7 @@ from kctl.evidence.model import encodable
 from kctl.files import open_file
 from kctl.findings import Finding, Place
 from kctl.findings import manifest as say
-from kctl.model import SILENT, Progress
+from kctl.model import SILENT, Progress, counted
 
 PIECE = 1 << 20
 
@@ -94,7 +94,7 @@ def last_files(manifest: Path, verified: Verified | None = None) -> tuple[Number
         elif seal.sha256 != digest.hexdigest():
             trouble = "its digest is not that of the lines before it"
         elif seal.files != files:
-            trouble = f"it counts {seal.files} files, and there are {files}"
+            trouble = f"it counts {counted(seal.files, 'file')}, and there are {files}"
     order = np.argsort(np.array(keys, np.uint64), kind="stable")
     ordered = np.array(keys, np.uint64)[order]
     is_last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, bool)

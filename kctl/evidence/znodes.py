@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from formats.values import Struct
-from kctl.errors import UnreadableFile, file_error
+from kctl.errors import UnreadableFile, file_error, reason_of
 from kctl.files import open_file
 
 # Kafka's own top-level znodes that every cluster has (`K:zk/ZkData.scala @ 3.9.0`, PersistentZkPaths).
@@ -144,7 +144,7 @@ def _znode(line: bytes, path: Path, number: int) -> ExportedZnode:
         return ExportedZnode(name, None if data is None else base64.b64decode(data, validate=True), *numbers)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UnreadableFile(
-            f"{path}: no znode at line {number} ({error})",
+            f"{path}: no znode at line {number} ({reason_of(error)})",
             "export it again with `kctl znode export`, or remove the line",
         ) from error
 

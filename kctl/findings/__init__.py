@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from formats.values import Struct, replace
+from kctl.model import counted
 from kctl.rows.common import FINDING
 
 
@@ -42,8 +43,22 @@ class Place(Struct, frozen=True):
 NOWHERE = Place()
 
 
+class Counted(int):
+    """A detail that sentences count: `{lines:line}` is `1 line` or `3 lines`, `{n:entry/entries}` likewise, and
+    `{lines:was|were}` the word that goes with it."""
+
+    def __format__(self, words: str) -> str:
+        if "|" in words:
+            one, several = words.split("|")
+            return one if self == 1 else several
+        if words[1:2].isalpha():
+            noun, _, plural = words.partition("/")
+            return counted(int(self), noun, plural)
+        return int.__format__(self, words)
+
+
 class FindingType(Struct, frozen=True):
-    """One row of the table. `sentence` is a template over the details that a check gives."""
+    """One row of the table. `sentence` is a template over the details that a check gives, whole numbers as `Counted`."""
 
     code: str
     severity: Severity
@@ -57,7 +72,8 @@ class FindingType(Struct, frozen=True):
         line = details.get("line")
         if place.line is None and isinstance(line, int):
             place = replace(place, line=line)
-        return Finding(self.code, severity or self.severity, self.sentence.format(**details), place)
+        values = {name: Counted(value) if type(value) is int else value for name, value in details.items()}
+        return Finding(self.code, severity or self.severity, self.sentence.format(**values), place)
 
 
 # Sentences that several rows share.

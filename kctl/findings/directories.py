@@ -76,13 +76,13 @@ TOPIC_ID_DIFFERS = warning("""topic-id-differs
         the same records: then remove `partition.metadata` from those with the wrong id and restart their brokers. Delete no
         folder before.""")
 OTHER_OWNER = warning("""log-dir-other-owner
-    {count} of {total} files of this log directory belong to {owner}, the others to {usual}; such as {name}.
+    {count} of {total:file} of this log directory {count:belongs|belong} to {owner}, the others to {usual}; such as {name}.
     A broker runs as one user and opens each file for writing: it fails with AccessDeniedException, takes the directory offline
         or does not start, at the latest when it rolls, cleans or deletes the file.
     A tool, a restore or a start as root wrote them.
     Give them to the user of the broker (`chown`) while it is stopped. Nothing in the files has to be changed.""")
 NOT_OPEN_TO_OWNER = warning("""log-dir-not-writable
-    {count} of {total} files of this log directory cannot be read and written by their owner, as their neighbours can; such as {name},
+    {count} of {total:file} of this log directory cannot be read and written by their owner, as their neighbours can; such as {name},
         mode {mode}.
     A broker opens each file for writing: it fails with AccessDeniedException, takes the directory offline or does not start.
     A copy, a restore or somebody changed the mode.

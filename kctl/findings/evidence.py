@@ -13,7 +13,7 @@ BROKER_FOLDER_EMPTY = info("""evidence-broker-folder-empty
     A copy failed or was never made, or a disk was wiped.
     Copy the broker's log directories and logs into the folder.""")
 NOT_LOOKED_INTO = info("""evidence-not-looked-into
-    {count} files whose names say nothing were not looked into for lines of a log: {most} were.
+    {count:file} whose {count:name says|names say} nothing {count:was|were} not looked into for lines of a log: {most} were.
     A log among them is not part of the answer.
     The folder holds much else beside evidence.
     Name the files or folders that hold the logs.""")

@@ -24,8 +24,7 @@ UNCLEANABLE = error("""partition-uncleanable
     The cleaner failed on this log; the exception says how.
     Examine the folder with `kctl segment verify`, remove the cause, then restart the broker.""")
 COMPACTION_STOPPED = warning("""compaction-stopped
-    The cleaner of broker {broker} stopped at {time}: it had compacted {partition} up to offset {offset}; {bytes} bytes in
-        {segments} segments behind are not compacted (line {line}: {why}).
+    The cleaner of broker {broker} stopped at {time}: it had compacted {partition} up to offset {offset}; {bytes:byte} in {segments:segment} behind {bytes:is|are} not compacted (line {line}: {why}).
     The topic grows, and readers that read it from the start take longer.
     A thread of the cleaner died, and the broker has not started since.
     Remove the cause, then restart the broker; the cleaner goes on from its checkpoint.""")

@@ -90,7 +90,7 @@ LOG_DIR_NOT_LISTED = warning("""log-dir-not-in-log-dirs
     Add the directory to `log.dirs` if it belongs to this broker. Delete nothing in it before all partitions have their
         replicas elsewhere: `kctl replica compare`.""")
 LOG_DIR_NOT_THERE = warning("""log-dir-not-in-the-evidence
-    {source} lists {all} log directories ({value}), and the evidence has no copy of {count} of them{names}.
+    {source} lists {all:log directory/log directories} ({value}), and the evidence has no copy of {count} of them{names}.
     What lies in a directory that was not copied was not examined: partitions that seem to be missing may be there.
     The directory was left out when the evidence was copied, or its disk has failed or is not mounted.
     Copy it as well (`kctl collect`), or say what became of the disk. Do not format it before.""")
@@ -144,7 +144,7 @@ SAME_UNDER_OTHER_BROKERS = warning("""replicas-under-other-broker-ids
         tells which host was which. Delete no folder, and do not reassign the partitions to empty replicas.""")
 STRAY_HOLDS_EARLIER = warning("""stray-holds-earlier-records
     {name} ends at {end} and is of topic id {value}; {partition} on the same broker ends at {live_end} and is of
-        {other}: {records} records of an earlier topic of this name are in the stray folder.
+        {other}: {records:record} of an earlier topic of this name {records:is|are} in the stray folder.
     A broker of 3.7 and later renames a folder that its metadata do not name to `-stray` at its start, and never deletes it.
     The topic was deleted and created again while the broker was down, or the metadata were lost and topics made anew.
     If nobody deleted the topic, copy the folder before anybody removes it: `kctl segment dump --records` reads it, and a

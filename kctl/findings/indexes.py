@@ -3,7 +3,7 @@
 from kctl.findings import error, info, warning
 
 INDEX_FRAGMENT = warning("""index-fragment
-    The last {count} bytes are not a whole entry of {width} bytes.
+    The last {count:byte} {count:is|are} not a whole entry of {width} bytes.
     Kafka ignores the fragment; up to 2.2 it treats the index as corrupt and recovers the segment.
     The file was truncated while it was written or copied.
     @rebuild-index""")
@@ -18,7 +18,7 @@ INDEX_ENTRY_UNORDERED = warning("""index-entry-unordered
     Damage of the index file.
     @rebuild-index""")
 INDEX_STALE_TAIL = info("""index-stale-tail
-    {count} entries from entry {entry} on are left from before the log was truncated.
+    {count:entry/entries} from entry {entry} on {count:is|are} left from before the log was truncated.
     The broker kept the number of valid entries in memory and has not trimmed the file since.
     The broker truncated its log and was killed, or was still running when the copy was made.
     Nothing: recovery rebuilds the index.""")
@@ -48,7 +48,7 @@ INDEX_UNTRIMMED = warning("""index-untrimmed
     Zeros in place of the entries after a power loss, or damage.
     @rebuild-index""")
 INDEX_ENTRIES_MISSING = warning("""index-entries-missing
-    The last {tail} bytes of the segment have no entry, and the time index has {count} for them.
+    The last {tail:byte} of the segment {tail:has|have} no entry, and the time index has {count} for {tail:it|them}.
     Kafka adds entries to both indexes together. Reads scan the bytes without entries, and nothing is lost.
     The index was truncated, or lost and created again.
     @rebuild-index""")

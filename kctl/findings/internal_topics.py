@@ -15,7 +15,7 @@ LOG_UNREADABLE = error("""internal-log-unreadable
     Run `kctl segment verify` on the folder; name another broker's copy to read that one.""")
 
 RECORD_TYPE_UNKNOWN = info("""internal-record-type-unknown
-    {count} records of type {type} in {topic} were skipped.
+    {count:record} of type {type} in {topic} {count:was|were} skipped.
     This version of kctl does not know the type of these records.
     A newer Kafka version.
     Nothing, unless you miss something in the output.""")

@@ -13,7 +13,7 @@ REPLICA_UNREACHABLE = warning("""replica-not-verified
     The broker is down or does not answer, its disk has failed, or it cannot read its own files.
     Check that broker; `kctl segment verify` on its log directory shows what is wrong with the files.""")
 ALL_DAMAGED = error("""replica-batch-damaged-everywhere
-    All {count} replicas of {partition} hold the same damaged batch at offset {start}.
+    All {count:replica} of {partition} hold the same damaged batch at offset {start}.
     The bytes are the same on all brokers and their CRC is wrong: followers copied damaged bytes from the leader.
     A memory or disk fault on the leader before the followers fetched, or a wrong CRC of a producer that was accepted.
     No replica has the records; look for them at their source, in a tier or in a backup.""")

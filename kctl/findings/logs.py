@@ -15,7 +15,7 @@ SEGMENT_MISSING = error("""segment-missing
     A segment file was deleted or lost.
     Look for the offsets on another replica. If the topic is compacted, give `--compacted TOPIC`.""")
 TIERED_RESIDUE = warning("""segments-below-local-log-start
-    {segments} segments below offset {to_offset} ({bytes} bytes) were left behind when this replica of a tiered topic went on
+    {segments:segment} below offset {to_offset} ({bytes:byte}) {segments:was|were} left behind when this replica of a tiered topic went on
         from a later local log start (KAFKA-17020). Offsets [{from_offset}, {to_offset}) are not on this disk: {remote}.
     Nothing is lost. Retention does not reach the old segments, as their place is taken by remote storage: they use disk
         space until they are removed.
@@ -72,12 +72,12 @@ UNKNOWN_FILE = info("""folder-unknown-file
     A copy or note made by hand, or a file of another version.
     Nothing.""")
 FILES_LEFT_OUT = info("""folder-files-left-out
-    {count} more entries of the folder (unknown files, links and others) are neither listed nor counted.
+    {count:more entry/more entries} of the folder (unknown files, links and others) {count:is|are} neither listed nor counted.
     They were not examined. The listed entries come first by name.
     A program that fills the folder with files.
     Look at the folder itself.""")
 SEGMENT_NAME = warning("""segment-name-short
-    The name has {digits} digits; Kafka writes 20 and sorts by them.
+    The name has {digits:digit}; Kafka writes 20 and sorts by them.
     Kafka reads the number, but files are sorted by name in some places.
     The file was renamed by hand.
     Rename it in a copy.""")

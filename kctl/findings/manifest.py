@@ -33,7 +33,7 @@ CUT_OFF = info("""evidence-cut-off
     The source went away, or the copy was interrupted.
     Go on with the copy by `kctl collect --resume`.""")
 LEFT_OUT = info("""evidence-left-out-of-copy
-    {count} entries of the source were left out of the copy, such as {what} {name}: {why}.
+    {count:entry/entries} of the source {count:was|were} left out of the copy, such as {what} {name}: {why}.
     They were not examined.
     Links and devices are not followed; a running broker deletes files.
     The manifest names each; copy them by hand if they matter.""")

@@ -19,7 +19,7 @@ STATES_DISAGREE = error("""migration-states-disagree
         metadata log was copied before the znodes were exported.
     Delete /migration, format the controllers again with the same cluster id, and start over.""")
 BROKER_MISSING = error("""migration-broker-missing
-    Broker {broker} holds {replicas} replicas and is not alive: the migration waits for it.
+    Broker {broker} holds {replicas:replica} and is not alive: the migration waits for it.
     The controller copies nothing until every broker in the metadata has registered.
     The broker is down, or it was removed while it still had replicas.
     Start it in migration mode, or move its replicas away: `kctl reassign plan --drain BROKER`.""")
@@ -54,7 +54,7 @@ TOPIC_WITHOUT_ID = warning("""migration-topic-without-id
     The topic was created before 2.8, and `inter.broker.protocol.version` is older than that.
     Raise `inter.broker.protocol.version` to the brokers' own version.""")
 MOVE_UNDER_WAY = info("""migration-move-under-way
-    {count} partitions are being moved, including {partition}.
+    {count:partition} {count:is|are} being moved, including {partition}.
     The migration copies running moves, and they continue under the KRaft controller.
     A running reassignment.
     Nothing; a migration without moves is easier to watch.""")

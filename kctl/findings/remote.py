@@ -15,7 +15,7 @@ METADATA_DAMAGED = error("""remote-metadata-damaged
     A failing disk, a torn write or a hand edit.
     Add another replica of `__remote_log_metadata` to the evidence; `kctl segment verify` names the range.""")
 METADATA_REPLICAS_DIFFER = error("""remote-metadata-replicas-differ
-    {count} batches of the metadata partition differ from those of {other}, which kctl used.
+    {count:batch/batches} of the metadata partition {count:differs|differ} from {count:that|those} of {other}, which kctl used.
     A broker that reads this replica knows other remote segments.
     An unclean election of the metadata partition, or damage that no CRC covers.
     Compare both with `kctl replica compare`; audit the objects before you delete anything based on the metadata.""")
@@ -25,12 +25,12 @@ METADATA_RECORD_BAD = error("""remote-metadata-record-bad
     Something other than a broker wrote to the topic, or a version that kctl does not know.
     Find the writer; delete the record from the topic.""")
 METADATA_LAYOUTS_MIXED = warning("""remote-metadata-layouts-mixed
-    {old} records have the layout of 3.0 to 3.5, {new} that of 3.6 and later.
+    {old:record} {old:has|have} the layout of 3.0 to 3.5, {new} that of 3.6 and later.
     Neither version reads the other's records: custom metadata was added without a new version number.
     A rolling upgrade from 3.5 or earlier, or a plug-in built against it.
     Brokers of one version do not see the segments of the other until the metadata topic is created again.""")
 METADATA_WRONG_PARTITION = error("""remote-metadata-wrong-partition
-    Records of the partition are in metadata partition {found}; with {partitions} partitions they belong in {expected}{kip}.
+    Records of the partition are in metadata partition {found}; with {partitions:partition} they belong in {expected}{kip}.
     Brokers look for them in the other metadata partition and do not see these segments.
     The number of partitions of `__remote_log_metadata` was changed, or the writer follows the text of KIP-405.
     Restore the partition count that the topic had when the records were written.""")
@@ -86,7 +86,7 @@ DELETION_UNFINISHED = info("""remote-deletion-unfinished
     Evidence of a running broker.
     Check again later.""")
 PARTITION_DELETION = warning("""remote-partition-deletion-unfinished
-    The deletion of the partition's remote log is recorded as {state}; {count} segments ({size} bytes) are left.
+    The deletion of the partition's remote log is recorded as {state}; {count:segment} ({size:byte}) {count:is|are} left.
     Apache Kafka's brokers neither write nor act on such records; a plug-in does.
     A plug-in that deletes partitions in steps was interrupted.
     Check the plug-in; remove the objects if the topic is gone.""")
@@ -146,7 +146,7 @@ LOG_START_BEHIND = info("""remote-log-start-passed
     DeleteRecords or retention moved the log start.
     Nothing; if it stays for long, expiration does not run on the leader.""")
 TOPIC_DELETED = warning("""remote-topic-deleted
-    The topic with this id no longer exists; {count} segments ({size} bytes) of the partition are left.
+    The topic with this id no longer exists; {count:segment} ({size:byte}) of the partition {count:is|are} left.
     No broker deletes them, because the partition has no leader.
     The topic was deleted while the store failed, or its leader stopped during the deletion.
     Remove the objects: `kctl remote audit --plan-cleanup FILE` lists them.""")
@@ -208,18 +208,18 @@ OBJECT_MISNAMED = error("""remote-object-misnamed
     The object was renamed or copied by hand.
     Rename it to the expected name.""")
 OBJECT_ORPHAN = warning("""remote-object-orphan
-    {count} objects ({size} bytes) belong to a segment that no metadata record names.
+    {count:object} ({size:byte}) {count:belongs|belong} to a segment that no metadata record names.
     No broker reads or deletes them.
     Objects copied by hand, lost metadata, or a topic of another cluster in the same tier.
     Make sure that no other cluster uses the tier, then remove them (`--plan-cleanup FILE` lists them).""")
 SEGMENT_FORGOTTEN = error("""remote-segment-forgotten
-    {count} objects ({size} bytes) belong to a segment that the metadata of moment {moment!r} list, but the current
+    {count:object} ({size:byte}) {count:belongs|belong} to a segment that the metadata of moment {moment!r} list, but the current
         metadata do not.
     No broker reads the segment any more; its objects may be the only copy of its records.
     The last disk with the metadata partition was lost or wiped, or the metadata topic was deleted.
     Keep the objects, and look for lost records with `kctl replica loss`.""")
 OBJECT_LEFT = warning("""remote-object-left
-    {count} objects ({size} bytes) remain of a segment whose deletion is recorded as finished.
+    {count:object} ({size:byte}) {count:remains|remain} of a segment whose deletion is recorded as finished.
     No broker reads or deletes them.
     The store reported the deletion but did not delete them, or they were restored.
     Remove them (`--plan-cleanup FILE` lists them).""")
@@ -255,7 +255,7 @@ LOG_EXCHANGED = error("""remote-log-exchanged
     Two objects with equal offsets and size were swapped, or one overwrote the other.
     Rename both objects; restore an overwritten one from the store's versions or from a replica.""")
 LOCAL_DIFFERS = error("""remote-log-differs-from-local
-    {count} batches between offsets {first} and {last} differ from those in broker {broker}'s local log.
+    {count:batch/batches} between offsets {first} and {last} {count:differs|differ} from {count:that|those} in broker {broker}'s local log.
     Consumers get other records from the tier than the leader holds.
     The object was overwritten, swapped, or damaged so that its CRC still matches.
     Compare the local log with other replicas (`kctl replica compare`); restore the object from an in-sync replica.""")
@@ -285,7 +285,7 @@ OBJECT_ENCRYPTED = info("""remote-object-encrypted
     The storage plug-in encrypts.
     Nothing.""")
 METADATA_ABSENT = info("""remote-metadata-absent
-    {count} objects ({size} bytes) of the partition could not be judged: the evidence lacks its metadata partition, or part
+    {count:object} ({size:byte}) of the partition could not be judged: the evidence lacks its metadata partition, or part
         of it could not be read.
     They may be in use.
     The evidence covers only some brokers.

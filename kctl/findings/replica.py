@@ -35,7 +35,7 @@ SAME_PAYLOAD = warning("""replica-same-payload-other-epoch
     A producer retried after a change of leader.
     These batches are not lost; see the verdict for the rest.""")
 OTHER_BYTES_SAME_RECORDS = info("""replica-other-bytes-same-records
-    Brokers {one} and {other} store {count} batches in other bytes, with the same records.
+    Brokers {one} and {other} store {count:batch/batches} in other bytes, with the same records.
     Every record that both hold is the same at each offset.
     The cleaner rewrote batches on one side, or messages of the old format were converted.
     Nothing.""")
@@ -141,7 +141,7 @@ TAIL_UNPROVEN = info("""replica-tail-unproven
     Find out whether these hosts lost power (`last -x`, the kernel's log): a killed process alone loses nothing. Offsets of
         consumers and answers to producers beyond this offset show a loss.""")
 STRAY_RECORDS = info("""replica-stray-records
-    {name} of broker {broker_id} holds {records} records that the present log of {partition} lacks: they are of another topic of
+    {name} of broker {broker_id} holds {records:record} that the present log of {partition} lacks: {records:it is|they are} of another topic of
         this name, and nothing in the evidence says that somebody deleted it.
     A broker of 3.6 and later renames a folder that its metadata do not name to `-stray` at its start. Nothing serves its
         records any more.
@@ -156,7 +156,7 @@ MOMENTS_UNDATED = info("""replica-moments-undated
     Copies of brokers before 0.10 without znode exports.
     Name the moments in their order: `--moment NAME=FOLDER`, oldest first.""")
 NOT_RECOVERED = error("""replica-not-recovered
-    {missing:,} of {records:,} lost records are not in {target}.
+    {missing:,} of {records:lost record} {missing:is|are} not in {target}.
     Neither a record with the header that a recovery writes nor an equal record was found in the present log.
     The records were not recovered, or retention or compaction has removed them since.
     Run `kctl replica recover` on the same evidence; it writes what is not there.""")

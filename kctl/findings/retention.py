@@ -3,14 +3,14 @@
 from kctl.findings import info, warning
 
 RETENTION_BLOCKED = warning("""retention-blocked
-    {partition} of broker {broker} keeps {segments} segments ({bytes} bytes) past {setting}: the segment from offset {blocker}
-        before them has a record of {time}, {why}.
+    {partition} of broker {broker} keeps {segments:segment} ({bytes:byte}) past {setting}: the segment from offset {blocker}
+        before {segments:it|them} has a record of {time}, {why}.
     Kafka deletes segments from the oldest on and stops at the first that it may not delete.
     A create time far ahead of the others: a producer with a wrong clock, or records that were copied out of order.
     Wait until that time, or delete the records before the later segments with `kctl topic delete-records`; set
         `message.timestamp.type=LogAppendTime` if producers' times are not needed.""")
 RETENTION_OVERDUE = info("""retention-overdue
-    {partition} of broker {broker} keeps {segments} segments ({bytes} bytes) past {setting}: {why}.
+    {partition} of broker {broker} keeps {segments:segment} ({bytes:byte}) past {setting}: {why}.
     Kafka checks every `log.retention.check.interval.ms` (5 minutes) and deletes closed segments from the oldest on, none
         with records above the high watermark, and of a tiered topic none that is not copied.
     The sentence names it where the evidence shows it.

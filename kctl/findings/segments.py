@@ -9,42 +9,41 @@ BATCH_CRC_MISMATCH = error("""batch-crc-mismatch
     A failing disk, a torn write, memory or network errors before KIP-98 checks, or a hand edit.
     @other-replica""")
 DAMAGED_CRC = error("""segment-damaged
-    {size_in_bytes} bytes are damaged: they begin with a batch header whose CRC and length are wrong; Kafka reads nothing
+    {size_in_bytes:byte} {size_in_bytes:is|are} damaged: {size_in_bytes:it begins|they begin} with a batch header whose CRC and length are wrong; Kafka reads nothing
         from here on, and a recovery truncates the log here.
     The bytes begin like a batch, but neither the CRC nor the length is right. kctl found the next sound batch, if there
         is one, by its own CRC.
     A failing disk, a torn write, lost sectors, or a hand edit.
     @other-replica""")
 ILLEGAL_MAGIC = error("""batch-illegal-magic
-    {size_in_bytes} bytes are damaged: the magic at their start is {magic}, not 0, 1 or 2; Kafka reads it as
+    {size_in_bytes:byte} {size_in_bytes:is|are} damaged: the magic at {size_in_bytes:its|their} start is {magic}, not 0, 1 or 2; Kafka reads it as
         {taken_for}.
     The 17th byte of every entry of a log is its format version. The CRC of a batch does not cover it.
     A failing disk, a torn write, or bytes that are not a Kafka log.
     @other-replica""")
 ILLEGAL_LENGTH = error("""batch-illegal-length
-    {size_in_bytes} bytes are damaged: the length {length} at their start is impossible; Kafka reads nothing from here
+    {size_in_bytes:byte} {size_in_bytes:is|are} damaged: the length {length} at {size_in_bytes:its|their} start is impossible; Kafka reads nothing from here
         on, and a recovery truncates the log here.
     The length is below the minimum of the format, or points past the end of the file although sound batches follow.
     A failing disk, a torn write, lost sectors, or a hand edit.
     @other-replica""")
 GARBAGE = error("""segment-garbage
-    The last {size_in_bytes} bytes are neither a batch nor the start of one; a recovery removes them.
+    The last {size_in_bytes:byte} {size_in_bytes:is|are} neither a batch nor the start of one; a recovery removes {size_in_bytes:it|them}.
     No sound batch follows up to the end of the file.
     Lost writes after a power failure, a failing disk, or another file's content.
     @other-replica""")
 TORN_TAIL = info("""segment-torn-tail
-    The file ends inside a batch, {size_in_bytes} bytes after the last whole one; Kafka ignores these bytes, and a
-        recovery removes them.
+    The file ends inside a batch, {size_in_bytes:byte} after the last whole one; Kafka ignores what is there, and a recovery removes it.
     The broker was stopped, or the copy was made, while the batch was being written.
     A crash, `kill -9`, a full disk, or a copy of a running broker.
     Nothing, if the broker crashed: the producer got no answer, or other replicas have the records.""")
 TRAILING_ZEROS = info("""segment-trailing-zeros
-    The last {size_in_bytes} bytes are zeros; Kafka since 0.10.2 stops there, and a recovery removes them.
+    The last {size_in_bytes:byte} {size_in_bytes:is|are} zero{size_in_bytes:|s}; Kafka since 0.10.2 stops there, and a recovery removes {size_in_bytes:it|them}.
     The space was preallocated, or its data did not reach the disk before a crash.
     `preallocate=true`, or a file system that grew the file before its data was written.
     Nothing.""")
 ZEROED_RANGE = error("""segment-zeroed
-    {size_in_bytes} bytes are zeros, with sound batches after them; Kafka reads nothing from here on, and a recovery
+    {size_in_bytes:byte} {size_in_bytes:is|are} zero{size_in_bytes:|s}, with sound batches after {size_in_bytes:it|them}; Kafka reads nothing from here on, and a recovery
         truncates the log here.
     Part of the file did not reach the disk, or was lost from it.
     A power failure, a failing disk, or a sparse copy.
@@ -131,7 +130,7 @@ EPOCH_GOES_BACK = error("""batch-leader-epoch-goes-back
     A changed byte, segments joined by hand, or an old leader that wrote after it was replaced.
     @other-replica""")
 RECORDS_COUNT_TOO_LARGE = error("""batch-records-count
-    The batch header counts {count} records, more than its offsets or bytes can hold ({why}); Kafka accepts it on disk,
+    The batch header counts {count:record}, more than its offsets or bytes can hold ({why}); Kafka accepts it on disk,
         and consumers stop here.
     A consumer reads the number of records in the header; it never exceeds the offsets that the batch spans.
     A client with its own batch encoder, or a hand edit.
@@ -207,7 +206,7 @@ PRODUCERS_FORGOTTEN = info("""producers-forgotten
     Many clients that live shortly.
     Nothing, if the number of producers is expected. Else look which client starts so often.""")
 TOO_MANY_FINDINGS = info("""more-findings
-    {count} more findings in this file are not listed: {codes}.
+    {count:more finding} in this file {count:is|are} not listed: {codes}.
     The number of findings listed for a file is limited; kctl counts the rest.
     A file with damage throughout.
     Raise `--max-findings` to see them all.""")

@@ -18,7 +18,7 @@ CHECKPOINT_EMPTY = info("""checkpoint-empty-file
     The broker was stopped soon after its first start, or a full disk truncated the file.
     Nothing, if the broker is new.""")
 CHECKPOINT_DUPLICATE = warning("""checkpoint-duplicate
-    {partition} has {count} lines; Kafka 0.11 and later use the last one, up to 0.10.2 Kafka refuses the file.
+    {partition} has {count:line}; Kafka 0.11 and later use the last one, up to 0.10.2 Kafka refuses the file.
     Kafka writes one line per partition.
     The file was edited or joined.
     Find the right line with `kctl checkpoint show`.""")

@@ -35,7 +35,7 @@ SNAPSHOT_BEYOND_END = warning("""snapshot-beyond-log-end
     The log lost its tail.
     Look for the offsets on the other replicas.""")
 SNAPSHOTS_MISSING = warning("""snapshots-missing
-    There is no snapshot although the log has batches of {count} producers and was shut down cleanly.
+    There is no snapshot although the log has batches of {count:producer} and was shut down cleanly.
     After a clean shutdown Kafka assumes that a log without snapshots is of an older version and starts with no producer
         state: it accepts duplicates of retried batches.
     Snapshots were deleted or left out of a copy.

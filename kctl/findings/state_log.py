@@ -3,7 +3,7 @@
 from kctl.findings import error, info, warning
 
 LOG_GZIP_DAMAGED = warning("""log-compression-damaged
-    The compressed log is damaged after {lines} lines: {reason}.
+    The compressed log is damaged after {lines:line}: {reason}.
     kctl read every line before the damage; the rest could not be decompressed.
     A copy taken while the file was written, a full disk, or a broken transfer.
     Copy the file again, or look for the same hour in another part of the log.""")
@@ -60,7 +60,7 @@ LOG_GIVEN_TWICE = info("""log-given-twice
     Overlapping arguments, or a link.
     Nothing.""")
 LOG_OVERLAP = info("""log-overlap
-    {lines} lines were already in another copy of this log and were skipped.
+    {lines:line} {lines:was|were} already in another copy of this log and {lines:was|were} skipped.
     Copies of one log overlap: they have the same number of the same lines at the same times.
     Copies taken before and after a rotation, or the captured standard output of the broker.
     Nothing.""")
@@ -86,13 +86,13 @@ LOG_ZONE_CHANGED = info("""log-zone-changed
     Daylight saving time, or a broker moved to a host with another zone.
     Give the broker's zone with `--time-zone ID=ZONE` so that each line is read with its own offset.""")
 LOG_ZONE_ESTIMATED = info("""log-zone-estimated
-    {pairs} pairs of lines show that the times of broker {broker} differ by {offset} from those of broker {reference}:
+    {pairs:pair} of lines {pairs:shows|show} that the times of broker {broker} differ by {offset} from those of broker {reference}:
         it logs in another time zone. kctl converted its times.
     Brokers before 2.3 print no line with their time zone; kctl compares when requests were sent and received.
     Brokers that log in different time zones.
     If times must be exact to the hour, give each broker's zone with `--time-zone ID=ZONE`.""")
 LOG_CLOCK_OFF = info("""log-clock-off
-    {pairs} pairs of lines show that the clock of broker {broker} is about {seconds:.1f} s {side} that of broker
+    {pairs:pair} of lines {pairs:shows|show} that the clock of broker {broker} is about {seconds:.1f} s {side} that of broker
         {reference}. kctl corrected its times.
     Rows of what this broker printed name the correction in `clock_offset_ms`; its lines still have the times of its clock.
     The host's clock is not synchronized.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from kctl.judging.fetching import assignment, other_replicas, replica_of, unopened_path
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 AGREEING = ("equal", "behind")
 WRONG = ("diverged", "damaged", "hole")
@@ -54,7 +54,7 @@ def judge_divergence(
         if assigned:
             return judged(
                 Verdict.COULD_NOT_JUDGE,
-                f"{len(copies)} of {len(assigned)} replicas is in the evidence",
+                f"{len(copies)} of {counted(len(assigned), 'replica')} is in the evidence",
                 missing_replicas,
             )
         if unopened:

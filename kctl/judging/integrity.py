@@ -14,6 +14,7 @@ from kctl.findings import segments as segment_findings
 from kctl.findings.manifest import CUT_OFF
 from kctl.judging.fetching import log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
+from kctl.model import counted
 from kctl.rows import LEFT_OUT
 from kctl.scan.options import Level
 
@@ -159,7 +160,7 @@ def _judgement(subject: JudgementSubject, files: int, problems: _Problems, level
         return Judgement(Question.INTEGRITY, Verdict.DAMAGED, subject, f"the checks found {codes}", missing)
     if problems.unread:
         path, why = problems.unread[0]
-        reason = f"{len(problems.unread):,} of {len(problems.unread) + files:,} files could not be read: {path or ''} {why}"
+        reason = f"{len(problems.unread):,} of {counted(len(problems.unread) + files, 'file')} could not be read: {path or ''} {why}"
         return Judgement(Question.INTEGRITY, Verdict.UNREADABLE, subject, reason, missing)
     if problems.empty:
         return Judgement(
@@ -198,4 +199,4 @@ def _judgement(subject: JudgementSubject, files: int, problems: _Problems, level
 
 
 def _files(count: int) -> str:
-    return f"{count:,} file" if count == 1 else f"{count:,} files"
+    return counted(count, "file")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from kctl.broker_logs.history.leaderships import Leadership
 from kctl.judging.fetching import broker_logs
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 from kctl.times import iso
 
 CONTROLLER_LOGS = "controller.log and state-change.log of the controllers"
@@ -38,11 +38,13 @@ def judge_leadership(
         reason = "no line of the logs says who led"
         return Judgement(Question.LEADERSHIP, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
     if missing:
-        reason = f"the logs do not tell how {len(missing):,} of {len(leaderships):,} leaderships began"
+        reason = (
+            f"the logs do not tell how {len(missing):,} of {counted(len(leaderships), 'leadership')} began"
+        )
         if len(missing) == 1 and (later := [*_after(leaderships, newest)]):
             reason = f"the logs end before the last leadership: {later[0].why}"
         return Judgement(Question.LEADERSHIP, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
-    reason = f"the logs tell each of {len(leaderships):,} leaderships and how it began"
+    reason = f"the logs tell each of {counted(len(leaderships), 'leadership')} and how it began"
     return Judgement(Question.LEADERSHIP, Verdict.SOUND, subject, reason)
 
 

@@ -20,7 +20,7 @@ from kctl.judging.fetching import (
     unopened_path,
 )
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 # Findings of the search that keep it from an answer, and what would settle each.
 UNDECIDED: Mapping[str, str] = {
@@ -142,16 +142,19 @@ def judge_loss(
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
     if not missing_replicas:
-        return judged(Verdict.SOUND, f"the copies of all {len(needed)} replicas were compared{dropped}")
+        return judged(
+            Verdict.SOUND,
+            f"the copies of {'the one replica was' if len(needed) == 1 else f'all {len(needed)} replicas were'} compared{dropped}",
+        )
     if facts.copies and _every_election_was_clean(facts):
         return judged(
             Verdict.SOUND,
-            f"{len(facts.copies)} of {len(needed)} replicas were compared, and the logs show every election up to"
+            f"{len(facts.copies)} of {counted(len(needed), 'replica')} were compared, and the logs show every election up to"
             f" epoch {facts.leaderships[-1].leader_epoch}: none was unclean{dropped}",
         )
     return judged(
         Verdict.COULD_NOT_JUDGE,
-        f"{len(needed) - len(missing_replicas)} of {len(needed)} replicas are in the evidence, and nothing shows that the others"
+        f"{len(needed) - len(missing_replicas)} of {counted(len(needed), 'replica')} are in the evidence, and nothing shows that the others"
         " held no more",
         missing_replicas,
     )

@@ -70,7 +70,9 @@ def audit_sentence(wrong: Sequence[str], coverages: Sequence[Mapping[str, object
     if not clauses and not judged:
         clauses.append("nothing could be judged")
     elif not clauses:
-        clauses.append(f"nothing wrong was found in what was judged: {', '.join(judged)} subjects")
+        is_one = all(row["judged"] == 1 for row in coverages if row["judged"])
+        subjects = "subject" if is_one else "subjects"
+        clauses.append(f"nothing wrong was found in what was judged: {', '.join(judged)} {subjects}")
     if open_:
         clauses.append(f"not judged: {', '.join(open_)}")
     if nothing:

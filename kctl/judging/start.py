@@ -6,7 +6,7 @@ from kctl.judging.fetching import other_replicas
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep, StepKind
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 
 def judge_start(start: BrokerStart) -> Judgement:
@@ -19,7 +19,7 @@ def judge_start(start: BrokerStart) -> Judgement:
         partition, (records, committed) = next(iter(lost.items()))
         kind = "committed " if committed else ""
         count = committed or records
-        more = f", and records of {len(lost) - 1} more partitions" if len(lost) > 1 else ""
+        more = f", and records of {counted(len(lost) - 1, 'more partition')}" if len(lost) > 1 else ""
         noun = "record" if count == 1 else "records"
         reason = f"it would cut {count:,} {kind}{noun} of {partition} that no other copy holds{more}"
         return Judgement(
@@ -51,7 +51,11 @@ def judge_start(start: BrokerStart) -> Judgement:
         reason = (*start.unread, *start.unknown)[0]
         return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
     cut = sum(step.step.records_cut or 0 for step in start.steps)
-    what = f"the {cut:,} records that it cuts are in other copies" if cut else "nothing is cut"
+    what = (
+        f"the {counted(cut, 'record')} that it cuts {'is' if cut == 1 else 'are'} in other copies"
+        if cut
+        else "nothing is cut"
+    )
     aside = f"; stray folders that it renames: {renamed}" if renamed else ""
     return Judgement(Question.START, Verdict.SOUND, subject, f"{start.who} starts{aside}; {what}")
 

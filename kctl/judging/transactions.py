@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 
 
 def judge_transactions(
@@ -28,7 +28,8 @@ def judge_transactions(
 
     if any(hanging):
         return judged(
-            Verdict.DAMAGED, f"{sum(map(bool, hanging)):,} open transactions will not be ended by anybody"
+            Verdict.DAMAGED,
+            f"{counted(sum(map(bool, hanging)), 'open transaction')} will not be ended by anybody",
         )
     if unreadable:
         return judged(
@@ -53,7 +54,7 @@ def judge_transactions(
     if None in hanging:
         return judged(
             Verdict.COULD_NOT_JUDGE,
-            f"{hanging.count(None):,} transactions are open, and it is unknown whether their coordinator will end them",
+            f"{counted(hanging.count(None), 'open transaction')}: it is unknown whether the coordinator will end what is open",
             MissingEvidence(
                 "replicas of every partition of __transaction_state",
                 get="kctl collect --to more --topic __transaction_state ssh://BROKER/LOG_DIR",
@@ -61,6 +62,6 @@ def judge_transactions(
         )
     if hanging:
         return judged(
-            Verdict.SOUND, f"{len(hanging):,} transactions are open, and their coordinators will end them"
+            Verdict.SOUND, f"{counted(len(hanging), 'open transaction')}, which the coordinators will end"
         )
     return judged(Verdict.SOUND, "the log holds no transaction open")

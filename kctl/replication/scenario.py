@@ -288,7 +288,7 @@ def read_scenario(name_or_path: str) -> Scenario:
     try:
         text = read_text(path, LARGEST, follow=True)
     except (OSError, UnicodeDecodeError) as error:
-        why = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
+        why = reason_of(error)
         names = ", ".join(built_in_names())
         raise UnreadableFile(f"{name_or_path}: {why}", f"built-in scenarios: {names}") from error
     try:

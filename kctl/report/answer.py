@@ -11,6 +11,7 @@ from formats.values import Struct
 from kctl.audit.tables import Tables
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
+from kctl.model import counted
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.html import UNPRINTABLE, Html, count, element, link, more_rows, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
@@ -355,7 +356,11 @@ def _losses_html(losses: Sequence[Row]) -> list[Html]:
     parts = [element("h2", "Lost", id="lost"), rows(losses[:MOST_LOSSES])]
     if len(losses) > MOST_LOSSES:
         folded = losses[MOST_LOSSES:MOST_FOLDED]
-        parts.append(element("details", element("summary", f"{len(folded):,} more losses"), rows(folded)))
+        parts.append(
+            element(
+                "details", element("summary", counted(len(folded), "more loss", "more losses")), rows(folded)
+            )
+        )
         parts.append(more_rows(len(losses) - MOST_FOLDED, "SELECT * FROM losses"))
     return parts
 

@@ -14,6 +14,7 @@ from formats.log.columns.headers import PADDING
 from formats.log.columns.records import fields_of
 from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_record, whole_records
 from formats.values import Struct
+from kctl.model import counted
 from kctl.scan.source import Source
 
 Ints = NDArray[np.int64]
@@ -84,7 +85,7 @@ def _windows(
             yield np.frombuffer(data, np.uint8)[: stop + PADDING], np.array(starts, np.int64), ends
         data, place = remainder, place + stop
         if result.records == header.records_count and data:
-            raise FormatError(f"bytes follow the last of {header.records_count} records", place)
+            raise FormatError(f"bytes follow the last of {counted(header.records_count, 'record')}", place)
     if result.records < header.records_count:
-        problem = f"the batch ends after {result.records} records, its header promises {header.records_count}"
+        problem = f"the batch ends after {counted(result.records, 'record')}, its header promises {header.records_count}"
         raise Truncated(problem, place)

@@ -16,6 +16,8 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kctl.model import counted
+
 ROW_GROUP_BYTES = 16 << 20
 BATCHES_AT_ONCE = 128
 
@@ -102,5 +104,5 @@ def part_difference(file: BinaryIO, part: WrittenPart, schema: pa.Schema) -> str
     except (OSError, pa.ArrowException) as error:
         return f"{part.name} cannot be read: {str(error).splitlines()[0]}"
     if rows != part.rows:
-        return f"{part.name} has {rows:,} rows, {part.rows:,} were written"
+        return f"{part.name} has {counted(rows, 'row')}, {part.rows:,} were written"
     return None if file_schema.equals(schema) else f"{part.name} has another schema than the table"

@@ -27,7 +27,7 @@ from pyspark.serializers import CloudPickleSerializer, CPickleSerializer, cloudp
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kctl.model import SILENT, Progress
+from kctl.model import SILENT, Progress, counted
 from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
 from kctl.stores.file_systems import StoreGone
@@ -289,7 +289,7 @@ class SparkEngine:
             return
         # A wave that is done but not yet taken is in neither count.
         self._tasks_noted = max(self._tasks_noted, min(self._done + self._completed(), self._tasks_begun))
-        self.progress.note(f"{self._tasks_noted:,} of {self._tasks_begun:,} tasks")
+        self.progress.note(f"{self._tasks_noted:,} of {counted(self._tasks_begun, 'task')}")
 
     def _results(self, work: str, description: str) -> list[bytes]:
         """The serialized results of a wave, in order. Runs in a thread of its own."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import KctlError
+from kctl.model import counted
 from kctl.stores.request_counts import REQUESTS, CountingFiles
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def mirror(url: str, folder: Path) -> Path:
     unplaced = [stored_object.path for stored_object in objects if not _placed(root, stored_object, path)]
     unlisted = ""
     if unplaced:
-        what = f"{len(unplaced)} keys cannot be names of files; the first is"
+        what = f"{counted(len(unplaced), 'key')} cannot be {'the name of a file' if len(unplaced) == 1 else 'names of files'}; the first is"
         what = what if len(unplaced) > 1 else "1 key cannot be the name of a file:"
         unlisted = f"{shown_url}: {what} {redact_text(repr(unplaced[0].removeprefix(path)))}"
     describe(root, Description(url, path, shown_url, unlisted))

@@ -25,6 +25,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from formats.whole_numbers import whole_number
 from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
+from kctl.model import counted
 from kctl.wire.adapter import NoAnswer, Wire
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -48,7 +49,7 @@ class NoController(KctlError):
 
     def __init__(self, voters: Mapping[int, tuple[Endpoint, bool]]) -> None:
         answer = sum(is_listening for _, is_listening in voters.values())
-        count = f": {answer} of {len(voters)} voters answer" if voters else ""
+        count = f": {answer} of {counted(len(voters), 'voter')} answer" if voters else ""
         super().__init__(f"no active controller{count}; {NO_CONTROLLER}")
         self.voters = voters
 

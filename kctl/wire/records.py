@@ -202,8 +202,11 @@ def plan_deletion(
         [intent],
         cluster,
         state,
-        title=f"{intent}: {sum(deletion.records for deletion in deletions):,} offsets",
-        warnings=(*warnings[:NAMED_PARTITIONS], *([f"and so of {more} more partitions"] if more > 0 else [])),
+        title=f"{intent}: {counted(sum(deletion.records for deletion in deletions), 'offset')}",
+        warnings=(
+            *warnings[:NAMED_PARTITIONS],
+            *([f"and so of {counted(more, 'more partition')}"] if more > 0 else []),
+        ),
         details={"forecast": [dict(row) for row in forecast]},
         needs="" if accepted else "--accept-loss",
     )

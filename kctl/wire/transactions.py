@@ -28,7 +28,7 @@ from kctl.findings.internal_topics import HANGING_TRANSACTION
 from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.judging.transactions import judge_transactions
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire
 from kctl.wire.hidden import visibility_of
@@ -384,7 +384,7 @@ def plan_abort(
     if len(transactions) > 1:
         offsets = ", ".join(str(transaction.start_offset) for transaction in transactions)
         raise Refused(
-            f"{len(transactions)} transactions are open in {tp}, at {offsets}",
+            f"{counted(len(transactions), 'open transaction')} in {tp}, at {offsets}",
             "choose one with --start-offset",
         )
     (transaction,) = transactions

@@ -60,7 +60,7 @@ def test_an_audit_and_its_tables_go_without_pandas(columns: str, tmp_path: Path)
         ("--help", 15),
         ("topic list --help", 22),
         ("replica loss --help", 24),
-        ("checkpoint show {checkpoint}", 55),
+        ("checkpoint show {checkpoint}", 56),
         ("segment dump {segment}", 80),
         ("segment verify {segment}", 137),
     ],

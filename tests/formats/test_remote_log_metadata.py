@@ -257,7 +257,7 @@ def test_an_empty_snapshot_file_stands_for_none() -> None:
     [
         (lambda d: b"\0\1" + d[2:], "version is 1"),
         (lambda d: d[:-1], "are left"),
-        (lambda d: d + b"\0", "1 bytes are left after 2 entries"),
+        (lambda d: d + b"\0", "1 byte left after 2 entries"),
         (lambda d: d[:14] + b"\0\0\0\3" + d[18:], "bytes are promised"),
         (lambda d: d[:18] + b"\xff\xff\xff\xff" + d[22:], "negative"),
     ],

@@ -142,7 +142,7 @@ def test_errors_of_the_system_say_what_to_do() -> None:
     [
         ("orders-1/00000000000000000000.log", "did you mean orders-0? (in {folder})"),
         ("orders-0/0000000000000000000.log", "did you mean 00000000000000000000.log? (in {folder}/orders-0)"),
-        ("payments-4", ""),
+        ("payments-4", "{folder} holds orders-0"),
         ("orders-0/00000000000000000000.log/x", ""),
     ],
 )

@@ -26,6 +26,7 @@ from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.shapes import Shapes
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event
@@ -382,5 +383,5 @@ def _doubt(
         middle = gaps[len(gaps) // 2]
         if abs(middle) > PLAUSIBLE:
             for broker_id in sorted({a, b} & open_ids):
-                reason = f"{len(pairs)} pairs of lines of brokers {a} and {b} lie about {abs(middle) // 1000} s apart"
+                reason = f"{counted(len(pairs), 'pair')} of lines of brokers {a} and {b} lie{'s' if len(pairs) == 1 else ''} about {abs(middle) // 1000} s apart"
                 clock_offsets.doubtful.setdefault(broker_id, reason)

@@ -15,13 +15,14 @@ from kctl.cluster.interface import Cluster, no_quorum
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
 from kctl.cluster.versions import V3_9, needs
 from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import counted
 
 KRAFT_VERSION = "kraft.version"  # 1: voters can be changed
 
 
 def counted_voters(quorum: Quorum) -> str:
     """`2 of 3 voters answer`."""
-    return f"{len(quorum.voters - quorum.dead_voters)} of {len(quorum.voters)} voters answer"
+    return f"{len(quorum.voters - quorum.dead_voters)} of {counted(len(quorum.voters), 'voter')} answer"
 
 
 def changeable_quorum(state: ClusterState) -> Quorum:
@@ -129,7 +130,7 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
     alive = {id for id in after if (voter := quorum.member(id)) is None or voter.is_answering is not False}
     if not after or not is_majority(alive, after):
         raise Refused(
-            f"{len(alive)} of the {len(after)} voters after the change are alive, which is no majority: the cluster "
+            f"{len(alive)} of {counted(len(after), 'voter')} after the change are alive, which is no majority: the cluster "
             "would accept no more changes; nothing was written",
             f"now {counted_voters(quorum)}: start those that are not alive ({_dead(quorum)})"
             if quorum.dead_voters

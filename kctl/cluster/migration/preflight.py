@@ -12,6 +12,7 @@ from kctl.cluster.names import brokers_named
 from kctl.cluster.versions import V3_4
 from kctl.findings import Finding, Place
 from kctl.findings import migration as m
+from kctl.model import counted
 
 PROTOCOL, AUTHORIZER = "inter.broker.protocol.version", "authorizer.class.name"
 SECRETS = ("password.encoder.secret", "delegation.token.secret.key", "delegation.token.master.key")
@@ -161,11 +162,15 @@ def requests_left(facts: MigrationFacts) -> Iterator[Finding]:
         )
     if state.reassignment is not None:
         count = len(state.reassignment.partitions)
-        yield m.REQUEST_LEFT.at(path="/admin/reassign_partitions", what=f"{count} partitions are to be moved")
+        yield m.REQUEST_LEFT.at(
+            path="/admin/reassign_partitions",
+            what=f"{counted(count, 'partition')} {'is' if count == 1 else 'are'} to be moved",
+        )
     if state.election is not None:
         count = len(state.election.partitions)
         yield m.REQUEST_LEFT.at(
-            path="/admin/preferred_replica_election", what=f"{count} elections are waited for"
+            path="/admin/preferred_replica_election",
+            what=f"{counted(count, 'election')} {'is' if count == 1 else 'are'} waited for",
         )
 
 
@@ -197,7 +202,9 @@ def left_behind(facts: MigrationFacts) -> Iterator[Finding]:
             )
     groups = len(reader.children("/consumers") or ())
     if groups:
-        yield m.NOT_CARRIED_OVER.at(path="/consumers", what=f"{groups} groups of consumers from before 2.0")
+        yield m.NOT_CARRIED_OVER.at(
+            path="/consumers", what=f"{counted(groups, 'group')} of consumers from before 2.0"
+        )
     for name in reader.children("/") or ():
         if name not in KAFKA_S_OWN:
             yield m.NOT_CARRIED_OVER.at(path=f"/{name}", what="it is not Kafka's")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from formats import bounded_json
 from formats.values import Struct, field
 from kctl.cluster.disks import ReplicaDirs
-from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, file_error
+from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, file_error, reason_of
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.model import Json, TopicPartition
 
@@ -228,7 +228,7 @@ def _chosen(path: Path, text: str, printed: str | None) -> str:
 def _not_json(path: Path, text: str, error: Exception) -> KctlError:
     """The error for a text that is no JSON: a mistake, with its place."""
     if not isinstance(error, json.JSONDecodeError):
-        return UnreadableFile(f"{path} is not JSON: {error}", CORRECT)
+        return UnreadableFile(f"{path} is not JSON: {reason_of(error)}", CORRECT)
     line = text.split("\n")[error.lineno - 1]
     start = max(0, error.colno - 41)
     shown = line[start : start + 80].rstrip()

@@ -18,7 +18,7 @@ from kctl.cluster.reassignment.moves import Move, cut, ids, moves_of
 from kctl.cluster.reassignment.plan_files import identity_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, Refused
-from kctl.model import TopicPartition, some
+from kctl.model import TopicPartition, counted, some
 
 
 class Situation(Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ def _check_numbers(now: Situation, goal: ReassignmentGoal) -> None:
         factor = goal.replication_factor or len(replicas)
         if goal.covers(tp) and factor > len(takers) and factor > len(takers | (set(replicas) - leaving)):
             raise Refused(
-                f"{tp} needs {factor} brokers and may only use {ids(takers) or 'none'}",
+                f"{tp} needs {counted(factor, 'broker')} and may only use {ids(takers) or 'none'}",
                 "only --replication-factor lowers a replication factor",
             )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from formats.log.records import DEFAULT_LIMIT, LogEntry, iterate_records, walk
 from formats.whole_numbers import whole_number
-from kctl.errors import BadValue, KctlError, file_error
+from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.model import TopicPartition
 from kctl.replica.loss.partition import Loss
 from kctl.replica.loss.recovery import LostBatch, TransactionOutcome, lost_batches
@@ -147,5 +147,6 @@ def _open_offsets(lines: Path) -> Iterator[int]:
                     yield int(row["offset"])
     except (OSError, ValueError, KeyError) as error:
         raise KctlError(
-            f"{lines} cannot be read ({error})", "export it again with `kctl replica loss --export`"
+            f"{lines} cannot be read ({reason_of(error)})",
+            "export it again with `kctl replica loss --export`",
         ) from error

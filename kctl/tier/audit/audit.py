@@ -166,9 +166,9 @@ class _Audit:
         size = sum(segment.metadata.size_in_bytes for segment in tier.live)
         if tier.deletion is not None and tier.live:
             state, count = tier.deletion.state.name, len(tier.live)
-            self.findings.append(say.PARTITION_DELETION.at(place, state=state, count=count, size=f"{size:,}"))
+            self.findings.append(say.PARTITION_DELETION.at(place, state=state, count=count, size=size))
         if exists is False and tier.live:
-            self.findings.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=f"{size:,}"))
+            self.findings.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=size))
             for segment in tier.live:
                 self._remove(self._objects(tier, segment.metadata), "of a deleted topic")
         if local is None:
@@ -202,7 +202,7 @@ class _Audit:
             total += objects.size_in_bytes
             self._names(tier, objects, segment.start_offset, segment.remote_log_segment_id)
             if segment.state is DELETED and objects.all():
-                count, size = len(objects.all()), f"{objects.size_in_bytes:,}"
+                count, size = len(objects.all()), objects.size_in_bytes
                 place = replace(place_of(segment), size_in_bytes=objects.size_in_bytes)
                 self.findings.append(say.OBJECT_LEFT.at(place, count=count, size=size))
                 self._remove(objects, "deleted by its metadata")
@@ -298,7 +298,7 @@ class _Audit:
                 size_in_bytes=objects.size_in_bytes,
                 remote_log_segment_id=name.remote_log_segment_id,
             )
-            details: dict[str, Any] = {"count": len(objects.all()), "size": f"{objects.size_in_bytes:,}"}
+            details: dict[str, Any] = {"count": len(objects.all()), "size": objects.size_in_bytes}
             if key in forgotten:  # not removable
                 self.findings.append(say.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
                 continue
@@ -306,7 +306,7 @@ class _Audit:
             self._remove(objects, "no metadata record names it")
         for (topic, partition), (count, size) in sorted(without_metadata.items()):
             place = Place(topic=topic, partition=partition, size_in_bytes=size)
-            self.findings.append(say.METADATA_ABSENT.at(place, count=count, size=f"{size:,}"))
+            self.findings.append(say.METADATA_ABSENT.at(place, count=count, size=size))
         for stored in inventory.unknown:
             size = stored.size_in_bytes or 0
             place = Place(file=stored.key, size_in_bytes=stored.size_in_bytes)

@@ -11,6 +11,7 @@ from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.values import Struct
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
+from kctl.model import counted
 from kctl.replication.epochs import Entries
 from kctl.tier.metadata.partition_tier import PartitionTier, unserved
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, DELETING, FINISHED, STARTED, epoch_end
@@ -301,7 +302,7 @@ def _expiring(
             since = max(since, segment.max_timestamp + retention)
         name = "retention.ms" if rule is DeletionRule.RETENTION_TIME else "retention.bytes"
         if now - since >= GIVEN_UP_MS:
-            minutes = f"{(now - since) // 60_000:,} minutes"
+            minutes = counted((now - since) // 60_000, "minute")
             yield say.RETENTION_OVERDUE.at(place_of(segment), why=name, overdue=minutes, size=size)
         else:
             yield say.RETENTION_DUE.at(place_of(segment), why=name, size=size)

@@ -237,7 +237,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
         if not sequence and not at_first:
             raise
         unfinished = NotFinished(
-            f"{at_first + sequence:,} of {recovery.records:,} records are in {tp}: {error.message}",
+            f"{at_first + sequence:,} of {counted(recovery.records, 'record')} are in {tp}: {error.message}",
             error.hint,
         )
         unfinished.is_begun = True

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from formats import bounded_json
 from formats.values import Struct, field, replace
 from kctl.cluster.state import NO_LEADER, ClusterState
-from kctl.errors import KctlError, Refused, file_error
+from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.findings import Finding, Place
 from kctl.findings import live as say
@@ -492,7 +492,7 @@ class VerificationProgress:
             self._done = {name: (id, int(offset)) for name, (id, offset) in values["partitions"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise KctlError(
-                f"{self._path} does not hold the progress of a verification ({error})",
+                f"{self._path} does not hold the progress of a verification ({reason_of(error)})",
                 "name the file of an earlier run, or a new one",
             ) from error
         if cluster_id != self._cluster_id:

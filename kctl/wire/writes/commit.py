@@ -20,7 +20,7 @@ from kctl.cluster.interface import Cluster, Conflict, refuse_changed
 from kctl.cluster.state import UNTOLD, ClusterState, Replicas
 from kctl.cluster.versions import V4_0
 from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.writes import kraft
 from kctl.wire.writes.planning import TRANSLATIONS, content, item_count, name_of
@@ -316,7 +316,9 @@ class WireCommit:
         except KctlError as error:
             if isinstance(error, NotFinished) or not done:
                 raise
-            words = f"{done} of {len(writes)} requests were carried out"
+            words = (
+                f"{done} of {counted(len(writes), 'request')} {'was' if done == 1 else 'were'} carried out"
+            )
             raise _unfinished(f"{words}: {without_reassurance(error.message)}", LOOK) from error
 
     def _send(self, write: Write, number: int, count: int) -> None:
@@ -355,7 +357,7 @@ class WireCommit:
             raise error
         reasons = "; ".join(item.reason for item in failed[:5])
         more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
-        done = f"{number} of {count} requests and {items - len(failed)} of {items} items of the next were carried out"
+        done = f"{number} of {counted(count, 'request')} and {items - len(failed)} of {items} items of the next were carried out"
         unfinished = _unfinished(f"{done}, not: {reasons}{more}", LOOK)
         unfinished.items = refused
         raise unfinished
@@ -374,7 +376,9 @@ class WireCommit:
             if time.monotonic() > end:
                 break
             time.sleep(0.2)
-        unfinished = NotFinished(f"{lost}; {number} of {count} requests were carried out, {seen}", LOOK)
+        unfinished = NotFinished(
+            f"{lost}; {number} of {counted(count, 'request')} were carried out, {seen}", LOOK
+        )
         unfinished.is_begun = number > 0 or is_begun
         raise unfinished
 

@@ -46,4 +46,4 @@ def test_a_file_of_another_owner(data: Path) -> None:
     os.chown(data / "orders-0", 0, 0)
     [(code, file, message)] = found(data)
     assert (code, file) == ("log-dir-other-owner", "data/orders-0")
-    assert "1 of 7 files of this log directory belong to uid 0, gid 0, the others to uid 1000" in message
+    assert "1 of 7 files of this log directory belongs to uid 0, gid 0, the others to uid 1000" in message

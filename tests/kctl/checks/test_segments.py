@@ -117,7 +117,7 @@ def test_a_cut_that_takes_no_sound_batch_is_a_warning(tmp_path: Path) -> None:
         for row in rows("segment", "verify", folder).of("finding")
         if row["code"] == "startup-recovery-cuts"
     ]
-    assert (cut["severity"], "1 sound batches" in cut["message"]) == ("error", True)
+    assert (cut["severity"], "1 sound batch with" in cut["message"]) == ("error", True)
 
 
 @pytest.mark.parametrize(("base", "code"), [(0, "segment-ends-torn"), (2, "segment-torn-tail")])

@@ -155,7 +155,7 @@ def test_what_was_not_judged_stands_beside_what_is_lost(tmp_path: Path) -> None:
 def test_a_cluster_without_faults_gets_one_sentence_and_then_what_it_rests_on(tmp_path: Path) -> None:
     told = answer(tmp_path, judgements=[judged("loss", "sound"), judged("integrity", "sound")])
     assert told.sentences == (
-        "Nothing wrong was found in what was judged: loss of 1, integrity of 1 subjects.",
+        "Nothing wrong was found in what was judged: loss of 1, integrity of 1 subject.",
     )
     assert told.severity == "good"
     assert told.coverages == (
