@@ -7,6 +7,7 @@ from click.shell_completion import CompletionItem
 
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import Frame, command
+from commands.cli.options import flag
 from commands.cli.render import Outcome
 from kctl.errors import BadValue, near_names
 
@@ -37,15 +38,24 @@ def next_words(ctx: click.Context, _: click.Parameter, begun: str) -> list[Compl
 
 @command("schema", paged=True, status="0 printed · 2 no such command")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND", shell_complete=next_words)
-def schema(frame: Frame, words: tuple[str, ...]) -> Outcome:
+@flag("--files", "The schema of the files that the command reads, for editors.")
+def schema(frame: Frame, words: tuple[str, ...], files: bool) -> Outcome:
     """Print the JSON Schema of the rows of a command.
 
     $ kctl schema segment verify
     $ kctl schema finding > finding.schema.json
+    $ kctl schema apply --files > cluster.schema.json
     """
     from kctl.rows import row_type
 
     verb = named(words)
+    if files:
+        if words not in (("apply",), ("diff",)):
+            raise click.UsageError(f"`kctl {' '.join(words)}` reads no file of this kind")
+        from kctl.cluster_file.schema import file_schema
+
+        file = json.dumps(file_schema(), indent=2).encode() + b"\n"
+        return Outcome(encoded=lambda _: [file])
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"rows of kctl {' '.join(words)}",

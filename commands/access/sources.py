@@ -47,18 +47,26 @@ class Recorded(NamedTuple):
     folders: tuple[str, ...]
     as_of: str | None
 
+    def check(self) -> None:
+        """Raise BadValue for a bound without a metadata log."""
+        if self.as_of is not None and not self.folders:
+            raise BadValue("--as-of goes with --metadata", "name a copy of a controller's metadata log")
+
+    def logs(self) -> list[Path]:
+        """The copies of the metadata log. Raises KctlError."""
+        from commands.migration import metadata_logs
+
+        return [log for folder in self.folders for log in metadata_logs(Path(folder))]
+
     def read(self) -> AccessView | None:
         """What the metadata log says; None where none is named. Raises KctlError."""
+        self.check()
         if not self.folders:
-            if self.as_of is not None:
-                raise BadValue("--as-of goes with --metadata", "name a copy of a controller's metadata log")
             return None
         from commands.cli.evidence_options import bound_of
-        from commands.migration import metadata_logs
         from kctl.access.recorded import read_recorded_access
 
-        folders = [log for folder in self.folders for log in metadata_logs(Path(folder))]
-        return read_recorded_access(folders, bound_of(self.as_of))
+        return read_recorded_access(self.logs(), bound_of(self.as_of))
 
 
 recorded = as_one_value(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -12,9 +13,11 @@ import click
 
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, Decorator, as_one_value, flag, option
+from commands.cli.leaving import visible
+from commands.cli.options import GIVEN, GIVEN_PATH, Decorator, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row
 from commands.topic import note_hidden, note_problems
+from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
@@ -108,15 +111,36 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
     from kctl.cluster_file.present import present_in
     from kctl.cluster_file.resources import by_key
 
-    kinds = wanted.kinds
     manages_topics = any(managed.kind == "topic" for managed in wanted.managed)
     names = sorted(key.name for key in wanted.resources if key.kind == "topic")
-    present = present_in(cluster, version, kinds, None if manages_topics else names, wanted.resources)
+    topics = None if manages_topics else names
+    present = present_in(cluster, version, wanted.kinds, topics, wanted.resources)
     note_problems(frame, present.problems)
     note_hidden(frame, present.state, decides=manages_topics)
     if present.remarks and any(key.kind == "acl" for key in wanted.resources):
         raise NoAuthorizer
     return Compared(list(differences(wanted, by_key(present.resources))), present.state)
+
+
+def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
+    """What files ask for against another export, or evidence; reports what could not be read (status 3)."""
+    from kctl.cluster_file.difference import differences
+    from kctl.cluster_file.recorded import against
+    from kctl.cluster_file.resources import by_key
+
+    recorded = against(path, wanted.kinds, wanted.resources)
+    note_problems(frame, recorded.problems)
+    return list(differences(wanted, by_key(recorded.resources)))
+
+
+def as_whole(wanted: Wanted, files: Sequence[Path]) -> Wanted:
+    """The same, where the files are all that there is to be."""
+    from formats.values import replace
+    from kctl.cluster_file.document import Place
+    from kctl.cluster_file.resources import SECTIONS, Managed
+
+    place = Place(str(files[0]), 1)
+    return replace(wanted, managed=tuple(Managed(kind, "*", place) for kind in SECTIONS.values()))
 
 
 @command(
@@ -128,26 +152,70 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
 @reads
 @FILES
 @given
+@option(
+    "--against PATH",
+    "Compare with this other export, or with the evidence of a cluster, instead of a live one.",
+    type=GIVEN,
+)
+@flag("--whole", "Take the files for all that there is to be: what is not in them differs, too.")
+@flag("--markdown", "Print a table in Markdown, for a merge request.")
 @flag("--exit-code", "Exit with 5 where something differs.")
-def diff(frame: Frame, at: At, variables: Given, files: tuple[Path, ...], exit_code: bool) -> Outcome:
+def diff(
+    frame: Frame,
+    at: At,
+    variables: Given,
+    files: tuple[Path, ...],
+    against: str | None,
+    whole: bool,
+    markdown: bool,
+    exit_code: bool,
+) -> Outcome:
     """Show how a cluster differs from what files ask for.
 
-    What is not in the files is left alone, and left out here, unless they say `manage: {KIND: all}`. Values that are set
-    and that no file mentions are shown with the action none.
+    What is not in the files is left alone, and left out here, unless they say `manage: {KIND: all}`, or with --whole.
+    Values that are set and that no file mentions are shown with the action none.
 
     $ kctl diff cluster.yaml
     $ kctl diff cluster/ --exit-code --output jsonl
-    $ kctl diff cluster.yaml --set team=orders
+    $ kctl diff cluster.yaml --set team=orders --markdown
+    $ kctl diff staging.yaml --against production.yaml --whole
+    $ kctl diff cluster.yaml --against evidence/ --exit-code
     """
     wanted = variables.load(files)
-    with at.open(frame) as cluster:
-        found = compared(frame, cluster, at.version, wanted)
-    rows = list(drift_rows(found.changed))
+    if whole:
+        wanted = as_whole(wanted, files)
+    if against is not None:
+        changed = compared_with(frame, Path(against), wanted)
+    else:
+        with at.open(frame) as cluster:
+            changed = compared(frame, cluster, at.version, wanted).changed
+    rows = list(drift_rows(changed))
     if exit_code and any(row["action"] != "none" for row in rows):
         frame.raise_status(5)
-    count = len(wanted.resources)
-    return Outcome(
-        rows,
-        text=drift_text,
-        nothing=f"nothing differs: {count:,} resource{'' if count == 1 else 's'} as the files ask",
-    )
+    nothing = f"nothing differs: {counted(len(wanted.resources), 'resource')} as the files ask"
+    if markdown:
+        lines = list(markdown_lines(rows, nothing))
+        return Outcome(rows, encoded=lambda form: lines if form == "text" else None, is_exact=True)
+    return Outcome(rows, text=drift_text, nothing=nothing)
+
+
+SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#+!|~&@-]")
+
+
+def markdown_lines(rows: Iterable[Row], nothing: str) -> Iterator[bytes]:
+    """A table in Markdown, in which nothing that is shown is markup."""
+
+    def cell(value: object) -> str:
+        text = "" if value is None else " ".join(visible(str(value)).split())
+        return SPECIAL.sub(lambda match: f"\\{match[0]}", text)
+
+    listed = [row for row in rows if row["action"] != "none"]
+    if not listed:
+        yield f"{nothing}\n".encode()
+        return
+    yield b"| Action | Resource | Field | Present | Desired | Wanted by |\n|---|---|---|---|---|---|\n"
+    for row in listed:
+        place = f"{row['file']}:{row['line']}" if row["file"] else ""
+        resource = f"{str(row['kind_of_resource']).replace('_', ' ')} {row['name']}"
+        cells = (row["action"], resource, row["field"], row["present"], row["desired"], place)
+        yield f"| {' | '.join(map(cell, cells))} |\n".encode()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from commands.access.sources import Recorded, recorded
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, Names, option
+from commands.cli.options import WRITTEN, Names, option
 from commands.cli.render import Outcome
 from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue
+
+if TYPE_CHECKING:
+    from kctl.cluster.state import Problem
+    from kctl.cluster_file.resources import Resource
 
 KIND_NAMES = "topics,configs,groups,users,quotas,acls"
 STATUS = "0 written · 2 wrong usage · 3 no connection, something could not be read"
@@ -31,11 +36,17 @@ def kinds_of(names: frozenset[str] | None) -> list[str]:
 
 @command("export", status=STATUS)
 @reads
+@recorded
 @option("--topics PATTERN...", "Only topics that match this pattern; repeatable.", into="patterns")
 @option("--kinds A,B", f"Only these kinds: {KIND_NAMES}.", type=Names())
-@option("--to PATH", "Write to this file (.yaml, .json), or to files in this folder.", type=GIVEN_PATH)
+@option("--to PATH", "Write to this file (.yaml, .json), or to files in this folder.", type=WRITTEN)
 def export(
-    frame: Frame, at: At, patterns: tuple[str, ...], kinds: frozenset[str] | None, to: Path | None
+    frame: Frame,
+    at: At,
+    source: Recorded,
+    patterns: tuple[str, ...],
+    kinds: frozenset[str] | None,
+    to: str | None,
 ) -> Outcome:
     """Export topics, configurations, users, quotas and rules to a file that `kctl apply` reads.
 
@@ -46,42 +57,63 @@ def export(
     $ kctl export --to cluster/
     $ kctl export --topics 'orders-*' --kinds topics,acls --to orders.yaml
     $ kctl export --snapshot znodes.jsonl > cluster.yaml
+    $ kctl export --metadata /var/lib/kafka/__cluster_metadata-0 --as-of -2h
     """
     from fnmatch import fnmatchcase
+    from pathlib import Path
 
-    from kctl.cluster_file.present import present_in, uneven
-    from kctl.cluster_file.writing import document_of
+    from kctl.cluster_file.writing import document_of, json_text, write_document, yaml_lines
 
-    with at.open(frame) as cluster:
-        chosen = kinds_of(kinds)
-        present = present_in(cluster, at.version, chosen, None)
-    note_problems(frame, present.problems)
-    note_hidden(frame, present.state)
+    found = _read(frame, at, source, kinds_of(kinds))
     resources = [
         resource
-        for resource in present.resources
+        for resource in found.resources
         if resource.kind != "topic" or not patterns or any(fnmatchcase(resource.name, p) for p in patterns)
     ]
-    comments = {
-        f"topics/{resource.name}": [text]
-        for resource in resources
-        if resource.kind == "topic" and (text := uneven(present.state.topics[resource.name]))
-    }
-    for remark in present.remarks:
-        frame.note(remark)
-    head = [f"not read: {problem.place}: {problem.reason}" for problem in present.problems] + present.remarks
+    for problem in found.problems:
+        found.head.append(f"not read: {problem.place}: {problem.reason}")
     document = document_of(resources)
     if to is not None:
-        from kctl.cluster_file.writing import write_document
-
-        names = write_document(to, document, head, comments)
+        names = write_document(Path(to), document, found.head, found.comments)
         return Outcome(encoded=lambda _: [f"{name}\n".encode() for name in names])
-    from kctl.cluster_file.writing import json_text, yaml_lines
 
     def encoded(form: str) -> Iterator[bytes]:
         if form != "text":
             yield json_text(document).encode()
         else:
-            yield from (f"{line}\n".encode() for line in yaml_lines(document, head, comments))
+            yield from (f"{line}\n".encode() for line in yaml_lines(document, found.head, found.comments))
 
     return Outcome(encoded=encoded, is_exact=True)
+
+
+class _Found(NamedTuple):
+    """What is exported, and what stands as comments before it and before its topics."""
+
+    resources: list[Resource]
+    problems: list[Problem]
+    head: list[str]
+    comments: dict[str, list[str]]
+
+
+def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
+    """The resources of the cluster or of its metadata log; reports what could not be read (status 3)."""
+    if source.folders:
+        from commands.cli.evidence_options import bound_of
+        from kctl.cluster_file.recorded import metadata_resources
+
+        recorded = metadata_resources(source.logs(), bound_of(source.as_of), kinds)
+        note_problems(frame, recorded.problems)
+        return _Found(*recorded[:2], [], recorded.comments)
+    source.check()
+    from kctl.cluster_file.present import present_in, uneven
+
+    with at.open(frame) as cluster:
+        present = present_in(cluster, at.version, kinds, None)
+    note_problems(frame, present.problems)
+    note_hidden(frame, present.state)
+    for remark in present.remarks:
+        frame.note(remark)
+    comments = {
+        f"topics/{topic.name}": [text] for topic in present.state.topics.values() if (text := uneven(topic))
+    }
+    return _Found(present.resources, present.problems, list(present.remarks), comments)

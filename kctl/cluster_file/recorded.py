@@ -1,0 +1,120 @@
+"""What a cluster had, from evidence: a metadata log, an export of znodes, or files that another export wrote."""
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.secrets import is_secret_key
+from kctl.access.recorded import view_of_image
+from kctl.cluster.names import is_internal
+from kctl.cluster.state import DEFAULT, Problem, Topic
+from kctl.cluster_file.loading import SUFFIXES, load
+from kctl.cluster_file.present import present_in, topic_resource, uneven, user_resources
+from kctl.cluster_file.resources import KINDS, Resource, Resources, Value, of_kinds
+from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
+from kctl.errors import KctlError
+from kctl.evidence.discover import discover
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage
+from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders
+from kctl.internal_topics.reading import NOW, AsOf
+
+CONFIGURED = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}
+EVERY_KIND = frozenset(kind for kinds in KINDS.values() for kind in kinds)
+
+
+class RecordedResources(NamedTuple):
+    """Resources, what could not be read, and comments by `SECTION/NAME`."""
+
+    resources: list[Resource]
+    problems: list[Problem]
+    comments: dict[str, list[str]]
+
+
+def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Resource]:
+    """The resources of a KRaft cluster, without internal topics and secrets."""
+
+    def configs(kind: str, name: str) -> dict[str, Value]:
+        values = image.configs.get((kind, name), {})
+        return {key: str(value) for key, value in values.items() if not is_secret_key(key)}
+
+    if "topic" in kinds:
+        for topic in topics_of_image(image):
+            yield topic_resource(topic, {key: str(v) for key, v in configs("topic", topic.name).items()})
+    for kind, name in image.configs:
+        if CONFIGURED.get(kind) in kinds and (fields := configs(kind, name)):
+            shown = name or (DEFAULT if kind == "broker" else name)
+            yield Resource(kind=CONFIGURED[kind], name=shown, fields=fields)
+    if "quota" in kinds:
+        for entity, quota_values in image.quotas.items():
+            whom = {kind: DEFAULT if name is None else name for kind, name in entity}
+            fields = {key: number_text(str(value)) for key, value in quota_values.items()}
+            if fields:
+                yield quota_resource(whom.get("user"), whom.get("client-id"), whom.get("ip"), fields)
+    view = view_of_image(image)
+    if "user" in kinds:
+        yield from user_resources(view.credentials)
+    if "acl" in kinds:
+        yield from map(acl_resource, view.acls)
+
+
+def topics_of_image(image: ClusterImage) -> Iterator[Topic]:
+    """The topics, without Kafka's own."""
+    for topic_id, name in image.names.items():
+        if not is_internal(name):
+            partitions = image.partitions.get(topic_id, {})
+            yield Topic(
+                name=name,
+                partitions={number: tuple(p.replicas) for number, p in partitions.items()},
+                adding_replicas={
+                    n: tuple(p.adding_replicas) for n, p in partitions.items() if p.adding_replicas
+                },
+                removing_replicas={
+                    n: tuple(p.removing_replicas) for n, p in partitions.items() if p.removing_replicas
+                },
+                topic_id=topic_id,
+            )
+
+
+def metadata_resources(
+    folders: Iterable[Path], as_of: AsOf = NOW, kinds: Collection[str] = EVERY_KIND
+) -> RecordedResources:
+    """The cluster by the copy of the metadata log that reaches furthest. Raises KctlError where none can be read."""
+    image, trouble = furthest_image(folders, as_of)
+    problems = [Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble]
+    comments = {f"topics/{topic.name}": [text] for topic in topics_of_image(image) if (text := uneven(topic))}
+    return RecordedResources(list(image_resources(image, kinds)), problems, comments)
+
+
+def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedResources:
+    """What another export, or the evidence of a cluster, says. Raises KctlError.
+
+    Of an export of znodes and a metadata log in one evidence the metadata log counts: the cluster has left ZooKeeper.
+    """
+    if path.is_file():
+        return _of_files(path, kinds) if path.suffix in SUFFIXES else _of_export(path, kinds, wanted)
+    evidence = discover((str(path),))
+    for failure in evidence.failures:
+        raise failure
+    if folders := metadata_folders(evidence):
+        return metadata_resources(folders, kinds=kinds)
+    if evidence.znode_exports:
+        return _of_export(evidence.znode_exports[-1].path, kinds, wanted)
+    if any(child.suffix in SUFFIXES for child in path.iterdir()):
+        return _of_files(path, kinds)
+    raise KctlError(
+        f"{path}: no export of znodes, no {CLUSTER_METADATA}-0 and no file of YAML or JSON here",
+        "name what `kctl export`, `kctl znode export` or `kctl collect` wrote",
+    )
+
+
+def _of_files(path: Path, kinds: Collection[str]) -> RecordedResources:
+    return RecordedResources(list(of_kinds(load([path], {}, {}).resources, kinds)), [], {})
+
+
+def _of_export(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedResources:
+    from kctl.zookeeper.cluster import RecordedCluster
+    from kctl.zookeeper.snapshot import read_snapshot
+
+    with RecordedCluster(read_snapshot(path)) as cluster:
+        present = present_in(cluster, None, kinds, None, wanted)
+    return RecordedResources(present.resources, present.problems, {})

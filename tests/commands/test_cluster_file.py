@@ -1,0 +1,134 @@
+"""Exports of evidence, differences between exports, and the schema of files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.conftest import kctl, recording, rows
+from tests.kctl.cluster_file.test_bad_files import BAD
+
+SCHEMA = json.loads(kctl("schema", "apply", "--files").out)
+KRAFT, ZOOKEEPER = "segments/3.9.1-kraft", "incidents/unclean-2.8"
+
+
+def evidence(name: str) -> tuple[Path, list[str]]:
+    """A recording, and the options that export it."""
+    folder = recording(name)
+    if name == KRAFT:
+        return folder, ["--metadata", str(next(folder.rglob("__cluster_metadata-0")))]
+    export = sorted(folder.rglob("znodes*.jsonl"))[-1]
+    return export, ["--snapshot", str(export)]
+
+
+@pytest.mark.parametrize("name", [KRAFT, ZOOKEEPER])
+def test_an_export_asks_for_what_the_evidence_has(name: str, tmp_path: Path) -> None:
+    place, options = evidence(name)
+    text = kctl("export", *options).out.decode()
+    assert "topics:\n" in text and "__consumer_offsets" not in text
+    jsonschema.validate(yaml.safe_load(text), SCHEMA)
+    for suffix in ("yaml", "json"):
+        file = tmp_path / f"cluster.{suffix}"
+        assert kctl("export", *options, "--to", file).out.decode() == f"{file}\n"
+        ran = rows("diff", file, "--against", place, "--whole", "--exit-code")
+        assert (ran.status, ran.rows) == (0, []), ran.err
+    assert (tmp_path / "cluster.yaml").read_text() == text
+    jsonschema.validate(json.loads((tmp_path / "cluster.json").read_text()), SCHEMA)
+
+
+def test_patterns_and_kinds(tmp_path: Path) -> None:
+    _, options = evidence(ZOOKEEPER)
+    document = yaml.safe_load(kctl("export", *options, "--topics", "led*", "--kinds", "topics,acls").out)
+    assert list(document) == ["kctl", "topics"] and list(document["topics"]) == ["ledger"]
+    ran = kctl("export", *options, "--kinds", "topic")
+    assert ran.status == 2 and "did you mean topics?" in ran.err
+
+
+def files(folder: Path) -> tuple[Path, Path]:
+    one, other = folder / "one.yaml", folder / "other.yaml"
+    one.write_text("topics:\n  a: {partitions: 2, configs: {x: 'a|b'}}\n  n: {partitions: 1}\n")
+    other.write_text("topics: {a: {partitions: 1, configs: {y: 1}}, z: {partitions: 1}}\n")
+    return one, other
+
+
+def test_two_exports_beside_each_other(tmp_path: Path) -> None:
+    one, other = files(tmp_path)
+    ran = rows("diff", one, "--against", other, "--exit-code")
+    assert ran.status == 5
+    told = [(r["name"], r["field"], r["present"], r["desired"], r["action"], r["line"]) for r in ran.rows]
+    assert told == [
+        ("a", "partitions", 1, 2, "change", 2),
+        ("a", "x", None, "a|b", "change", 2),
+        ("a", "y", "1", None, "none", None),
+        ("n", None, None, "present", "create", 3),
+        ("n", "partitions", None, 1, "create", 3),
+    ]
+    ran = rows("diff", one, "--against", other, "--whole")
+    assert ran.status == 0
+    assert [(r["name"], r["field"]) for r in ran.rows if r["action"] == "delete"] == [("z", None)]
+    assert [r["action"] for r in ran.rows if r["field"] == "y"] == ["change"]
+
+
+def test_only_what_stays_is_no_drift(tmp_path: Path) -> None:
+    one, other = files(tmp_path)
+    one.write_text("topics: {a: {partitions: 1}}\n")
+    ran = rows("diff", one, "--against", other, "--exit-code")
+    assert ran.status == 0 and [r["action"] for r in ran.rows] == ["none"]
+
+
+def test_markdown_shows_nothing_as_markup(tmp_path: Path) -> None:
+    one, other = files(tmp_path)
+    lines = kctl("diff", one, "--against", other, "--markdown").out.decode().splitlines()
+    assert lines[1] == "|---|---|---|---|---|---|"
+    (line,) = (line for line in lines if "a\\|b" in line)
+    assert len(re.findall(r"(?<!\\)\|", line)) == 7
+    ran = kctl("diff", one, "--against", one, "--markdown")
+    assert ran.out.decode() == "nothing differs: 2 resources as the files ask\n"
+
+
+def test_on_a_terminal_each_resource_has_a_heading(tmp_path: Path) -> None:
+    one, other = files(tmp_path)
+    text = kctl("diff", one, "--against", other, "--color", "never", columns=100).out.decode()
+    assert text.splitlines() == [
+        f"~ topic a   {one}:2",
+        f"    partitions  1 -> 2   {one}:2",
+        f"    x           (not set) -> a|b   {one}:2",
+        "    y           1, not in the files: it stays",
+        f"+ topic n   {one}:3",
+        "    partitions  1",
+    ]
+
+
+def test_a_bad_file_ends_with_2(tmp_path: Path) -> None:
+    text, line, what, hint = BAD["misspelt key"]
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(text)
+    for command in ("diff", "apply"):
+        ran = kctl(command, bad, "--bootstrap-server", "127.0.0.1:1")
+        assert ran.status == 2
+        assert ran.errors == [f"kctl: {bad}:{line}: {what}; {hint}?"]
+
+
+def test_the_schema_refuses_what_the_reader_refuses() -> None:
+    """Not all of it: names, numbers in relation and files are beyond a schema."""
+    refused = 0
+    for text, *_ in BAD.values():
+        try:
+            document = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError):
+            continue
+        try:
+            jsonschema.validate(document, SCHEMA)
+        except jsonschema.ValidationError:
+            refused += 1
+    assert refused >= 30
+
+
+def test_other_commands_have_no_files() -> None:
+    ran = kctl("schema", "topic", "list", "--files")
+    assert ran.status == 2 and "reads no file of this kind" in ran.err
