@@ -116,16 +116,13 @@ def test_a_bad_file_ends_with_2(tmp_path: Path) -> None:
 
 def test_the_schema_refuses_what_the_reader_refuses() -> None:
     """Not all of it: names, numbers in relation and files are beyond a schema."""
-    refused = 0
+    validator, refused = jsonschema.Draft202012Validator(SCHEMA), 0
     for text, *_ in BAD.values():
         try:
             document = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError):
             continue
-        try:
-            jsonschema.validate(document, SCHEMA)
-        except jsonschema.ValidationError:
-            refused += 1
+        refused += not validator.is_valid(document)
     assert refused >= 30
 
 
