@@ -17,6 +17,13 @@ NODE_ID_DIFFERS = error("""node-id-differs
     The disk of another broker was mounted, or the setting was changed or copied from another host.
     Set the id that `meta.properties` has if the disk belongs here; else mount the right disk. Do not delete
         `meta.properties`: under another id the broker is assigned none of the partitions on its disk.""")
+LOG_DIRS_OF_TWO_BROKERS = error("""log-dirs-of-two-brokers
+    `log.dirs` of {source} lists {paths} as those of one broker, and they are of brokers {values}.
+    The broker refuses to start: all its log directories must have one id (InconsistentBrokerMetadataException up to 3.6,
+        "Stored node id … doesn't match previous node id …" from 3.7).
+    The disk of another broker was mounted, or a directory was copied from another host.
+    Mount the right disk, or take the other broker's out of `log.dirs`. Do not delete or change its `meta.properties`: its
+        partitions are assigned to the other broker.""")
 BROKER_ID_OF_LOGS_DIFFERS = warning("""broker-id-of-logs-differs
     The lines of {source} are of broker {value}, and {other_source} beside it has broker id {other}.
     The log and the log directories are of two brokers, or the broker was started with another id.

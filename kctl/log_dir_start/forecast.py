@@ -16,7 +16,7 @@ from formats.log_dir.file_names import (
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.evidence.model import FoundEvidence, LogDir
-from kctl.judging.identities.statements import logged_ids
+from kctl.judging.identities.statements import logged_ids, settings_in
 from kctl.log_dir_start.bootstrap import levels_in, release_of, snapshot_failure
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
@@ -72,8 +72,15 @@ def starts(
 ) -> Iterator[BrokerStart]:
     """The start of every broker in the evidence. `others` holds copies of other brokers, which do not start."""
     by_broker: dict[tuple[int | None, str | None], list[LogDir]] = {}
+    together = {
+        log_dir.path: settings.log_dirs[0]
+        for settings in settings_in(evidence)
+        for log_dir in settings.log_dirs
+        if settings.lists_all_together
+    }
     for log_dir in evidence.log_dirs:
-        by_broker.setdefault((log_dir.broker_id, log_dir.moment), []).append(log_dir)
+        first = together.get(log_dir.path, log_dir)
+        by_broker.setdefault((first.broker_id, log_dir.moment), []).append(log_dir)
     metadata = clusters_of(evidence, lambda error: None)
     for (broker_id, moment), log_dirs in by_broker.items():
         version = kafka_version or _logged_version(evidence, broker_id, moment)

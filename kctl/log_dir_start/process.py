@@ -75,6 +75,7 @@ def check_identity(paths: Sequence[Path], rules: StartRules, around: Surrounding
                     refused.append(failure)
     failures = chain(
         refused,
+        () if rules.has_ensemble else _inconsistent(properties, rules),  # before 3.7 that comes first
         configured_failures(around, properties, is_kraft, rules),
         _identity_failures(properties, missing, offline, is_kraft, rules),
     )
@@ -88,15 +89,8 @@ def _looks_kraft(paths: Sequence[Path], properties: Mapping[Path, MetaProperties
     return has_log or any(meta.version == 1 for meta in properties.values())
 
 
-def _identity_failures(
-    properties: Mapping[Path, MetaProperties],
-    missing: Sequence[Path],
-    offline: Mapping[Path, LoadFails],
-    is_kraft: bool,
-    rules: StartRules,
-) -> Iterator[LoadFails]:
-    if is_kraft and not properties and rules.has_ensemble:
-        yield LoadFails(RUNTIME, "No readable meta.properties files found.", META_PROPERTIES)
+def _inconsistent(properties: Mapping[Path, MetaProperties], rules: StartRules) -> Iterator[LoadFails]:
+    """Directories of two brokers, or of two clusters."""
     for name, of in (("node id", "broker_id"), ("cluster.id", "cluster_id")):
         values = {
             path: getattr(meta, of) for path, meta in properties.items() if getattr(meta, of) is not None
@@ -106,6 +100,18 @@ def _identity_failures(
                 (a, b) for a in values.items() for b in values.items() if a[1] != b[1]
             )
             yield _differing(name, rules, path / META_PROPERTIES, one, other)
+
+
+def _identity_failures(
+    properties: Mapping[Path, MetaProperties],
+    missing: Sequence[Path],
+    offline: Mapping[Path, LoadFails],
+    is_kraft: bool,
+    rules: StartRules,
+) -> Iterator[LoadFails]:
+    if is_kraft and not properties and rules.has_ensemble:
+        yield LoadFails(RUNTIME, "No readable meta.properties files found.", META_PROPERTIES)
+    yield from _inconsistent(properties, rules)
     ids: dict[str, Path] = {}
     for path, meta in properties.items() if rules.has_ensemble else ():
         if meta.directory_id is not None and meta.directory_id in ids:

@@ -391,3 +391,27 @@ def test_two_metadata_logs_are_of_one_broker_and_not_of_two_moments(tmp_path: Pa
     (start,) = of(rows, "start")
     assert (status, start["starts"], start["moment"]) == (5, False, None)
     assert "Found unexpected metadata location" in start["fails_with"]
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("3.6", "BrokerMetadata is not consistent across log.dirs"),
+        ("3.7", "Stored node id 4 doesn't match previous node id 3"),
+    ],
+)
+def test_a_disk_of_another_broker_keeps_one_broker_from_starting(
+    version: str, words: str, tmp_path: Path
+) -> None:
+    data = broker(tmp_path, 3)
+    other = data.parent / "disk-of-4"
+    other.mkdir()
+    (other / "meta.properties").write_text("version=0\nbroker.id=4\n")
+    (data.parent / "server.properties").write_text(
+        f"broker.id=3\nzookeeper.connect=zk:2181\nlog.dirs={data},{other}\n"
+    )
+    status, rows = rows_of(tmp_path, "--kafka-version", version)
+    (start,) = of(rows, "start")
+    assert (status, start["broker_id"], start["starts"], start["moment"]) == (5, 3, False, None)
+    assert words in start["fails_with"]
+    assert "log-dirs-of-two-brokers" in {row["code"] for row in of(rows, "finding")}

@@ -75,7 +75,7 @@ KINDS = (
         "net", "brokers are cut off from others, from ZooKeeper or from the quorum", missing=network.why_not
     ),
     Kind("disks", "two log directories a broker: one goes, replicas move", (1, 1), since_kraft=(3, 9)),
-    Kind("skew", "the clock of one broker is seven minutes ahead", missing=no_compiler),
+    Kind("skew", "the clock of one node is seven minutes ahead, or behind", missing=no_compiler),
     Kind("anew", "a topic is deleted and created again"),
     Kind("records", "records are deleted", (0, 11)),
     Kind("partitions", "a topic gets one more", (1, 1)),
@@ -143,11 +143,12 @@ def make(folder: Path, seed: int, version: str, seconds: float, kinds: Collectio
         }
     before: dict[int, tuple[str, ...]] = {}
     if "skew" in kinds:
-        fast = rng.choice(IDS)
-        story.skew = {fast: AHEAD}
+        apart = range(101, 101 + CONTROLLERS) if "controllers" in kinds else ()
+        off, seconds_ahead = rng.choice([*IDS, *apart]), rng.choice((AHEAD, AHEAD, -AHEAD))
+        story.skew = {off: seconds_ahead}
         library = folder.resolve() / "ahead.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True)
-        before = {fast: ("env", f"LD_PRELOAD={library}", f"AHEAD={AHEAD}")}
+        before = {off: ("env", f"LD_PRELOAD={library}", f"AHEAD={seconds_ahead}")}
     disks = 2 if "disks" in kinds else 1
     with contextlib.ExitStack() as stack:
         net = stack.enter_context(network.network()) if "net" in kinds else None

@@ -25,6 +25,7 @@ def folder_findings(evidence: FoundEvidence) -> Iterator[Finding]:
     yield from _two_settings(evidence, every)
     for settings in every:
         yield from _node_ids(evidence, settings)
+        yield from _two_brokers(evidence, settings)
         yield from _modes(evidence, settings)
         yield from _voters(evidence, settings)
         yield from _log_dirs(evidence, settings)
@@ -110,6 +111,17 @@ def _node_ids(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
                 source=shown(evidence, settings.path, settings.root),
                 other_source=shown(evidence, meta(log_dir), log_dir.root),
             )  # fmt: skip
+
+
+def _two_brokers(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
+    """Log directories of several brokers that one broker is to have."""
+    ids = {log_dir.broker_id for log_dir in settings.log_dirs if log_dir.broker_id is not None}
+    if len(ids) > 1:
+        names = [shown(evidence, log_dir.path, log_dir.root) for log_dir in settings.log_dirs]
+        yield say.LOG_DIRS_OF_TWO_BROKERS.at(
+            place_in(evidence, settings.path, settings.log_dirs[0]), values=numbers(ids), paths=", ".join(names),
+            source=shown(evidence, settings.path, settings.root),
+        )  # fmt: skip
 
 
 def _two_settings(evidence: FoundEvidence, every: list[Settings]) -> Iterator[Finding]:

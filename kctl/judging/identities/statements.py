@@ -73,6 +73,13 @@ class Settings(Struct, frozen=True):
         return None
 
     @property
+    def lists_all_together(self) -> bool:
+        """Whether it lists each of its log directories, beside each other and of one moment, as those of one broker."""
+        names = [log_dir.path.name for log_dir in self.log_dirs]
+        places = {(log_dir.path.parent, log_dir.moment) for log_dir in self.log_dirs}
+        return len(places) == 1 and set(names) <= {Path(path).name for path in self.listed_dirs}
+
+    @property
     def voters(self) -> frozenset[int] | None:
         """The node ids of `controller.quorum.voters`; None without any."""
         text = self.values.get("controller.quorum.voters", "")
@@ -105,7 +112,10 @@ class Settings(Struct, frozen=True):
 
 
 def settings_in(evidence: FoundEvidence) -> Iterator[Settings]:
-    """Every `server.properties` that stands in the folder of log directories, or one or two folders above."""
+    """Every `server.properties` that stands in the folder of a broker's log directories, or one or two folders above.
+
+    Directories of several brokers have one where it lists all of them: a disk of another broker was mounted.
+    """
     folders: dict[Path, list[LogDir]] = {}
     for log_dir in evidence.log_dirs:
         if log_dir.is_whole and log_dir.is_marked:
@@ -114,14 +124,15 @@ def settings_in(evidence: FoundEvidence) -> Iterator[Settings]:
             for folder in inside:
                 folders.setdefault(folder, []).append(log_dir)
     for folder, log_dirs in folders.items():
-        if len({(log_dir.broker_id, log_dir.moment) for log_dir in log_dirs}) > 1:
-            continue  # a folder of several brokers: whose the file is nobody knows
+        is_shared = len({(log_dir.broker_id, log_dir.moment) for log_dir in log_dirs}) > 1
         for path in _properties_files(folder):
             try:
                 values = parse_properties(read_lenient(path, LARGEST))
             except (OSError, FormatError):
                 continue
-            yield Settings(path, log_dirs[0].root, values, tuple(log_dirs))
+            settings = Settings(path, log_dirs[0].root, values, tuple(log_dirs))
+            if not is_shared or settings.lists_all_together:  # else whose the file is nobody knows
+                yield settings
 
 
 def _properties_files(folder: Path) -> list[Path]:

@@ -272,9 +272,16 @@ def voters_that_were_removed(folder: Path) -> None:
     )
 
 
+def disk_of_another_broker(root: Path) -> None:
+    for broker_id, name in ((1, "disk1"), (2, "disk2")):
+        log_dir(root / "broker-1" / name, broker_id)
+    settings(root / "broker-1", log_dirs="/mnt/disk1,/mnt/disk2")
+
+
 @pytest.mark.parametrize(
     ("build", "code", "values"),
     [
+        (disk_of_another_broker, "log-dirs-of-two-brokers", ("broker-1/disk1, broker-1/disk2", "of brokers 1, 2")),
         (another_node, "node-id-differs", ("is 1 in broker-1/server.properties", "broker-1/data/meta.properties has 2")),
         (fewer_voters, "voter-set-differs", ("1, 2, 3 by broker-1/server.properties", "1 by broker-1/data/__cluster")),
         (same_directory, "directory-id-twice", (DIRECTORY, "broker-1/data/meta", "broker-2/data/meta")),
