@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from formats.errors import FormatError
@@ -13,14 +15,18 @@ from kctl.broker_logs.failures import LoggedCause
 from kctl.checks.directory import CLEANER, read_checkpoints
 from kctl.checks.report import CheckOptions
 from kctl.checks.retention import DAY
-from kctl.evidence.model import BrokerLogKind, FoundEvidence
+from kctl.evidence.model import BrokerLogKind, FoundEvidence, Replica
 from kctl.files import read_whole
 from kctl.findings import Finding, Place, Severity
-from kctl.findings.failures import COMPACTION_BEHIND, COMPACTION_STOPPED
+from kctl.findings.failures import COMPACTION_BEHIND, COMPACTION_STANDS_STILL, COMPACTION_STOPPED
 from kctl.log.folder import read_folder
+from kctl.model import TopicPartition
+from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.times import iso
 
 DIRTY_RATIO = 0.5
+# A cleaner that has something to do, and does nothing for so long, stands still: it looks for work every 15 seconds.
+STILL_MS = 30 * 60_000
 TELL_OF_CLEANERS = frozenset({BrokerLogKind.LOG_CLEANER, BrokerLogKind.SERVER, BrokerLogKind.STDOUT})
 
 
@@ -126,6 +132,76 @@ def behind(evidence: FoundEvidence) -> Iterator[Finding]:
                     else "log-cleaner.log, which would say why, is not in the evidence"
                 ),
             )
+
+
+def stood_still(evidence: FoundEvidence) -> Iterator[Finding]:
+    """Partitions whose cleaner did nothing between the last two moments of a broker, though it could have all the time."""
+    clusters = clusters_of(evidence, lambda error: None) if len(evidence.moments) > 1 else {}
+    of_moment: dict[str | None, dict[tuple[int | None, TopicPartition], Replica]] = {}
+    for replica in evidence.replicas:
+        if replica.kind is FolderKind.LIVE:
+            of_moment.setdefault(replica.moment, {})[replica.broker_id, replica.topic_partition] = replica
+    newest = evidence.moments[-1] if evidence.moments else None
+    checkpoints = cache(lambda path: read_checkpoints(by_path[path], Place(), CheckOptions()))
+    by_path = {log_dir.path: log_dir for log_dir in evidence.log_dirs}
+    for (broker_id, partition), replica in of_moment.get(newest, {}).items() if clusters else ():
+        cluster = clusters.get(newest, clusters.get(None))
+        earlier = next(
+            (
+                of_moment[moment][broker_id, partition]
+                for moment in reversed(evidence.moments[:-1])
+                if (broker_id, partition) in of_moment.get(moment, {})
+            ),
+            None,
+        )
+        offset = checkpoints(replica.log_dir.path).get(CLEANER, partition)
+        if earlier is None or offset is None or cluster is None or partition.topic not in cluster.created:
+            continue
+        if checkpoints(earlier.log_dir.path).get(CLEANER, partition) != offset:
+            continue
+        ratio = _setting(cluster, partition.topic, "min.cleanable.dirty.ratio", DIRTY_RATIO)
+        lag_ms = _setting(cluster, partition.topic, "min.compaction.lag.ms", 0)
+        logs = [segments_of(earlier), segments_of(replica)]
+        first_ms, last_ms = (alive_until([segments]) for segments in logs)
+        closed = [segments[:-1] for segments in logs]
+        dirty = [[s for s in segments if s.segment.base_offset >= offset] for segments in closed]
+        sizes = [
+            (sum(s.size for s in part), sum(s.size for s in of))
+            for part, of in zip(dirty, closed, strict=True)
+        ]
+        is_due = bool(sizes[0][0]) and sizes[0][0] > sizes[0][1] * ratio and sizes[1][0] > sizes[0][0]
+        if not is_due or first_ms is None or last_ms is None or last_ms - first_ms < STILL_MS + lag_ms:
+            continue
+        open_since = _open_since(replica.folder)
+        yield COMPACTION_STANDS_STILL.at(
+            Place(broker_id=broker_id, topic=partition.topic, partition=partition.partition, moment=newest),
+            severity=None if open_since is not None else Severity.INFO,  # it may have been down in between
+            broker="?" if broker_id is None else broker_id,
+            partition=partition,
+            offset=offset,
+            before=earlier.moment or "",
+            after=newest or "",
+            minutes=int((last_ms - first_ms) // 60_000),
+            bytes=sizes[0][0],
+            of=sizes[0][1],
+            now=sizes[1][0],
+            why=(
+                "the logs do not say why"
+                if open_since is None
+                else f"a transaction that is open since offset {open_since} holds it back"
+            ),
+        )
+
+
+def _setting(cluster: Znodes, topic: str, name: str, default: float) -> float:
+    """A setting of the cleaner as far as the metadata have it."""
+    values = (
+        cluster.configs.get(topic, {}).get(name),
+        cluster.configs.get("", {}).get(f"log.cleaner.{name}"),
+    )
+    with suppress(ValueError):
+        return next((float(value) for value in values if value is not None), default)
+    return default
 
 
 def _open_since(folder: Path) -> int | None:

@@ -318,9 +318,9 @@ def _group_findings(audit: Audit, groups: Groups) -> Iterator[Row]:
 
 def compaction(audit: Audit) -> Iterator[Row]:
     """Partitions whose cleaner is behind, and why."""
-    from kctl.audit.compaction import behind
+    from kctl.audit.compaction import behind, stood_still
 
-    yield from (finding.row() for finding in behind(audit.evidence))
+    yield from (finding.row() for finding in (*behind(audit.evidence), *stood_still(audit.evidence)))
 
 
 def retention(audit: Audit) -> Iterator[Row]:

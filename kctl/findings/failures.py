@@ -28,6 +28,15 @@ COMPACTION_STOPPED = warning("""compaction-stopped
     The topic grows, and readers that read it from the start take longer.
     A thread of the cleaner died, and the broker has not started since.
     Remove the cause, then restart the broker; the cleaner goes on from its checkpoint.""")
+COMPACTION_STANDS_STILL = warning("""compaction-stands-still
+    The cleaner of broker {broker} stood at offset {offset} of {partition} at moment {before} and at moment {after},
+        {minutes} minutes later, though {bytes} of {of} bytes in closed segments were behind it at the first and {now} at
+        the second: {why}.
+    A cleaner looks every 15 seconds for logs of which more than `min.cleanable.dirty.ratio` is not compacted. The topic
+        grows, its tombstones stay, and readers that read it from the start take longer.
+    A thread of the cleaner that died, a partition that it marked uncleanable, or a transaction that nobody ends.
+    End the transaction (`kctl transactions hanging`), or look for `Error due to` in log-cleaner.log and restart the
+        broker.""")
 COMPACTION_BEHIND = warning("""compaction-behind
     {partition} of broker {broker} is compacted up to offset {offset}; {bytes} of the {of} bytes in closed segments lie behind,
         the oldest for more than a day: {why}.

@@ -13,7 +13,7 @@ import pytest
 from formats.log.record_batch import Record, write_batch
 from formats.log_dir.index_files import TimeIndexEntry, write_index
 from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
-from kctl.audit.compaction import behind
+from kctl.audit.compaction import behind, stood_still
 from kctl.audit.retention import retention_findings, setting
 from kctl.evidence.discover import discover
 
@@ -186,3 +186,42 @@ def test_logs_of_the_broker_say_whether_its_cleaner_died(tmp_path: Path) -> None
         "[2023-11-01 00:00:00,000] INFO Starting the log cleaner (kafka.log.LogCleaner)\n"
     )
     assert not list(behind(discover([folder])))
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "minutes", "topic", "open_since", "why"),
+    [
+        ((1, 1), 90, {}, None, "the logs do not say why"),
+        ((1, 1), 90, {}, 2, "open since offset 2"),
+        ((1, 3), 90, {}, None, None),  # it went on
+        ((1, 1), 20, {}, None, None),  # it may be about to
+        ((3, 3), 90, {}, None, None),  # there was little to do
+        ((1, 1), 90, {"min.cleanable.dirty.ratio": "0.9"}, None, None),
+        ((1, 1), 90, {"min.compaction.lag.ms": "7200000"}, None, None),
+    ],
+)
+def test_a_cleaner_that_stands_still_between_two_moments(
+    tmp_path: Path,
+    cleaned: tuple[int, int],
+    minutes: int,
+    topic: dict[str, str],
+    open_since: int | None,
+    why: str | None,
+) -> None:
+    then = NOW - minutes * 60_000
+    for name, times, point in (
+        ("one", [OLD, OLD, OLD, OLD, then], cleaned[0]),
+        ("two", [OLD] * 5 + [NOW, NOW], cleaned[1]),
+    ):
+        folder = compacted(tmp_path / "moments" / name, times, point, open_since)
+        config = json.dumps({"version": 1, "config": {"cleanup.policy": "compact", **topic}})
+        zxid = 1 if name == "one" else 2
+        rows = [json.loads(row) for row in (folder / "znodes.jsonl").read_text().splitlines()]
+        rows[-1] = json.loads(znode("/config/topics/orders", config)) | {"mzxid": zxid}
+        (folder / "znodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    findings = list(stood_still(discover([tmp_path])))
+    assert [finding.code for finding in findings] == ["compaction-stands-still"] * (why is not None)
+    assert why is None or why in findings[0].message
+    assert [finding.severity for finding in findings] == ["info" if open_since is None else "warning"] * len(
+        findings
+    )
