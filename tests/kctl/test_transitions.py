@@ -316,6 +316,41 @@ def test_a_topic_that_is_made_anew_has_one_life_whoever_tells_of_it(tmp_path: Pa
     ]
 
 
+def test_what_controllers_replay_of_a_deleted_topic_is_no_topic_of_its_own(tmp_path: Path) -> None:
+    """Each controller that starts reads the whole metadata log again (nemesis 3.9, seed 31)."""
+    ids = "YTCmqiReTwuLdwDAoCKueg", "pe7pA65xT1iUays-5WbGGg"
+    created = (
+        "[QuorumController id={node}] Replayed PartitionRecord for new partition t-0 with topic ID {id} and "
+        "PartitionRegistration(replicas=[1, 2], directories=[], isr=[1, 2], removingReplicas=[], addingReplicas=[], "
+        "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0). "
+        "(org.apache.kafka.controller.ReplicationControlManager)"
+    )
+    unclean = (
+        "[QuorumController id={node}] UNCLEAN partition change for t-0 with topic ID {id}: isr: [1] -> [2], leader: 1 -> 2, "
+        "leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 0 -> 1, partitionEpoch: 0 -> 1 "
+        "(org.apache.kafka.metadata.PartitionRegistration)"
+    )
+    first, second = (
+        [
+            created.format(node=node, id=ids[0]),
+            unclean.format(node=node, id=ids[0]),
+            created.format(node=node, id=ids[1]),
+        ]
+        for node in (8, 9)
+    )
+    found = leaderships(
+        tmp_path,
+        controller_8=[f"{at} {line}" for at, line in zip(("001", "010", "020"), first, strict=True)],
+        controller_9=[f"{at} {line}" for at, line in zip(("230", "230", "231"), second, strict=True)],
+    )
+    assert [(one.incarnation, one.topic_id, one.leader_epoch, one.how) for one in found] == [
+        (1, ids[0], 0, "creation"),
+        (1, ids[0], 1, "unclean"),
+        (2, ids[1], 0, "creation"),
+    ]
+    assert [one.from_ms % 60_000 for one in found] == [1_000, 10_000, 20_000]
+
+
 def test_copies_name_the_id_of_a_topic_that_was_made_once(tmp_path: Path) -> None:
     leaderships(tmp_path, state_change_9=[f"000 {CREATED}"])
     for broker in (1, 2):

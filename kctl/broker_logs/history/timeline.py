@@ -320,7 +320,8 @@ class _Builder:
             self.began[broker_id] = time_ms
         if name in TURNS or len(self.clusters) > 1:
             self._choose_cluster(event, time_ms)
-        if self._is_known(event, time_ms):
+        partition = event.topic_partition
+        if self._is_known(event, time_ms) or self._is_of_earlier_topic(event, partition):
             return
         self.cluster.transitions.note(event, time_ms)
         self.cluster.terms.note(event, time_ms)
@@ -329,7 +330,6 @@ class _Builder:
             self.cluster.quorum.note(event, time_ms)
             self.cluster.members.note(event, time_ms)
             return
-        partition = event.topic_partition
         if partition is not None and not self.is_wanted(partition):
             return
         self._note_creation(event, partition, time_ms)
@@ -398,6 +398,14 @@ class _Builder:
             self.seen.clear()
         elif event.event in ("K02", "Q03", "Q04", "L03"):
             self._note_topic_id(event, partition)
+
+    def _is_of_earlier_topic(self, event: Event, partition: TopicPartition | None) -> bool:
+        """Whether it is about a topic of this name that another has followed: a controller replays it as it starts."""
+        history = None if partition is None else self.cluster.histories.get(partition)
+        if history is None or len(history.topic_ids) == 1:
+            return False
+        topic_id = event.fields.get("topic_id")
+        return topic_id in history.topic_ids[:-1] and topic_id not in (None, history.topic_ids[-1])
 
     def _note_topic_id(self, event: Event, partition: TopicPartition) -> None:
         """KRaft has no line for a new topic of an old name but the id."""

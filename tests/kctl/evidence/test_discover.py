@@ -183,6 +183,15 @@ def test_named_moments_keep_their_order(tmp_path: Path) -> None:
     assert found.moments == ("second", "first")
 
 
+def test_the_metadata_log_of_kraft_orders_moments_whatever_the_clocks_say(tmp_path: Path) -> None:
+    """A node whose clock was ahead wrote the newest records of the first moment, and lost its disk before the second."""
+    for name, epoch, offset, time in (("z-first", 3, 90, 9_000), ("a-second", 9, 40, 5_000)):
+        data = log_dir(tmp_path / name / "broker-1", 1, "__cluster_metadata-0", "t-0")
+        batch = write_batch([Record(offset, time, None, b"x")], partition_leader_epoch=epoch)
+        (data / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(batch)
+    assert discover([tmp_path]).moments == ("z-first", "a-second")
+
+
 def test_several_roots_are_told_apart(tmp_path: Path) -> None:
     for name in ("x", "y"):
         log_dir(tmp_path / name / "broker-1", 1, "t-0")
