@@ -15,10 +15,10 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from formats import bounded_json
 
@@ -184,10 +184,32 @@ def _head_at(text: str) -> int | None:
 
 
 def _has_head(text: str) -> bool:
-    return len(text) > 20 and _head_at(text) is not None
+    # A time has two colons: to count them is far quicker than to look for it.
+    return len(text) > 20 and text.count(":") > 1 and _head_at(text) is not None
 
 
 # --- JSON -----------------------------------------------------------------------------------------------
+
+
+class _Places(NamedTuple):
+    """The keys of the parts of a line in objects with the same keys, and values of the same types, of which none is an
+    object but a time; without `message` the line has a head of its own, in `text`."""
+
+    level: str | None = None
+    logger: str | None = None
+    message: str = ""
+    time: str = ""
+    traces: tuple[str, ...] = ()
+    text: str = ""
+    origins: tuple[str, ...] = ()
+    """What may name the process, best first."""
+    texts: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+
+
+MOST_KINDS = 1000
+"""Kinds of objects in one export of which it is remembered where the parts of lines stand."""
+_LEVEL_NAMES = frozenset(LEVELS.split("|"))
 
 
 class _Fields:
@@ -195,10 +217,44 @@ class _Fields:
 
     def __init__(self) -> None:
         self.keys: Counter[str] = Counter()
+        self._places: dict[tuple[object, ...], _Places] = {}
 
     def lines(self, value: object, number: int) -> list[CarriedLine]:
         """The lines in one value."""
+        if type(value) is dict:
+            places = self._places.get(_kind(value))
+            if places is not None and (line := self._known(value, places, number)) is not None:
+                return [line]
         return list(self._lines(value, (), number, 0))
+
+    def _known(self, value: dict[str, Any], places: _Places, number: int) -> CarriedLine | None:
+        """The line of an object of a known kind; None where it has to be looked at whole."""
+        origin = next((value[key] for key in places.origins if value[key]), "")
+        if not places.message:
+            text = value[places.text]
+            if next(iter(self.keys)) != places.text or not _has_head(text):
+                return None
+            return CarriedLine(number, text, _name(origin), _carried_at((value,), text, places.times))
+        if any(_has_head(value[key]) for key in places.texts):
+            return None
+        record = _record(value, places)
+        if record is None:
+            return None
+        millis, local, text = record
+        return CarriedLine(number, text, _name(origin), millis if local is None else None)
+
+    def _remember(self, value: dict[str, object], places: _Places) -> None:
+        """Where the parts of the line stand in objects of this kind, if they have no objects in them."""
+        is_flat = not any(
+            isinstance(inner, (dict, list)) and key != places.time for key, inner in value.items()
+        )
+        if is_flat and len(self._places) < MOST_KINDS:
+            texts = tuple(key for key, inner in value.items() if isinstance(inner, str))
+            self._places[_kind(value)] = places._replace(
+                origins=tuple(sorted((key for key in texts if _rank(key) < len(ORIGIN_KEYS)), key=_rank)),
+                texts=tuple(key for key in texts if key != places.time),
+                times=tuple(key for key in value if _is(TIME_KEY, key) or key.isdecimal()),
+            )
 
     def _lines(
         self, value: object, outer: tuple[Mapping[str, object], ...], number: int, depth: int
@@ -251,11 +307,16 @@ class _Fields:
         key = next((key for key in (*self.keys, *texts) if _has_head(texts.get(key, ""))), None)
         if key is not None:
             self.keys[key] += 1
+            if len(around) == 1:
+                self._remember(value, _Places(text=key))
             return CarriedLine(number, texts[key], _origin(around), _carried_at(around, texts[key]))
         flat = dict(_flat(value))
         if any(isinstance(text, str) and key not in texts and _has_head(text) for key, text in flat.items()):
             return None  # it stands further inside
-        if record := _side_by_side(flat):
+        places = _places_in(flat)
+        if places is not None and (record := _record(flat, places)):
+            if len(around) == 1:
+                self._remember(value, places)
             # A head is made of its fields; the broker's own time is that of the record.
             millis, local, text = record
             return CarriedLine(number, text, _origin((flat, *around[1:])), millis if local is None else None)
@@ -325,33 +386,50 @@ def _flat(value: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iter
             yield f"{prefix}{key}", inner
 
 
-def _side_by_side(flat: dict[str, object]) -> tuple[int | None, str | None, str] | None:
-    """Time in UTC, or as the broker's clock shows it, and the line made of a level, a logger and a message."""
+def _places_in(flat: dict[str, object]) -> _Places | None:
+    """Where a level, a logger, a message and a time stand side by side; None where they do not."""
     texts = {key: text for key, text in flat.items() if isinstance(text, str)}
-    level = next((t for k, t in texts.items() if _is(LEVEL_KEY, k) and LEVEL.fullmatch(t.upper())), None)
-    logger = next((t for t in texts.values() if len(t) < 200 and CLASS.fullmatch(t)), None)
+    level = next((k for k, t in texts.items() if _is(LEVEL_KEY, k) and t.upper() in _LEVEL_NAMES), None)
+    logger = next((k for k, t in texts.items() if _is_class(t)), None)
+    is_own = logger is not None
     if logger is None:
-        logger = next((t for k, t in texts.items() if _is(LOGGER_KEY, k) and WORD.fullmatch(t)), None)
-    message = next((t for k, t in texts.items() if _is(MESSAGE_KEY, k) and t not in (level, logger)), None)
-    if message is None:
-        message = next((t for k, t in texts.items() if _is(ANY_MESSAGE_KEY, k)), None)
-    if message is None or not (level or (logger and CLASS.fullmatch(logger))):
+        logger = next((k for k, t in texts.items() if _is(LOGGER_KEY, k) and WORD.fullmatch(t)), None)
+    others = [texts[key] for key in (level, logger) if key is not None]
+    message = next((k for k, t in texts.items() if _is(MESSAGE_KEY, k) and t not in others), None)
+    message = message or next((k for k in texts if _is(ANY_MESSAGE_KEY, k)), None)
+    time = next((k for k, value in flat.items() if _is(TIME_KEY, k) and _instant(value)), None)
+    if message is None or time is None or not (level or is_own):
         return None
-    for key, value in flat.items():
-        if _is(TIME_KEY, key) and (time := _instant(value)):
-            break
-    else:
+    return _Places(level, logger, message, time, tuple(k for k in texts if _is(TRACE_KEY, k)))
+
+
+@lru_cache(4096)
+def _is_class(text: str) -> bool:
+    return len(text) < 200 and CLASS.fullmatch(text) is not None
+
+
+def _record(values: Mapping[str, Any], places: _Places) -> tuple[int | None, str | None, str] | None:
+    """Time in UTC, or as the broker's clock shows it, and the line made of a level, a logger and a message.
+
+    None where what stands in these places is none.
+    """
+    level = values[places.level].upper() if places.level else "UNKNOWN"
+    logger = values[places.logger] if places.logger else ""
+    is_word = not logger or _is_class(logger) or (places.level and WORD.fullmatch(logger))
+    time = _instant(values[places.time])
+    if time is None or not is_word or (places.level and level not in _LEVEL_NAMES):
         return None
     millis, local = time
-    trace = next((t for k, t in texts.items() if "\n" in t and _is(TRACE_KEY, k)), "")
-    head, _, more = message.partition("\n")
+    trace = next((values[key] for key in places.traces if "\n" in values[key]), "")
+    head, _, more = values[places.message].partition("\n")
     shown = local or _shown(millis)[:-1].replace("T", " ").replace(".", ",")
     rest = "".join(f"\n{part}" for part in (more, trace) if part)
-    return (
-        millis,
-        local,
-        f"[{shown}] {(level or 'UNKNOWN').upper()} {head}{f' ({logger})' if logger else ''}{rest}",
-    )
+    return millis, local, f"[{shown}] {level} {head}{f' ({logger})' if logger else ''}{rest}"
+
+
+def _kind(value: Mapping[str, object]) -> tuple[object, ...]:
+    """The same for objects with the same keys in the same order, and values of the same types."""
+    return (*value, *map(type, value.values()))
 
 
 @lru_cache(4096)
@@ -415,16 +493,20 @@ def _rank(key: str) -> int:
     return next((rank for rank, keys in enumerate(ORIGIN_KEYS) if keys.search(key)), len(ORIGIN_KEYS))
 
 
+@lru_cache(4096)
 def _name(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f]", "?", text)[:LONGEST_ORIGIN]
 
 
-def _carried_at(around: Iterable[Mapping[str, object]], text: str) -> int | None:
-    """When a line was carried: of the times that are told of it the one nearest to it."""
+def _carried_at(
+    around: Iterable[Mapping[str, object]], text: str, keys: Sequence[str] | None = None
+) -> int | None:
+    """When a line was carried: of the times that are told of it the one nearest to it. `keys`: those that may be times."""
     for fields in around:
-        for key, value in fields.items():
+        for key in fields if keys is None else keys:
+            value = fields[key]
             # Some columns have numbers for names.
-            if value is text or not (_is(TIME_KEY, key) or key.isdecimal()):
+            if value is text or not (keys is not None or _is(TIME_KEY, key) or key.isdecimal()):
                 continue
             if (time := _instant(value)) and time[0] is not None:
                 return time[0]

@@ -263,8 +263,10 @@ def _looked_into(
     if isinstance(layout, CarriedLayout) and layout.origin:
         if candidate.path == STDIN:
             candidate = candidate._replace(path=spooled_stdin())
-        whole = chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout))
-        heads = heads_of([head] if layout.is_by_host else whole, layout.origin)
+        heads = heads_of([head], layout.origin)
+        if not layout.is_by_host and (heads or not is_export(layout)):  # another may begin to print later
+            whole = chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout))
+            heads = heads_of(whole, layout.origin)
         if len(heads) > 1:
             return _of_containers(candidate, heads, layouts, sources)
         printed_by = next((_text(name) for name in heads), None)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from formats.broker_logs import layouts
 from formats.broker_logs.documents import document_of, written
+from kctl.broker_logs.clocks.zones import parse_zones
 from kctl.broker_logs.explain import explain_line
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources, layout_in_words
@@ -305,3 +306,53 @@ def test_layouts_of_distributions_under_any_name(tmp_path: Path, name: str) -> N
     )
     plain = kctl("state-log", "merge", tmp_path, "--columns", "broker_id,event")
     assert plain.status == 0 and b"event\t3\tO02" in plain.out
+
+
+def elsewhere(line: Line, hours: float) -> str:
+    """As a broker writes a line whose clock shows another zone, without its offset."""
+    return Line(line.millis + int(hours * 3_600_000), *line[1:]).own
+
+
+CARRIED_LATER = 730  # milliseconds
+ZONED: dict[str, Callable[[Line, str, str], str]] = {
+    "CRI": lambda n, own, at: f"{at} stdout F {own}",
+    "CRI, a node elsewhere": lambda n, own, at: f"{at.replace('T10:', 'T16:').replace('Z', '+06:00')} stdout F {own}",
+    "syslog, RFC 5424": lambda n, own, at: f"<14>1 {at} node3 kafka 812 - - {own}",
+    "docker logs -t": lambda n, own, at: f"{at} {own}",
+    "oc logs": lambda n, own, at: f"[kafka-3] {at} {own}",
+    "logcli": lambda n, own, at: f'{at} {{pod="kafka-3"}} {own}',
+    "Docker json-file": lambda n, own, at: json.dumps({"log": own + "\n", "stream": "stdout", "time": at}),
+    "Filebeat": lambda n, own, at: json.dumps({"@timestamp": at, "message": own, "kubernetes": {"pod": {"name": "kafka-3"}}}),
+    "Loki's nanoseconds": lambda n, own, at: json.dumps({"stream": {"pod": "kafka-3"}, "values": [[str((n.millis + CARRIED_LATER) * 1_000_000), own]]}),
+    "journalctl -o json": lambda n, own, at: json.dumps({"__REALTIME_TIMESTAMP": str((n.millis + CARRIED_LATER) * 1000), "MESSAGE": own}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hours", [9, -4.5, 0])
+@pytest.mark.parametrize("carrier", ZONED)
+def test_the_time_of_a_carrier_tells_the_zone_of_the_broker(
+    tmp_path: Path, carrier: str, hours: float
+) -> None:
+    """The time is the broker's own, to the millisecond: the carrier's comes later and has the offset."""
+    written_lines = [line._replace(trace="") for line in LINES]
+    path = tmp_path / "export"
+    path.write_text(
+        "".join(
+            ZONED[carrier](n, elsewhere(n, hours), n._replace(millis=n.millis + CARRIED_LATER).iso) + "\n"
+            for n in written_lines
+        )
+    )
+    assert [time for time, *_ in events_of(path)] == [line.millis for line in written_lines]
+    (file,) = find_sources([str(path)]).files
+    assert file.is_utc and "times with their offset" in layout_in_words(file)
+
+
+def test_a_carrier_without_an_offset_tells_no_zone(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text(
+        table(("@timestamp", "message"), lambda n: (n.at("%b %d, %Y @ %H:%M:%S.100"), elsewhere(n, 9)))
+    )
+    (file,) = find_sources([str(path)]).files
+    assert not file.is_utc
+    first = next(iter(prepare(find_sources([str(path)]), {3: parse_zones(["3=+09:00"])[0][3]}).events()))
+    assert first.time_ms == LINES[0].millis
