@@ -45,6 +45,7 @@ class KctlError(Exception):
     exit_code = 3
     hint = ""
     items: tuple[RefusedItem, ...] = ()  # where brokers answered item by item: those that failed
+    shown: tuple[str, ...] = ()  # lines below the message: what stands in a file, and a mark under the place
 
     def __init__(self, message: str, hint: str = "") -> None:
         from formats.secrets import redact_text  # libraries quote URIs and lines that hold passwords

@@ -189,5 +189,7 @@ def say_error(error: Exception) -> None:
     """Write what failed and why on a line to standard error, and below it what to do next."""
     message, hint = (error.message, error.hint) if isinstance(error, KctlError) else (str(error), "")
     say(f"kctl: {message}")
+    for line in error.shown if isinstance(error, KctlError) else ():
+        say(f"      {line}")
     if hint:
         say(f"      {hint}")

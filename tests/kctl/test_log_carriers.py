@@ -121,6 +121,7 @@ CARRIERS: dict[str, Callable[[], str]] = {
     "Loki, push": lambda: all_in(lambda all_: {"streams": [{"stream": {"pod": "kafka-3"}, "values": [[nanos(n), n.own, {"trace_id": "0"}] for n in all_]}]}),
     "logcli": lambda: each(lambda n: f'{n.iso[:-5]}Z {{app="kafka", pod="kafka-3"}} {n.own.splitlines()[0]}'),
     "logcli, jsonl": lambda: objects(lambda n: {"labels": {"pod": "kafka-3"}, "line": n.own, "timestamp": n.iso}),
+    "promtail --dry-run": lambda: each(lambda n: f'{n.iso[:-1]}000+0000\t{{__path__="/var/log/kafka.out", pod="kafka-3"}}\t{n.own.splitlines()[0]}'),
     "Grafana Explore, text": lambda: each(lambda n: f"{n.iso}\t{n.own.splitlines()[0]}"),
     "Grafana Explore, CSV": lambda: table(("labels", "Time", "Line", "tsNs", "id"), lambda n: ('{"pod":"kafka-3"}', n.iso[:-1].replace("T", " "), n.own, nanos(n), "a_b"), quoting=csv.QUOTE_ALL),
     "OTLP, JSON": lambda: all_in(lambda all_: {"resourceLogs": [{"resource": {"attributes": [{"key": "k8s.pod.name", "value": {"stringValue": "kafka-3"}}]}, "scopeLogs": [{"scope": {}, "logRecords": [{"timeUnixNano": nanos(n), "body": {"stringValue": n.own}, "attributes": [{"key": "log.file.name", "value": {"stringValue": "kafka.out"}}], "traceId": ""} for n in all_]}]}]}),
@@ -176,6 +177,7 @@ CARRIERS: dict[str, Callable[[], str]] = {
     "journalctl -o short-full": lambda: every(lambda n, t: f"{n.at('%a %Y-%m-%d %H:%M:%S')} UTC node3 kafka[812]: {t}"),
     "journalctl -o short-unix": lambda: every(lambda n, t: f"{n.millis / 1000:.6f} node3 kafka[812]: {t}"),
     "journalctl -o short-monotonic": lambda: every(lambda n, t: f"[{n.millis % 100000 / 7:12.6f}] node3 kafka[812]: {t}"),
+    "journalctl -o short-delta": lambda: every(lambda n, t: f"[{n.millis % 100000 / 7:12.6f} <    0.000123 >] node3 kafka[812]: {t}"),
     "journalctl -o with-unit": lambda: every(lambda n, t: f"{n.at('%a %Y-%m-%d %H:%M:%S')} UTC node3 kafka.service[812]: {t}"),
     "journalctl -o cat": lambda: each(lambda n: n.own),
     "journalctl -o json": lambda: every(lambda n, t: json.dumps({"__CURSOR": "s=1", "__REALTIME_TIMESTAMP": str(n.millis * 1000), "_HOSTNAME": "node3", "MESSAGE": t, "PRIORITY": "6"})),
@@ -193,6 +195,8 @@ CARRIERS: dict[str, Callable[[], str]] = {
     # Windows
     "Apache procrun": lambda: every(lambda n, t: f"[{n.at('%Y-%m-%d %H:%M:%S')}] [info]  [ 1234] {t}"),
     "Java Service Wrapper": lambda: every(lambda n, t: f"INFO   | jvm 1    | {n.at('%Y/%m/%d %H:%M:%S')} | {t}"),
+    "NSSM, timestamps": lambda: every(lambda n, t: f"{n.at('%Y-%m-%d %H:%M:%S')}.100: {t}\r"),
+    "Windows event, JSON": lambda: objects(lambda n: {"TimeCreated": n.iso, "ProviderName": "kafka", "MachineName": "node3", "Level": 4, "Message": n.own}),
     "Windows line ends": lambda: each(lambda n: n.own.replace("\n", "\r\n") + "\r"),
     # What people do with lines
     "colours": lambda: each(lambda n: f"\x1b[32m{n.own}\x1b[0m"),
@@ -204,7 +208,7 @@ CARRIERS: dict[str, Callable[[], str]] = {
 }  # fmt: skip
 WITHOUT_TRACE = {
     "aws logs get-log-events, text", "Fluent Bit, stdout", "logcli", "Grafana Explore, text", "papertrail-cli", "grep -n", "grep -H",
-    "OpenTelemetry collector, debug",
+    "OpenTelemetry collector, debug", "promtail --dry-run",
 }  # fmt: skip
 
 

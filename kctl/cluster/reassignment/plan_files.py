@@ -233,10 +233,9 @@ def _not_json(path: Path, text: str, error: Exception) -> KctlError:
     start = max(0, error.colno - 41)
     shown = line[start : start + 80].rstrip()
     mark = " " * (error.colno - 1 - start) + "^"
-    return UnreadableFile(
-        f"{path} is not JSON: {error.msg.lower()}, line {error.lineno} column {error.colno}\n      {shown}\n      {mark}",
-        CORRECT,
-    )
+    not_json = UnreadableFile(f"{path} is not JSON: {reason_of(error)}", CORRECT)
+    not_json.shown = (shown, mark)
+    return not_json
 
 
 def _plain_entries(rows: list[Any]) -> dict[TopicPartition, Replicas] | None:
