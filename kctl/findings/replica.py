@@ -133,7 +133,7 @@ UNCLEAN_COST_UNKNOWN = warning("""replica-unclean-cost-unknown
     The last in-sync replica was down, and `unclean.leader.election.enable` or an operator allowed the election.
     Add the server logs of these brokers, or a copy of their disks from before they came back.""")
 TAIL_UNPROVEN = info("""replica-tail-unproven
-    {when} at {start} each member of the ISR [{isr}] had ended without a shutdown, or begun with a new log ({where}). If their hosts lost power or a disk, committed records may be
+    {when} each member of the ISR [{isr}] had ended without a shutdown, or begun with a new log ({where}). If their hosts lost power or a disk, committed records may be
         gone from every copy, and nothing in the evidence tells.
     Kafka acknowledges records before they are on a disk, and counts on another replica to keep them. Here none ran all
         along.

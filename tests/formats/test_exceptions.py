@@ -38,6 +38,7 @@ java.nio.file.NoSuchFileException: /d/quotes-0/00000000000000000000.log
         ("java.nio.file.DirectoryNotEmptyException: /d/a-0", "resource_busy"),
         ("java.io.IOException: Invalid argument\n\tat java.io.RandomAccessFile.setLength(Native Method)", "cannot_resize_mapped_file"),
         ("java.nio.channels.ClosedByInterruptException", "interrupted"),
+        ("java.nio.file.NoSuchFileException: config/sever.properties\n\tat kafka.Kafka$.getPropsFromArgs(Kafka.scala:50)", "settings_not_there"),
         (DELETED, "file_vanished"),
         ("Error: java.io.IOException: Invalid argument (kafka.log.LogManager)", "invalid_argument"),
         (f"org.apache.kafka.common.errors.KafkaStorageException: Error in dir /d\nCaused by: {NO_SPACE}", "disk_full"),
@@ -50,6 +51,13 @@ java.nio.file.NoSuchFileException: /d/quotes-0/00000000000000000000.log
         ("java.nio.BufferUnderflowException", "file_cut"),
         ("java.io.EOFException", "connection_broken"),
         ("java.lang.NullPointerException", "program_error"),
+        (
+            "java.lang.RuntimeException: Received a fatal error while waiting for the controller to acknowledge that we are caught up\n"
+            "Caused by: java.util.concurrent.CancellationException\n"
+            "\tat kafka.server.BrokerLifecycleManager$ShutdownEvent.run(BrokerLifecycleManager.scala:638)",
+            "not_registered",
+        ),
+        ("java.util.concurrent.CancellationException\n\tat kafka.server.Other.run(Other.scala:638)", None),
         (f"Error (kafka.server.ReplicaFetcherThread){NO_SPACE}", "disk_full"),  # a line end was lost
         ("org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /d. A Kafka instance in another process or thread is using this directory.", "log_dir_locked"),
         ("org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists for /x", "znode_exists"),

@@ -114,7 +114,7 @@ def test_what_a_cleaner_that_stopped_has_not_compacted_is_counted(tmp_path: Path
         (broker / "data" / "a-0" / f"{base:020d}.log").write_bytes(log)
     ran = rows("audit", "run", tmp_path, "--out", tmp_path.with_name(f"{tmp_path.name}-report"))
     (found,) = [row for row in ran.of("finding") if row["code"] == "compaction-stopped"]
-    assert f"a-0 up to offset 4; {len(log)} bytes in 1 segments behind" in found["message"]
+    assert f"a-0 up to offset 4; {len(log)} bytes in 1 segment behind" in found["message"]
     assert (found["topic"], found["partition"], found["broker_id"]) == ("a", 0, 1)
 
 

@@ -49,7 +49,8 @@ VERSION_LINE = re.compile(
     rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\n]{0,80}\bKafka version ?: ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3}){0,2})",
     re.MULTILINE,
 )
-DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException|\(Permission denied\)")
+# On Windows the same exception says that a file is in use.
+DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException(?!: [A-Za-z]:\\)|\(Permission denied\)")
 OVERLAP = 4096
 FURTHEST_ZONE = timedelta(hours=14)
 """How far local time may be ahead of UTC."""

@@ -52,10 +52,14 @@ class Unproven(Struct, frozen=True):
         topic, partition = facts.partition
         start = next((at for epoch, at in facts.present.recorded if epoch >= self.term.leader_epoch), None)
         proof = self.kills[0].proof
+        place = "an unknown offset" if start is None else f"offset {start}"
         if self.term.leader == NO_LEADER:
-            when = f"Nobody leads {facts.partition} since epoch {self.term.leader_epoch}, and"
+            when = f"Nobody leads {facts.partition} since epoch {self.term.leader_epoch}, at {place};"
         else:
-            when = f"When broker {self.term.leader} began to lead {facts.partition} in epoch {self.term.leader_epoch},"
+            who = (
+                f"broker {self.term.leader} began to lead {facts.partition} in epoch {self.term.leader_epoch}"
+            )
+            when = f"When {who}, at {place},"
         return say.TAIL_UNPROVEN.at(
             Place(
                 topic=topic,
@@ -65,7 +69,6 @@ class Unproven(Struct, frozen=True):
                 base_offset=start,
             ),
             when=when,
-            start="an unknown offset" if start is None else f"offset {start}",
             isr=", ".join(map(str, self.isr)),
             where=place_of(proof) if proof else "no line says where",
         )
