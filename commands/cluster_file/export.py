@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import click
 
 from commands.access.sources import Recorded, recorded
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import WRITTEN, Names, option
+from commands.cli.options import GIVEN_PATH, WRITTEN, Names, option
 from commands.cli.render import Outcome
 from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from kctl.cluster.state import Problem
     from kctl.cluster_file.resources import Resource
 
+TOOLS = ("topicctl", "strimzi", "kafka-topics")
 KIND_NAMES = "topics,configs,groups,users,quotas,acls"
 STATUS = "0 written · 2 wrong usage · 3 no connection, something could not be read"
 
@@ -37,6 +41,12 @@ def kinds_of(names: frozenset[str] | None) -> list[str]:
 @command("export", status=STATUS)
 @reads
 @recorded
+@option(
+    "--from TOOL PATH",
+    "Convert files of another tool: topicctl, strimzi (KafkaTopic, KafkaUser), kafka-topics (--describe).",
+    into="converted",
+    type=(click.Choice(TOOLS), GIVEN_PATH),
+)
 @option("--topics PATTERN...", "Only topics that match this pattern; repeatable.", into="patterns")
 @option("--kinds A,B", f"Only these kinds: {KIND_NAMES}.", type=Names())
 @option("--to PATH", "Write to this file (.yaml, .json), or to files in this folder.", type=WRITTEN)
@@ -44,6 +54,7 @@ def export(
     frame: Frame,
     at: At,
     source: Recorded,
+    converted: tuple[str, Path] | None,
     patterns: tuple[str, ...],
     kinds: frozenset[str] | None,
     to: str | None,
@@ -57,14 +68,16 @@ def export(
     $ kctl export --to cluster/
     $ kctl export --topics 'orders-*' --kinds topics,acls --to orders.yaml
     $ kctl export --snapshot znodes.jsonl > cluster.yaml
+    $ kctl export --from topicctl topics/ --to cluster.yaml
+    $ kctl export --from strimzi kafka-topics.yaml
     $ kctl export --metadata /var/lib/kafka/__cluster_metadata-0 --as-of -2h
     """
     from fnmatch import fnmatchcase
-    from pathlib import Path
 
     from kctl.cluster_file.writing import document_of, json_text, write_document, yaml_lines
 
-    found = _read(frame, at, source, kinds_of(kinds))
+    chosen = kinds_of(kinds)
+    found = _read(frame, at, source, chosen) if converted is None else _converted(frame, *converted, chosen)
     resources = [
         resource
         for resource in found.resources
@@ -79,7 +92,7 @@ def export(
 
     def encoded(form: str) -> Iterator[bytes]:
         if form != "text":
-            yield json_text(document).encode()
+            yield json_text(document, is_line=form == "jsonl").encode()
         else:
             yield from (f"{line}\n".encode() for line in yaml_lines(document, found.head, found.comments))
 
@@ -93,6 +106,16 @@ class _Found(NamedTuple):
     problems: list[Problem]
     head: list[str]
     comments: dict[str, list[str]]
+
+
+def _converted(frame: Frame, tool: str, path: Path, kinds: list[str]) -> _Found:
+    """The resources of another tool's files; notes what is not taken over."""
+    from kctl.cluster_file.other_tools import read_other
+
+    taken = read_other(tool, path)
+    for remark in taken.remarks:
+        frame.note(remark)
+    return _Found([resource for resource in taken.resources if resource.kind in kinds], [], taken.remarks, {})
 
 
 def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:

@@ -144,9 +144,9 @@ def scalar(value: Json) -> str:
     return text if is_plain or text == DEFAULT else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def json_text(document: Mapping[str, Json]) -> str:
-    """The document as JSON."""
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+def json_text(document: Mapping[str, Json], *, is_line: bool = False) -> str:
+    """The document as JSON, or as one line of it."""
+    return json.dumps(document, indent=None if is_line else 2, ensure_ascii=False) + "\n"
 
 
 def write_document(

@@ -22,10 +22,11 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.parser import KafkaProtocol
 
-from kctl.changes.intents import AlterConfig
+from formats.values import replace
+from kctl.changes.intents import AlterConfig, CreateTopic
 from kctl.cluster.configs import config_altered
 from kctl.cluster.reassignment.throttles import clearing, not_in_force
-from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig
+from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.settings import Context
@@ -45,7 +46,7 @@ from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
 from kctl.wire.shortcuts.schemas import read_schema
 from kctl.wire.writes.commit import WireCommit, can_tell, is_done
-from kctl.wire.writes.planning import operations, request
+from kctl.wire.writes.planning import TRANSLATIONS, operations, request
 
 ROOT = Path(__file__).parents[2]
 LIST = "leader.replication.throttled.replicas"
@@ -188,6 +189,17 @@ def in_a_process(code: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout.strip()
+
+
+def test_whether_a_topic_with_a_configuration_was_created_can_be_told() -> None:
+    intent = CreateTopic(topic="a", replicas={0: (1,)}, configs={"retention.ms": "5"})
+    absent = ClusterState(
+        cluster_id="c", kafka_version=KafkaVersion(4, 3), brokers={}, controller=None, backend="admin"
+    )
+    (write,) = TRANSLATIONS["create-topic"](absent, intent, absent)
+    assert can_tell(write, absent) and not is_done(write, absent)
+    there = replace(absent, topic_names=("a",), topics={"a": Topic(name="a", partitions={0: (1,)})})
+    assert can_tell(write, there) and is_done(write, there)
 
 
 def test_the_library_is_imported_in_part() -> None:

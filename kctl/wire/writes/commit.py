@@ -160,6 +160,8 @@ def can_tell(write: Write, state: ClusterState) -> bool:
     before, after = json.loads(write.before or b"{}").get("configs", {}), content(write)
     if after.get("is_to_come") or after.get("at_controller"):
         return False
+    if "entity_type" not in after:  # of a new topic `configs` are a mapping
+        return True
     return not any(
         before.get(config["key"]) == UNTOLD
         and state.is_untold(state.config(after["entity_type"], after["entity_name"]).get(config["key"]))
