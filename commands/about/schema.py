@@ -44,7 +44,7 @@ def schema(frame: Frame, words: tuple[str, ...], files: bool) -> Outcome:
 
     $ kctl schema segment verify
     $ kctl schema finding > finding.schema.json
-    $ kctl schema apply --files > cluster.schema.json
+    $ kctl schema --files apply > cluster.schema.json
     """
     from kctl.rows import row_type
 
