@@ -110,7 +110,7 @@ def parsed(line: str) -> None:
         if "COMMAND" not in words and len(words) > len(options):
             command.make_context("kctl", [*words])  # it empties the list
             if command.name == "schema":
-                named(tuple(words))
+                named(tuple(word for word in words if not word.startswith("--")))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
