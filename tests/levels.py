@@ -20,7 +20,10 @@ class Repeated(NamedTuple):
     tests: str
     """An expression that is found in their names, with the file's."""
     one_of: int = 0
-    """One of so many of them, chosen by its name, is in `make test` all the same; 0 for none."""
+    """One of so many of them, chosen by its name, is in `make test` all the same; 0 for none.
+
+    Groups of the expression are the parts of the name that vary: by them each part is chosen with others as evenly.
+    """
 
 
 TABLE = (
@@ -51,7 +54,7 @@ TABLE = (
     Repeated("bounds of memory", r"test_bounded_memory\.py::", 4),
     Repeated("bounds of memory", r"test_audit_output\.py::test_what_many_findings_take"),
     Repeated("killed at every step", r"test_audit_output\.py::test_(?:an_audit_of_a_folder_that_lost|a_part_that_is_not|what_does_not_fit)", 4),
-    Repeated("hostile files", r"test_hostile_evidence\.py::test_(?:folders|files)\[", 4),
+    Repeated("hostile files", r"test_hostile_evidence\.py::test_(?:folders|files)\[([^-]+)-(.*)\]", 4),
 )  # fmt: skip
 COMPILED = [(row, re.compile(row.tests)) for row in TABLE]
 
@@ -59,8 +62,9 @@ COMPILED = [(row, re.compile(row.tests)) for row in TABLE]
 def repeated(name: str) -> str | None:
     """Why a test is left to `make test-all`; None for one of `make test`."""
     for row, tests in COMPILED:
-        if tests.search(name):
-            return None if row.one_of and crc32(name.encode()) % row.one_of == 0 else row.reason
+        if match := tests.search(name):
+            chosen = sum(crc32(part.encode()) for part in match.groups() or (name,))
+            return None if row.one_of and chosen % row.one_of == 0 else row.reason
     return None
 
 

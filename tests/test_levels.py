@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import levels
+from tests.commands.test_hostile_evidence import FILES, FOLDERS, MAKERS
 
 HERE = Path(__file__).parent
 
@@ -41,6 +42,18 @@ def test_every_line_names_tests_that_there_are() -> None:
         ]
         shapes = ("", "[", "[2.8]", "[zookeeper-2.8]", "[3.9-groups]", "[journalled]")
         assert any(tests.search(name + shape) for name in names for shape in shapes), row
+
+
+@pytest.mark.parametrize(("test", "commands"), [("folders", FOLDERS), ("files", FILES)])
+def test_each_command_and_each_kind_of_hostile_files_is_in_the_first_level(
+    test: str, commands: list[str]
+) -> None:
+    kinds = [maker.__name__ for maker in MAKERS]
+    pairs = [(kind, words) for kind in kinds for words in commands]
+    name = f"tests/commands/test_hostile_evidence.py::test_{test}[%s-%s]"
+    chosen = [pair for pair in pairs if levels.repeated(name % pair) is None]
+    assert {kind for kind, _ in chosen} == {*kinds} and {words for _, words in chosen} == {*commands}
+    assert len(chosen) < len(pairs) / 3
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ SECRET = "Correct-Horse-9-battery"
 OTHER = "Other-Staple-7-lamp"
 
 
-def may_log_in(guarded: Guarded, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> bool:
-    """Whether a client gets in; what it may do then is another question."""
+def may_log_in(
+    guarded: Guarded, user: str, password: str, mechanism: str = "SCRAM-SHA-256", seconds: float = 8
+) -> bool:
+    """Whether a client gets in, which tries it for so long; what it may do then is another question."""
     if guarded.is_before_protocol:  # kafka-python cannot log in there
         return lists_groups(guarded, user, password, mechanism)
     from kafka import KafkaConsumer
@@ -32,7 +34,7 @@ def may_log_in(guarded: Guarded, user: str, password: str, mechanism: str = "SCR
             sasl_mechanism=mechanism,
             sasl_plain_username=user,
             sasl_plain_password=password,
-            bootstrap_timeout_ms=8000,
+            bootstrap_timeout_ms=round(seconds * 1000),
             reconnect_backoff_max_ms=200,
         )
     except KafkaError:
@@ -102,7 +104,7 @@ def test_a_user_from_creation_to_deletion(guarded: Guarded, k: Kctl, name: str, 
     both = {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096}
     assert listed(k, name) == both == by_kafka(guarded, name)
     assert may_log_in(guarded, name, SECRET) and may_log_in(guarded, name, SECRET, "SCRAM-SHA-512")
-    assert not may_log_in(guarded, name, OTHER)
+    assert not may_log_in(guarded, name, OTHER, seconds=2)
     change("user", "create", name, "--password-file", password, status=4)
     script = tmp_path / "given" / "print-password"
     script.write_text(f"#!/bin/sh\necho {OTHER}\n")
@@ -119,13 +121,13 @@ def test_a_user_from_creation_to_deletion(guarded: Guarded, k: Kctl, name: str, 
         8192,
     )
     assert listed(k, name) == {**both, "SCRAM-SHA-256": 8192} == by_kafka(guarded, name)
-    assert may_log_in(guarded, name, OTHER) and not may_log_in(guarded, name, SECRET)
+    assert may_log_in(guarded, name, OTHER) and not may_log_in(guarded, name, SECRET, seconds=2)
     change("journal", "undo", k.ids()[-1], status=4)  # nobody knows the former password
     change("user", "delete", name, "--mechanism", "SCRAM-SHA-512")
     assert listed(k, name) == {"SCRAM-SHA-256": 8192} == by_kafka(guarded, name)
     change("user", "delete", name)
     assert listed(k, name) == {} == by_kafka(guarded, name)
-    assert not may_log_in(guarded, name, OTHER)
+    assert not may_log_in(guarded, name, OTHER, seconds=2)
     printed += [k("journal", "show", id).out.decode() for id in k.ids()]
     assert not [text for text in printed if SECRET in text or OTHER in text]
     assert left_behind(k.journal, SECRET, OTHER) == []
@@ -167,6 +169,6 @@ def test_kctl_itself_is_not_locked_out(guarded: Guarded, k: Kctl, name: str, tmp
     status, said = own("acl", "delete", "--principal", f"User:{name}", "--super-user", "User:ANONYMOUS")
     assert status == 4 and f"User:{name}, who makes this change, would lose alter and describe" in said
     assert own("user", "delete", name, "--accept-lockout")[0] == 0
-    assert not may_log_in(guarded, name, SECRET)
+    assert not may_log_in(guarded, name, SECRET, seconds=2)
     k.change("acl", "delete", "--principal", f"User:{name}", "--accept-lockout")
     assert left_behind(tmp_path / "own", SECRET) == []
