@@ -16,6 +16,7 @@ from formats.jaas import LoginModule, parse_jaas
 from formats.log_dir.meta_properties import parse_properties
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.files import read_whole
+from kctl.tls.files import is_inline
 
 PROTOCOLS = {
     "PLAINTEXT": (False, False),
@@ -41,6 +42,8 @@ READ = {
     "sasl.oauthbearer.client.credentials.client.secret": "sasl_oauth_client_secret",
     "sasl.oauthbearer.scope": "sasl_oauth_scope",
 }
+# Those that hold PEM itself, as Kafka reads them.
+PEM = ("ssl.truststore.certificates", "ssl.keystore.certificate.chain", "ssl.keystore.key")
 # What the file holds decides, not the type that is named; connection times are kctl's own.
 UNDERSTOOD = frozenset(
     {
@@ -108,6 +111,11 @@ def settings_of(properties: Mapping[str, str], note: Callable[[str], None]) -> d
         if value.startswith("${") and value.endswith("}"):
             raise BadValue(
                 f"{key} is read by a config provider, which kctl does not have", "write the value itself"
+            )
+    for key in PEM:
+        if (value := properties.get(key)) and not is_inline(value):
+            raise BadValue(
+                f"{key} is not PEM", "it begins with -----BEGIN; a file is named by ssl.keystore.location"
             )
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:

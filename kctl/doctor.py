@@ -50,7 +50,7 @@ def settings_in_force(values: Mapping[str, object], origins: Mapping[str, str]) 
         value = getattr(context, key)
         if value == Context._field_defaults[key]:
             continue
-        is_secret = key in SECRET_KEYS or str(value).lstrip().startswith("-----BEGIN")
+        is_secret = key in SECRET_KEYS or "-----BEGIN" in str(value)
         shown = "(set)" if is_secret else redact_text(str(value))
         if value == getattr(plain, key):
             origin = "context"

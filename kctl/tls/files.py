@@ -229,7 +229,7 @@ def _contents(place: str, setting: str) -> bytes:
 
 def is_inline(value: str) -> bool:
     """Whether the setting is PEM itself and not the name of a file."""
-    return value.lstrip().startswith("-----BEGIN")
+    return "-----BEGIN" in value
 
 
 def _name(place: str) -> str:

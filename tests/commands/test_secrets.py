@@ -251,6 +251,9 @@ MODULE = "x.ScramLoginModule required"
         f"security.protocol=SSL\nssl.key.password={plant('key')}\nssl.keystore.location=/none\nssl.truststore.password={plant('store')}",
         f"security.protocol=SSL\nssl.keystore.key=-----BEGIN PRIVATE KEY----- {plant('pem')} -----END PRIVATE KEY-----\n"
         f"ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE----- {plant('chain')} -----END CERTIFICATE-----",
+        f"security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.key={plant('bare')}",
+        f"security.protocol=SSL\nssl.keystore.key={plant('long') * 40}",
+        f"security.protocol=SSL\nssl.keystore.key=Bag Attributes {plant('bag')} -----BEGIN PRIVATE KEY----- {plant('pem')}",
         f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.endpoint.url=http://me:{plant('url')}@127.0.0.1:1/\n"
         f'sasl.jaas.config={MODULE} clientId="a" clientSecret="{plant("oauth-option")}";',
         f"ssl.key.password=${{{plant('provider')}}}\nx={plant('other')}",
