@@ -113,7 +113,7 @@ def settings_of(properties: Mapping[str, str], note: Callable[[str], None]) -> d
                 f"{key} is read by a config provider, which kctl does not have", "write the value itself"
             )
     for key in PEM:
-        if (value := properties.get(key)) and not is_inline(value):
+        if properties.get(key) and not is_inline(properties[key]):
             raise BadValue(
                 f"{key} is not PEM", "it begins with -----BEGIN; a file is named by ssl.keystore.location"
             )

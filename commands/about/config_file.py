@@ -122,7 +122,7 @@ def toml(value: object) -> str:
 
 def is_inline(value: object) -> bool:
     """Whether a setting is PEM itself and not the name of a file."""
-    return str(value).lstrip().startswith("-----BEGIN")
+    return "-----BEGIN" in str(value)
 
 
 @command("check", status="0 in order · 3 not TOML · 5 a context has a problem")

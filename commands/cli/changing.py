@@ -11,12 +11,13 @@ def create(frame: Frame, how: How, topic: str) -> Outcome:
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,6 +27,7 @@ from commands.cli.leaving import say, visible
 from commands.cli.options import KAFKA_VERSION, Decorator, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, Text, aligned
 from formats import bounded_json
+from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError, NotFinished, Refused
 
 if TYPE_CHECKING:
@@ -224,8 +226,11 @@ class How(NamedTuple):
 
 
 def changes(*, timeout: float = 60) -> Decorator:
-    """Add the options of every change; the function gets them as `How`, after the frame."""
-    return as_one_value(
+    """Add the options of every change; the function gets them as `How`, after the frame.
+
+    A right that is missing before the change begins is said with what was written: nothing.
+    """
+    options = as_one_value(
         How,
         [
             flag("--yes", "Do not ask for confirmation.", envvar="KCTL_YES"),
@@ -236,6 +241,20 @@ def changes(*, timeout: float = 60) -> Decorator:
             KAFKA_VERSION,
         ],
     )
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def refusing(*positional: Any, **values: Any) -> Any:
+            try:
+                return function(*positional, **values)
+            except MissingRight as error:
+                if "written" in error.message or "carried out" in error.message:
+                    raise
+                raise KctlError(f"{error.message}; nothing was written", error.hint) from error
+
+        return options(refusing)
+
+    return decorate
 
 
 def typed_command() -> str:

@@ -81,7 +81,7 @@ def live_partitions(
     click.get_current_context().call_on_close(connected.close)
     if names:
         return connected, *_chosen(connected, names)
-    state = read_cluster(connected)
+    state = read_cluster(connected, visibility=True)
     return connected, state, list(state.partitions())
 
 

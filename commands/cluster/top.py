@@ -10,6 +10,7 @@ from commands.cli.connecting import At, reads, wire
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, table
 from commands.cluster.describe import broker_rows, brokers_text, health_rows, health_text
+from commands.topic import note_hidden, note_problems
 
 if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
@@ -36,8 +37,10 @@ def top(frame: Frame, at: At) -> Outcome:
     from kctl.cluster.reassignment.verification import move_statuses
 
     with at.open(frame) as cluster:
-        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         health = health_rows(frame, cluster, state, at)
+    note_problems(frame, state.all_problems)
+    note_hidden(frame, state)
     moves = [move_status_row(status) for status in move_statuses(moving_targets(state), state, [], None)]
     groups = lagging(frame, at, state) if state.backend == "admin" and at.snapshot is None else []
     if moves:
@@ -47,8 +50,11 @@ def top(frame: Frame, at: At) -> Outcome:
 
 def lagging(frame: Frame, at: At, state: ClusterState) -> list[Row]:
     """The groups that are furthest behind."""
+    from kctl.cluster.rights import GROUP as GROUPS
+    from kctl.cluster.rights import Right, grant
     from kctl.rows.live_groups import GROUP
     from kctl.wire.groups import lags_of, read_all_groups, total_lag
+    from kctl.wire.hidden import why_groups_may_be_hidden
 
     with wire(frame, timeout=at.timeout) as connected:
         rows = [
@@ -57,6 +63,8 @@ def lagging(frame: Frame, at: At, state: ClusterState) -> list[Row]:
             )
             for group in read_all_groups(connected)
         ]
+        if hidden := why_groups_may_be_hidden(connected):
+            frame.fail(hidden, grant([Right("Describe", GROUPS, "*")], connected.principal))
     rows.sort(key=lambda row: cast("int", row["lag"] or 0), reverse=True)
     return rows[:MOST_GROUPS]
 

@@ -105,18 +105,21 @@ def read_for(
 ) -> ClusterState:
     """The state of a plan's topics, or of all, with the configurations of throttles.
 
-    And the log directories of the brokers with these replicas.
+    And the log directories of the brokers with these replicas. Of all topics without a plan, whether some may be hidden.
     """
     from kctl.cluster.configs import MIN_ISR
-    from kctl.cluster.reassignment.throttles import KEYS
+    from kctl.cluster.reassignment.throttles import KEYS, with_hidden_topics
 
-    return cluster.read_state(
-        None if all_topics else sorted({tp.topic for tp in targets}),
+    topics = sorted({tp.topic for tp in targets})
+    state = cluster.read_state(
+        None if all_topics else topics,
         configs=("topics", "brokers"),
         config_keys=(*KEYS, MIN_ISR),
         kafka_version=version,
         log_dirs_of={broker for _, broker in log_dirs},
+        visibility=all_topics and not topics,
     )
+    return with_hidden_topics(cluster, topics, state) if all_topics else state
 
 
 @command("cancel", status=CHANGE_STATUS)

@@ -113,14 +113,15 @@ def _note_untold(frame: Frame, state: ClusterState, action: str, known: Collecti
         )
 
 
-def _read(cluster: Cluster, how: How) -> ClusterState:
-    return read_for(cluster, (), how.version, all_topics=True)
+def _read(cluster: Cluster, how: How, file: PlanFile | None = None) -> ClusterState:
+    return read_for(cluster, file.targets if file else (), how.version, all_topics=True)
 
 
 def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) -> Outcome:
     """Set the rate on every broker of the plan, and the lists of throttled replicas if they are missing."""
     from kctl.changes.intents import intent_to_json
     from kctl.changes.plan import plan_of
+    from kctl.cluster.names import refuse_hidden
     from kctl.cluster.reassignment.moves import moves_of
     from kctl.cluster.reassignment.throttles import (
         brokers_of,
@@ -131,7 +132,8 @@ def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) ->
         throttled_replicas,
     )
 
-    state = _read(cluster, how)
+    state = _read(cluster, how, file)
+    refuse_hidden({tp.topic for tp in file.targets}, state)
     check_rate(rate, state.kafka_version)
     known = origins_known(frame, file.path, file.identity)
     origins = {tp: known.get(tp) or state.replicas(tp) or () for tp in file.targets}
@@ -148,7 +150,7 @@ def _clear(frame: Frame, how: How, cluster: Cluster, file: PlanFile) -> Outcome:
     from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.verification import entries_of, throttle_of
 
-    state = _read(cluster, how)
+    state = _read(cluster, how, file)
     clear = throttle_of(file.targets, entries_of(Journal().entries(frame.report), file.identity), state)
     moving = [str(tp) for tp in file.targets if state.is_reassigning(tp)]
     warnings = (
@@ -165,8 +167,13 @@ def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
         unused_throttles,
         with_slowed_disks,
     )
+    from kctl.cluster.visibility import grant_all
 
     state = with_slowed_disks(cluster, _read(cluster, how))
+    if state.hidden:
+        raise Refused(
+            f"which throttles are in use is unknown ({state.hidden}); nothing was written", grant_all(state)
+        )
     if denied := [problem for problem in state.problems if problem.silent_broker is None]:
         raise Refused(
             f"which throttles are in use is unknown ({denied[0].place}: {denied[0].reason}); nothing was written",

@@ -62,7 +62,7 @@ def verify(
     from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.disk_moves import refuse_backend, with_disk_moves
     from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.throttles import is_anything_throttled, with_hidden_topics
+    from kctl.cluster.reassignment.throttles import is_anything_throttled
     from kctl.cluster.reassignment.verification import (
         DONE,
         IN_PROGRESS,
@@ -80,8 +80,7 @@ def verify(
             refuse_backend(cluster.backend)
 
         def read() -> ClusterState:
-            state = read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
-            return with_hidden_topics(cluster, {tp.topic for tp in file.targets}, state)
+            return read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
 
         state = read()
         listed = list(move_statuses(file.targets, state, entries))

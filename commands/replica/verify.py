@@ -82,7 +82,7 @@ def _chosen(
 
     # What is being moved is compared like any other replica.
     note_problems(frame, [problem for problem in state.problems if not problem.place.startswith(MOVES)])
-    note_hidden(frame, state, decides=not state.topic_names)
+    note_hidden(frame, state, decides=not topics or not state.topic_names)
     for name in dict.fromkeys(topics):
         if name not in state.topic_names and name not in state.denied_topics:
             frame.report(unknown_topics([name], state.topic_names))

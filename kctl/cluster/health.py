@@ -449,7 +449,7 @@ def _notifications(facts: HealthFacts) -> Iterator[str]:
 )
 def _idle_throttles(facts: HealthFacts) -> Iterator[str]:
     for throttle in throttles_set(facts.state):
-        if not throttle.is_used and throttle.key != DISK_RATE:
+        if throttle.is_used is False and throttle.key != DISK_RATE:
             entity = f"{throttle.entity_type.removesuffix('s')} {throttle.entity_name}"
             yield f"{throttle.key} of {entity} is {throttle.value!r}"
 

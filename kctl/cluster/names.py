@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from urllib.parse import quote
 
-from kctl.cluster.rights import MissingRight
+from kctl.cluster.rights import CREDENTIALS, MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
@@ -75,6 +75,15 @@ def refuse_absent(topics: Iterable[str] | None, state: ClusterState) -> None:
     """Raise KctlError for topics that a state does not show."""
     if missing := set(topics or ()) - set(state.topic_names):
         raise absent_topics(missing, state)
+
+
+def refuse_hidden(topics: Iterable[str], state: ClusterState) -> None:
+    """Raise KctlError for topics of a change that may be there, and that this user does not see."""
+    for topic in sorted(set(topics)):
+        if (why := state.why_unseen(topic)) is not None:
+            if topic in state.denied_topics:
+                raise absent_topics([topic], state)
+            raise KctlError(f"topic {topic}: {why}; nothing was written", CREDENTIALS)
 
 
 def refuse_unknown(topics: Iterable[str] | None, known: Iterable[str]) -> None:

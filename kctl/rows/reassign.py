@@ -67,6 +67,7 @@ THROTTLE = RowType("""
     entity_type              topics|brokers
     entity_name, key, value  string
     plan                     string?  identity of the plan in the journal that set it
-    is_used                  boolean  whether a partition that it names is being moved, or a broker has
-        throttled replicas; for copies between disks, whether any runs (true if unknown)
+    is_used                  boolean?  whether a partition that it names is being moved, or a broker has
+        throttled replicas; for copies between disks, whether any runs (true if unknown); null where a hidden topic may use it
+    why                      string?  why is_used is null
 """)

@@ -19,7 +19,7 @@ from kctl.changes.intents import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.names import unknown_partition
-from kctl.cluster.rights import TRANSACTIONAL_ID, MissingRight, Right, grant
+from kctl.cluster.rights import TOPIC, TRANSACTIONAL_ID, MissingRight, Right, grant
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError, Refused
@@ -233,6 +233,12 @@ def asked_rows(
     if lacking := lacking_request(wire):
         raise TooOld(needs(lacking), "name the topics and __transaction_state: kctl then reads their logs")
     transactions, failures = find_open(wire, state, partitions)
+    if state.hidden:
+        get = grant([Right("Describe", TOPIC, "*")], wire.principal)
+        missing = MissingEvidence("topics that are hidden", None, None, state.hidden, get)
+        yield Judgement(
+            Question.TRANSACTIONS, Verdict.COULD_NOT_JUDGE, JudgementSubject(), state.hidden, (missing,)
+        )
     by_partition: dict[TopicPartition, list[OpenInPartition]] = {}
     for transaction in transactions:
         by_partition.setdefault(transaction.partition, []).append(transaction)

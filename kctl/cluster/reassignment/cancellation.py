@@ -17,9 +17,10 @@ from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReas
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
+from kctl.cluster.names import refuse_hidden
 from kctl.cluster.reassignment.moves import ids
 from kctl.cluster.reassignment.plan_files import PlanFile
-from kctl.cluster.reassignment.throttles import KEYS, left_over, rates_of_dead
+from kctl.cluster.reassignment.throttles import KEYS, left_over, rates_of_dead, with_hidden_topics
 from kctl.cluster.reassignment.verification import explain, throttle_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
@@ -47,18 +48,22 @@ def plan_cancellation(
     """The plan that cancels the running moves of a plan and its throttles. `known`: the recorded replicas before the plan.
 
     `entries` of the journal that carried the plan out have its throttles; without them the lists of throttled replicas do.
-    Raises Refused if the former replicas are unknown or on dead brokers, or if the request stays.
+    Raises KctlError for topics that are hidden, Refused if the former replicas are unknown or on dead brokers, or if the request stays.
     """
 
+    topics = {tp.topic for tp in file.targets}
+
     def read() -> ClusterState:
-        return cluster.read_state(
+        state = cluster.read_state(
             configs=("topics", "brokers"),
             config_keys=KEYS,
             kafka_version=version,
             log_dirs_of={broker for _, broker in file.log_dirs},
         )
+        return with_hidden_topics(cluster, topics, state)
 
     state = read()
+    refuse_hidden(topics, state)
     moving = [tp for tp in sorted(file.targets) if state.is_reassigning(tp)]
     copies = _copies(file, state)
     parts = [f"the reassignment of {counted(len(moving), 'partition')}"] if moving or copies is None else []

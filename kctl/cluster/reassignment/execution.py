@@ -13,6 +13,7 @@ from kctl.changes.waiting import Waited
 from kctl.cluster.configs import MIN_ISR
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.interface import Cluster
+from kctl.cluster.names import refuse_hidden
 from kctl.cluster.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_backend
 from kctl.cluster.reassignment.moves import Move, Sizes, ids, moves_of, seconds_to_move
 from kctl.cluster.reassignment.throttles import (
@@ -144,7 +145,8 @@ def _stages(
 
 
 def check_targets(targets: Targets, state: ClusterState) -> None:
-    """Raise for all impossible targets: unknown, being deleted, dead, or never with a leader."""
+    """Raise for all impossible targets: hidden, unknown, being deleted, dead, or never with a leader."""
+    refuse_hidden({tp.topic for tp in targets}, state)
     unknown = [tp for tp in sorted(targets) if state.replicas(tp) is None]
     if unknown:
         raise KctlError(f"no partition {some(unknown)}", "was the plan made for another cluster?")

@@ -17,7 +17,7 @@ from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import Move
-from kctl.cluster.state import ClusterState
+from kctl.cluster.state import MOVES, ClusterState
 from kctl.cluster.versions import V0_10_1, KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.model import TopicPartition
@@ -280,7 +280,7 @@ def throttle_of_partitions(partitions: Iterable[TopicPartition], state: ClusterS
             key: tuple(item for item in split(config.get(key)) if _partition(item) in numbers)
             for key in LISTS
         }
-        if any(throttled.values()):
+        if any(throttled.values()) or state.why_unseen(topic) is not None:
             lists[topic] = throttled
     rates: dict[str, dict[str, str | None]] = {
         str(broker): dict.fromkeys(RATES) for broker in brokers_of(lists)
@@ -299,13 +299,14 @@ def split(value: str | None) -> list[str]:
 
 class Throttle(NamedTuple):
     """One throttle that is set. `is_used`: a partition on it moves, a broker has throttled replicas, or copies between
-    its disks, or that is unknown."""
+    its disks, or that is unknown; None where a hidden topic may use it."""
 
     entity_type: str
     entity_name: str
     key: str
     value: str
-    is_used: bool
+    is_used: bool | None
+    why: str | None = None  # is_used is None
 
 
 def throttles_set(state: ClusterState) -> list[Throttle]:
@@ -314,11 +315,15 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
     nothing = ClearThrottle(throttled={}, rates={})
     busy = brokers_throttled_otherwise(nothing, state)
     without_copies = _without_copies(state)
+    moves_unread = state.why_not_read(MOVES)
+    hidden = state.hidden or moves_unread
     for (kind, name), config in sorted(state.configs.items()):
         for key in LISTS if kind == "topics" else BROKER_KEYS if kind == "brokers" else ():
             value = config.values.get(key)
             if value is None:
                 continue
+            used: bool | None
+            why = moves_unread if kind == "topics" else None if key == DISK_RATE else hidden
             if kind == "topics":
                 items = split(value)
                 used = any(
@@ -329,7 +334,8 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
                 used = name not in without_copies
             else:
                 used = whole_number(name) in busy
-            throttles.append(Throttle(kind, name, key, value, used))
+            unknown = not used and bool(why)
+            throttles.append(Throttle(kind, name, key, value, *((None, why) if unknown else (used, None))))
     return throttles
 
 
