@@ -9,6 +9,7 @@ import pytest
 
 from tests.brokers.cluster import Cluster, kraft_cluster
 from tests.brokers.wire.conftest import WireKctl, fill
+from tests.brokers.wire.test_changes import plan_of
 
 pytestmark = pytest.mark.brokers
 AUTHORIZER = {
@@ -94,6 +95,36 @@ def test_a_refused_change_is_a_row_and_nothing_is_written(k: WireKctl) -> None:
     assert "Delete on Topic locked is missing for User:ANONYMOUS; nothing was written" in ran.err
     ran = k("topic", "config", "set", "locked", "retention.ms=1", "--yes")
     assert ran.status in (3, 4) and "nothing was written" in ran.err and "ask again" not in ran.err
+
+
+def test_a_hidden_topic_is_not_at_rest(k: WireKctl, tmp_path: Path) -> None:
+    """What a change or a look over all topics says of one that may not be seen: that it is not known."""
+    missing = "Describe on Topic secret is missing for User:ANONYMOUS"
+    plan = plan_of(tmp_path, "secret", [1])
+    for words in (
+        ("topic", "delete", "secret"),
+        ("reassign", "execute", plan),
+        ("reassign", "cancel", plan),
+        ("reassign", "throttle", "set", plan, 1000),
+    ):
+        ran = k(*words, "--yes")
+        assert (ran.status, f"{missing}; nothing was written" in ran.err) == (3, True), (words, ran.err)
+    cleared = k("reassign", "throttle", "clear", plan, "--yes")
+    assert cleared.status == 3 and "may be left on topic secret" in cleared.err
+    unused = k("reassign", "throttle", "clear", "--unused", "--yes")
+    assert unused.status == 4 and "which throttles are in use is unknown" in unused.err
+    verified = k("reassign", "verify", plan)
+    assert (verified.status, [row["state"] for row in verified.of("partition")]) == (3, [None])
+    for words in (("top",), ("transactions", "hanging"), ("replica", "verify")):
+        ran = k(*words)
+        assert ran.status in (3, 5) and "describe on topic" in (ran.err + ran.out.decode()).lower(), (
+            words,
+            ran.err,
+        )
+    checks = {row["check"]: row["status"] for row in k("top").of("health")}
+    assert checks["offline"] == checks["under-min-isr"] == "unknown"
+    judged = k("transactions", "hanging")
+    assert judged.status == 3 and "could_not_judge" in [row["verdict"] for row in judged.of("judgement")]
 
 
 @pytest.fixture(scope="module")
