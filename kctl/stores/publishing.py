@@ -13,11 +13,21 @@ from urllib.parse import urlsplit
 
 from kctl.errors import KctlError, Refused
 from kctl.files import open_file
-from kctl.stores.file_systems import StoreUnreachable, file_system
+from kctl.stores.file_systems import StoreUnreachable, file_system, first_answer
 from kctl.stores.objects import failure
 
 SUMMARY = "summary.json"
 PIECE = 8 << 20
+
+
+def _is_missing(files: Any, bucket: str) -> bool:
+    """Whether the store says that the bucket is missing. False if asking is denied: writing may be allowed."""
+    from pyarrow import fs
+    from pyarrow.lib import ArrowException
+
+    with suppress(OSError, ValueError, ArrowException):
+        return bool(files.get_file_info(bucket).type == fs.FileType.NotFound)
+    return False
 
 
 class Target:
@@ -26,22 +36,20 @@ class Target:
     def __init__(self, url: str) -> None:
         from formats.secrets import redact_text
 
-        self.files, self.path = file_system(url)
         self.shown_url = redact_text(url).partition("?")[0].rstrip("/")
         self.kept: Path | None = None
         """The local folder of a report that could not be written there."""
-        bucket, parts = self.path.partition("/")[0], urlsplit(url)
-        if bucket in (parts.hostname, parts.username) and self._is_missing(bucket):
+        parts = urlsplit(url)
+
+        def ask() -> tuple[Any, str, bool]:
+            files, path = file_system(url)
+            bucket = path.partition("/")[0]
+            return files, path, bucket in (parts.hostname, parts.username) and _is_missing(files, bucket)
+
+        self.files, self.path, is_missing = first_answer(url, ask)
+        if is_missing:
+            bucket = self.path.partition("/")[0]
             raise StoreUnreachable(f"{self.shown_url}: no {bucket!r} in the store")
-
-    def _is_missing(self, bucket: str) -> bool:
-        """Whether the store says that the bucket is missing. False if asking is denied: writing may be allowed."""
-        from pyarrow import fs
-        from pyarrow.lib import ArrowException
-
-        with suppress(OSError, ValueError, ArrowException):
-            return bool(self.files.get_file_info(bucket).type == fs.FileType.NotFound)
-        return False
 
     def refuse_others(self, own_names: frozenset[str], *, overwrite: bool) -> None:
         """Raise Refused if the prefix has files of others, or an earlier report that may not be overwritten."""

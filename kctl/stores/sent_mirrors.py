@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from kctl.errors import BadValue
-from kctl.stores.file_systems import NOT_SECRET, StoreUnreachable, file_system
+from kctl.stores.file_systems import NOT_SECRET, StoreUnreachable, file_system, first_answer
 from kctl.stores.mirror import MIRRORS, Description, describe, description_of, mirrors, place_file
 from kctl.temporary_folder import new_folder
 
@@ -69,6 +69,11 @@ def _secret_in(url: str) -> str:
     return secrets_named[0] if secrets_named else ""
 
 
+def _info(url: str) -> Any:
+    files, path = file_system(url)
+    return files.get_file_info(path)
+
+
 def reached(store: SentStore) -> str | None:
     """Why this process cannot reach the store; None if it can."""
     from pyarrow import fs
@@ -77,8 +82,7 @@ def reached(store: SentStore) -> str | None:
     from kctl.stores.objects import failure
 
     try:
-        files, path = file_system(store.url)
-        info = files.get_file_info(path)
+        info = first_answer(store.url, lambda: _info(store.url))
     except StoreUnreachable as error:
         return error.message
     except (OSError, ValueError, ArrowException) as error:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from kctl.errors import BadValue
+from kctl.stores import publishing, sent_mirrors
 from kctl.stores.file_systems import StoreUnreachable, answer_seconds, first_answer
 
 
@@ -32,3 +33,25 @@ def test_what_is_no_time_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("KCTL_STORE_TIMEOUT", text)
     with pytest.raises(BadValue):
         answer_seconds()
+
+
+@pytest.mark.parametrize("where", ["publishing", "sent_mirrors"])
+def test_a_report_and_an_executor_do_not_wait_for_a_silent_store(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = threading.Event()
+
+    class Silent:
+        def get_file_info(self, path: str) -> None:
+            never.wait()
+
+    module = {"publishing": publishing, "sent_mirrors": sent_mirrors}[where]
+    monkeypatch.setattr(module, "file_system", lambda url: (Silent(), "bucket/report"))
+    monkeypatch.setenv("KCTL_STORE_TIMEOUT", "0.05")
+    url = "gs://bucket/report"
+    if where == "publishing":
+        with pytest.raises(StoreUnreachable, match="within 0.05 s"):
+            publishing.Target(url)
+    else:
+        assert "within 0.05 s" in (sent_mirrors.reached(sent_mirrors.SentStore(url, url)) or "")
+    never.set()
