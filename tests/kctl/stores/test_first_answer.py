@@ -50,7 +50,7 @@ def test_a_report_and_an_executor_do_not_wait_for_a_silent_store(
     monkeypatch.setenv("KCTL_STORE_TIMEOUT", "0.05")
     url = "gs://bucket/report"
     if where == "publishing":
-        with pytest.raises(StoreUnreachable, match="within 0.05 s"):
+        with pytest.raises(StoreUnreachable, match=r"within 0\.05 s"):
             publishing.Target(url)
     else:
         assert "within 0.05 s" in (sent_mirrors.reached(sent_mirrors.SentStore(url, url)) or "")
