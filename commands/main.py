@@ -142,7 +142,7 @@ def first_step() -> list[str]:
         return []
     more = "" if contents.is_whole else "at least "
     descriptions = [
-        f"{more}{counted(contents.segments, 'segment')} in {counted(contents.partitions, 'folder')} of partitions"
+        f"{more}{counted(contents.segments, 'segment')} of {counted(contents.partitions, 'partition folder')}"
     ]
     logs = [f"broker logs in {counted(contents.logs, 'folder')}"] if contents.logs else []
     if not contents.partitions:
@@ -151,11 +151,10 @@ def first_step() -> list[str]:
         descriptions, command = descriptions + logs, "kctl audit run . --out ../report"
     else:
         command = "kctl segment verify ."
-    is_one = contents.segments == 1 and contents.partitions
     return [
-        f"kctl: here {'is' if is_one else 'are'} {', '.join(descriptions)}",
+        f"kctl: this folder holds {' and '.join(descriptions)}",
         f"next     {command}",
-        "`kctl --help` lists all commands",
+        "`kctl .` lists what is here, `kctl --help` all commands",
     ]
 
 

@@ -114,12 +114,15 @@ def _letter(leader: int | None) -> str:
 
 
 def _write(line: list[str], at: int, text: str) -> None:
-    """Write where there is room; earlier text is kept."""
-    if at and line[at - 1] != " ":
-        return
-    for offset, char in enumerate(text):
-        if at + offset < len(line):
-            line[at + offset] = char
+    """Write where there is room, else a mark in the next free column; earlier text is kept."""
+    end = min(at + len(text), len(line))
+    has_room = (not at or line[at - 1] == " ") and all(
+        sign == " " for sign in line[at : min(end + 1, len(line))]
+    )
+    if has_room:
+        line[at:end] = text[: end - at]
+    elif " " in line[at : at + 4]:
+        line[line.index(" ", at)] = "·"
 
 
 def _in_words(rows: list[dict[str, Any]], page: Page) -> Iterator[str]:
@@ -164,6 +167,10 @@ def _proof(row: dict[str, Any], page: Page) -> str:
     return page.style(visible(place_of(proof)), "dim") if proof else ""
 
 
+def _times(since: str, until: str) -> str:
+    return f"{since} to {until:<12}" if until else f"{'since ' + since:<28}"
+
+
 def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
     days = Days(page)
     if kind == "controller_term":
@@ -171,7 +178,7 @@ def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
         for row in rows:
             term: dict[str, Any] = dict(row)
             yield from days.before(term["from_time"])
-            until = clock(term["to_time"]) if term["to_time"] else "still"
+            until = clock(term["to_time"]) if term["to_time"] else ""
             if term["to_time"] and day(term["to_time"]) != day(term["from_time"]):
                 until = f"{day(term['to_time'])[:10]} {until}"
             stale = (
@@ -180,7 +187,7 @@ def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
                 else ""
             )
             yield (
-                f"  {clock(term['from_time'])} to {until:<12}  broker {term['broker_id']}"
+                f"  {_times(clock(term['from_time']), until)}  broker {term['broker_id']}"
                 f"  epoch {term['controller_epoch']}  {term['ended'] or ''}{page.style(stale, 'warning')}"
             )
         yield ""

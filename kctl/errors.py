@@ -155,7 +155,7 @@ def near_path(path: str) -> str:
         return f"{near} (in {folder})" if folder != "." else near
     from kctl.model import some  # most commands fail without it
 
-    where = folder if folder != "." else f"the current folder, {os.getcwd()},"
+    where = folder if folder != "." else "the current folder"
     visible = sorted(other for other in names if not other.startswith("."))
     return f"{where} holds {some(visible)}" if visible else ""
 

@@ -113,6 +113,6 @@ def test_what_a_folder_holds_is_offered_where_a_path_is_not_there(
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     said = kctl("segment", "verify", "evidence").err
-    assert f"the current folder, {tmp_path}, holds broker-1, broker-2, znodes.jsonl" in said
+    assert "the current folder holds broker-1, broker-2, znodes.jsonl" in said
     assert said.count("no such file") == 1 and "nothing is there" not in said
     assert "did you mean broker-2 or broker-1?" in kctl("segment", "verify", "broker-3").err

@@ -1,6 +1,7 @@
 """`kctl doctor`: the settings in force, and checks of this machine."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, folding
@@ -23,12 +24,18 @@ def doctor(frame: Frame) -> Outcome:
         rows.append(CHECK.of(check))
         if check.state == "wrong":
             frame.raise_status(5)
-    return Outcome(rows, text=folding(doctor_text))
+    return Outcome(rows, text=folding(partial(doctor_text, is_verbose=bool(frame.verbose))))
 
 
-def doctor_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Settings, then checks."""
+def doctor_text(rows: Iterable[Row], page: Page, *, is_verbose: bool) -> Iterator[str]:
+    """Settings, then checks; what kctl sets for Spark only with -v. The last line says what is not there."""
+    wrong, missing = [], []
     for row in rows:
+        if row["kind"] == "check":
+            wrong += [str(row["name"])] if row["state"] == "wrong" else []
+            missing += [str(row["name"])] if row["state"] == "missing" else []
+        if row["kind"] == "check" and row["name"] == "spark setting" and not is_verbose:
+            continue
         if row["kind"] == "setting":
             yield f"{row['name']:<20} {row['value'] or '(none)'}  {page.style('from ' + str(row['origin']), 'dim')}"
         else:
@@ -36,3 +43,7 @@ def doctor_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield f"{state} {row['name']:<16} {row['detail']}"
             if row["advice"]:
                 yield f"{'':<25} {row['advice']}"
+    yield ""
+    words = [*(f"{name} is wrong" for name in wrong), *(f"{name} is missing" for name in missing)]
+    ready = "not ready" if wrong else "ready"
+    yield page.style("; ".join([ready, *words]), "error" if wrong else "warning" if missing else "good")

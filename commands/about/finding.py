@@ -47,7 +47,21 @@ def finding(frame: Frame, code: str | None) -> Outcome:
     return Outcome(rows, text=explained if code else folding(listed))
 
 
-SLOT = re.compile(r"\{[^}]*\}")  # a detail of a sentence
+SLOT = re.compile(r"\{(?P<name>\w+)(?:[:!](?P<words>[^}]*))?\}")  # a detail of a sentence
+
+
+def shown_sentence(sentence: object) -> str:
+    """A sentence with the names of its details: `<lines> lines`."""
+
+    def shown(slot: re.Match[str]) -> str:
+        words, name = slot["words"] or "", f"<{slot['name']}>"
+        before = " " if slot.start() and slot.string[slot.start() - 1].isalnum() else ""
+        if "|" in words:
+            return words.rpartition("|")[2]
+        noun, _, plural = words.partition("/")
+        return f"{before}{name} {plural or noun + 's'}" if words[1:2].isalpha() else before + name
+
+    return SLOT.sub(shown, str(sentence))
 
 
 def listed(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -55,7 +69,7 @@ def listed(rows: Iterable[Row], page: Page) -> Iterator[str]:
     for row in rows:
         severity = str(row["severity"])
         yield f"{page.style(f'{severity:<8}', severity)} {row['code']}"
-        yield f"    {SLOT.sub('…', str(row['sentence']))}"
+        yield f"    {shown_sentence(row['sentence'])}"
 
 
 def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -64,6 +78,6 @@ def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield f"{page.style(str(row['severity']), str(row['severity']))}  {page.style(str(row['code']), 'bold')}"
         for title in ("sentence", "meaning", "cause", "action"):
             yield ""
-            text = SLOT.sub("…", str(row[title])) if title == "sentence" else row[title]
+            text = shown_sentence(row[title]) if title == "sentence" else row[title]
             text = f"{title.capitalize()}: {text}"
             yield from textwrap.wrap(text, min(page.width, 100), subsequent_indent="  ")

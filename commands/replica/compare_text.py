@@ -45,7 +45,7 @@ def verdict_line(row: Row, page: Page) -> str:
     style = VERDICT_STYLES.get(str(row["verdict"]), "error")
     at = f" at {row['moment']}" if row.get("moment") else ""
     now = row["current_lineage"] if row["best_source"] is None else row["best_source"]
-    best = f"; the partition now: broker {now}" if now is not None else ""
+    best = f"; current records: broker {now}" if now is not None else ""
     if row["recover_from"]:
         best += f"; committed records to recover: broker {ids(row['recover_from'])}"
     name = page.style(f"{row['topic']}-{row['partition']}{at}", "bold")

@@ -269,7 +269,7 @@ def _verdict(key: Key, copies: dict[int, BatchColumns], diverged: bool) -> Row:
     verdict = "diverged" if diverged else "behind" if behind else "equal"
     reasons = {
         "diverged": "batches differ at the same offsets; the records themselves are not in the tables",
-        "behind": "every shorter copy is the front of the longest",
+        "behind": "shorter copies agree with the longest as far as they go",
         "equal": "the same batches, by offsets, epochs and CRC, on the shared range",
     }
     best = None if diverged else next(broker for broker, columns in copies.items() if columns.end == longest)

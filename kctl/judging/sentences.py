@@ -16,7 +16,7 @@ SUBJECTS = {
 ANSWERS = {
     "integrity": {"sound": "sound", "damaged": "damaged"},
     "divergence": {"sound": "in agreement", "damaged": "diverged or damaged"},
-    "loss": {"sound": "without a committed record lost", "lost": "with committed records lost"},
+    "loss": {"sound": "lost no committed record", "lost": "lost committed records"},
     "leadership": {"sound": "with every election known and clean", "damaged": "with an unclean election"},
     "tier": {
         "sound": "sound in the tier",

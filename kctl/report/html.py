@@ -53,10 +53,11 @@ def prose(text: str) -> Html:
 
 
 def more_rows(amount: int, statement: str) -> Html:
-    """How many more rows there are, and the statement that lists them; empty without any."""
+    """How many more rows there are, and the command that lists them in the report's folder; empty without any."""
     if amount <= 0:
         return Html("")
-    return element("p", f"and {amount:,} more: ", element("code", statement), class_="quiet")
+    command = f'kctl audit sql . "{statement}"'
+    return element("p", f"and {amount:,} more; in this folder: ", element("code", command), class_="quiet")
 
 
 def slug(text: str) -> str:

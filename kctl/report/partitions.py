@@ -178,9 +178,9 @@ def _verdicts(tables: Tables, keys: set[Key]) -> dict[Key, list[str]]:
     for row in tables.rows("verdicts"):
         key = row["topic"], row["partition"]
         if key in keys:
-            at = f"{row['moment']}: " if row["moment"] else ""
+            at = f"copy '{row['moment']}': " if row["moment"] else ""
             newest = (
-                f"; the partition now: broker {row['best_source']}" if row["best_source"] is not None else ""
+                f"; current records: broker {row['best_source']}" if row["best_source"] is not None else ""
             )
             most = (
                 f"; most committed records: broker {row['most_committed']}"

@@ -361,9 +361,10 @@ def _words(group: SharedHistory, leadership: Leadership) -> str:
         if leadership.leader < 0
         else f"broker {leadership.leader} leads"
     )
-    until = iso(leadership.to_ms)[11:-1] if leadership.to_ms is not None else "still"
+    since = iso(leadership.from_ms)[11:-1]
+    times = f"since {since}" if leadership.to_ms is None else f"{since} to {iso(leadership.to_ms)[11:-1]}"
     isr = "" if leadership.isr is None else f", ISR {','.join(map(str, leadership.isr))}"
-    return f"{group.name}: {who}, epoch {leadership.leader_epoch}{isr}, {iso(leadership.from_ms)[11:-1]} to {until}, {_how(leadership)}"
+    return f"{group.name}: {who}, epoch {leadership.leader_epoch}{isr}, {times}, {_how(leadership)}"
 
 
 def _how(leadership: Leadership) -> str:

@@ -308,7 +308,7 @@ class PartitionComparison(Struct):
         elif unreadable or self.incomplete:
             self.reason = "a copy is not whole; a complete one would settle it"
         elif self.behind:
-            self.verdict, self.reason = "behind", "every shorter copy is the front of the longest"
+            self.verdict, self.reason = "behind", "shorter copies agree with the longest as far as they go"
         else:
             self.verdict, self.reason = ("equal", "the same batches, byte for byte, on the shared range")
 

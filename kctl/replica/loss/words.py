@@ -22,7 +22,7 @@ HANDOVER = "handover"  # drops no committed record
 # Classes of losses: the noun for their records, and what happened to these.
 KINDS = {
     "committed": ("committed {}", "are gone from the cluster"),
-    "unknown": ("{} of which nothing says whether they were committed", "are gone from the cluster"),
+    "unknown": ("{}", "are gone from the cluster; the evidence does not show whether they were committed"),
     "uncommitted": ("{} that were never committed", "were dropped, acknowledged with acks=1 at most"),
     HANDOVER: (
         "{} that were never committed",
@@ -102,7 +102,7 @@ def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
     kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in KINDS}
     for row in losses:
         kinds[HANDOVER if row["cause"] == HANDOVER else row["class"]].append(row)
-    sentences = []
+    sentences: list[str] = []
     for kind, rows in kinds.items():
         if rows:
             amount, (noun, gone) = amount_of(rows), KINDS[kind]
@@ -110,7 +110,9 @@ def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
                 gone = (
                     gone.replace("are", "is", 1) if gone.startswith("are") else gone.replace("were", "was", 1)
                 )
-                noun = noun.replace("they were", "it was").replace("were", "was")
+                noun, gone = noun.replace("were", "was"), gone.replace("they were", "it was")
+            if sentences and kind == "unknown":
+                noun = f"more {noun}"
             words = amount.words(noun)
             sentences.append(f"{words[0].upper()}{words[1:]} {gone}; {_still(amount)}.")
     return " ".join(sentences)

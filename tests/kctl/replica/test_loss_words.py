@@ -31,7 +31,7 @@ WHOLE = {"records": 10, "recoverable_from": [{"moment": None, "broker_id": 1}]}
         ([loss(is_compacted=True), loss("clicks")], "20 committed offsets (10 of compacted topics) are gone"),
         (
             [loss(is_compacted=True, **{"class": "unknown"})],
-            "10 offsets of a compacted topic of which nothing says whether they were committed are gone",
+            "10 offsets of a compacted topic are gone",
         ),
     ],
 )  # fmt: skip

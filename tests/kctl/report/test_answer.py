@@ -159,7 +159,7 @@ def test_a_cluster_without_faults_gets_one_sentence_and_then_what_it_rests_on(tm
     )
     assert told.severity == "good"
     assert told.coverages == (
-        "Loss: 1 partition without a committed record lost.",
+        "Loss: 1 partition lost no committed record.",
         "Integrity: 1 copy sound.",
     )
 
@@ -167,7 +167,7 @@ def test_a_cluster_without_faults_gets_one_sentence_and_then_what_it_rests_on(tm
 def test_the_losses_that_are_folded_and_those_left_out_are_counted_apart(tmp_path: Path) -> None:
     page = render(tables(tmp_path, losses=[loss(number) for number in range(510)]))
     assert "490 more losses</summary>" in page
-    assert "and 10 more: " in page
+    assert "and 10 more; in this folder: " in page
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_the_terminal_shows_ten_losses_and_names_the_option_for_the_rest() -> No
 def test_the_last_lines_are_the_answer_and_a_command_in_one_line() -> None:
     row = {"kind": "loss", "written_by": 1, "written_in_epoch": 1, "exported": None, **loss()}
     *_, verdict, command = laid_out([row])
-    assert verdict == "loss: 1 partition with committed records lost"
+    assert verdict == "loss: 1 partition lost committed records"
     assert command == f"next     kctl replica loss 'a folder' {'b' * 90} --export lost"
     assert not any(line.startswith("next") for line in laid_out([{**row, "recoverable_from": NO_COPY}]))
 
