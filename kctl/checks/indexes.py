@@ -531,14 +531,21 @@ def open_indexes(segment: LogSegment, report_of: Callable[[FolderFile], FileRepo
 
 
 def check_transaction_index(
-    file: FolderFile, report: FileReport, aborted: Sequence[Aborted], *, log_start: int, is_known: bool
+    file: FolderFile,
+    report: FileReport,
+    aborted: Sequence[Aborted],
+    *,
+    log_start: int,
+    is_known: bool,
+    awaits_recovery: bool = False,
 ) -> None:
     """Compare the entries of a file with the aborted transactions that the segment's markers end.
 
     An entry stands in the index of the segment that holds the marker; the transaction may have begun in an
     earlier one. Compaction takes batches and with them the beginnings away, so entries that lack theirs are only
     compared with the marker, if that is still in the log (`S:TransactionIndex.java @ 3.9.0`). `is_known` is False if
-    compaction or damage may have taken batches away.
+    compaction or damage may have taken batches away. `awaits_recovery`: the next start empties the index and writes it anew;
+    a broker may have been at it.
     """
     assert file.named is not None
     data = read_small(file.path, report)
@@ -553,9 +560,10 @@ def check_transaction_index(
         why = _why_wrong_transaction(entry, by_marker.get(entry.last_offset), highest, log_start, is_known)
         _say_transaction(report, number, entry, why, file.named.base_offset)
         highest = max(highest, entry.last_offset)
+        awaits_recovery &= not why
         if not why:
             right_markers.add(entry.last_offset)
-    say_transactions_missing(report, aborted, right_markers, is_known)
+    say_transactions_missing(report, aborted, right_markers, is_known, awaits_recovery=awaits_recovery)
 
 
 def _why_wrong_transaction(
@@ -605,11 +613,20 @@ def _say_transaction(report: FileReport, number: int, entry: AbortedTransaction,
 
 
 def say_transactions_missing(
-    report: FileReport, aborted: Sequence[Aborted], right_markers: set[int], is_known: bool
+    report: FileReport,
+    aborted: Sequence[Aborted],
+    right_markers: set[int],
+    is_known: bool,
+    *,
+    awaits_recovery: bool = False,
 ) -> None:
     """Aborted transactions that have no entry, though their batches are in the log."""
+    newest = max(right_markers, default=-1)
     for transaction in aborted:
         if transaction.has_beginning and is_known and transaction.entry.last_offset not in right_markers:
+            if awaits_recovery and transaction.entry.last_offset > newest:
+                report.say(say.TRANSACTION_INDEX_AWAITS, None, first=transaction.entry.last_offset)
+                return
             details = {"producer_id": transaction.entry.producer_id, "marker": transaction.entry.last_offset}
             report.say(say.TRANSACTION_INDEX_LACKS, None, first=transaction.entry.first_offset, **details)
 

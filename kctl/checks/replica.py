@@ -267,12 +267,15 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
     if len(aborted) > MOST_ABORTED:
         report.say(say_index.ABORTED_TRANSACTIONS_MANY, None, most=MOST_ABORTED)
     index, start = segment.transaction_index, producers.log_start
+    awaits = is_recovered and not check.task.is_clean and indexed.is_sound
 
     def judge(report: FileReport, is_known: bool) -> None:
         if index:
-            check_transaction_index(index, report, aborted, log_start=start, is_known=is_known)
+            check_transaction_index(
+                index, report, aborted, log_start=start, is_known=is_known, awaits_recovery=awaits
+            )
         else:
-            say_transactions_missing(report, aborted, set(), is_known)
+            say_transactions_missing(report, aborted, set(), is_known, awaits_recovery=awaits)
 
     judged = check.report_of(index) if index else report
     check.unsettled += judge_twice(judged, judge, producers.is_known)

@@ -37,6 +37,13 @@ INDEXES_AWAIT_RECOVERY = info("""indexes-await-recovery
     The start after a kill rebuilds all indexes of this segment; until 1.1 it deletes the old ones first.
     The copy was made while a broker recovered its logs, or without index files.
     Nothing, if the broker recovers the log when it starts.""")
+TRANSACTION_INDEX_AWAITS = info("""txnindex-awaits-recovery
+    The index has no entry for transactions that were aborted at offset {first} and later, and the directory was not shut
+        down cleanly: the next start writes it anew.
+    A start after a kill empties the transaction index of each segment that it recovers, and fills it as it reads the log
+        (`K:log/LogSegment.scala`, recover @ 3.9.1).
+    The copy was made while a broker recovered its logs, or the index lost its end.
+    Nothing, if the broker recovers the log when it starts.""")
 INDEX_EMPTY = info("""index-empty
     The index has no entry although the segment holds {size} bytes.
     Reads scan the segment from its start; nothing is lost.

@@ -351,6 +351,18 @@ def test_what_controllers_replay_of_a_deleted_topic_is_no_topic_of_its_own(tmp_p
     assert [one.from_ms % 60_000 for one in found] == [1_000, 10_000, 20_000]
 
 
+def test_who_hears_of_a_new_topic_before_its_controller_says_it_has_a_clock_behind(tmp_path: Path) -> None:
+    """Clocks are put right to some hundred milliseconds (nemesis 2.8, seed 35)."""
+    made = (
+        "[Controller id=9 epoch=1] Changed partition t-0 state from NonExistentPartition to NewPartition with assigned "
+        "replicas 1,2 (state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path, state_change_9=[f"001 {made}", f"001 {CREATED}"], state_change_1=[f"000 {LEADS}"]
+    )
+    assert [(one.incarnation, one.leader_epoch, one.how) for one in found] == [(1, 0, "creation")]
+
+
 def test_copies_name_the_id_of_a_topic_that_was_made_once(tmp_path: Path) -> None:
     leaderships(tmp_path, state_change_9=[f"000 {CREATED}"])
     for broker in (1, 2):

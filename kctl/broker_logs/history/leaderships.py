@@ -360,6 +360,16 @@ class PartitionHistory:
         """Whether its topic, or its cluster, is gone."""
         return self.ended[-1] is not None
 
+    def has_just_begun(self, time_ms: int) -> bool:
+        """Whether the topic that has the name was created by now: a broker hears of it, and its clock is a little behind."""
+        first = self.epochs.get(0)
+        return (
+            not self.is_over
+            and len(self.epochs) == 1
+            and first is not None
+            and 0 <= time_ms - first.from_ms < CLOCK_SLACK
+        )
+
     def begin_again(self) -> None:
         """A topic of this name was created: what follows is about that one."""
         if self.epochs and (self.ended[-1] is not None or not self.is_doubtful):

@@ -394,8 +394,9 @@ class _Builder:
         elif event.event == "C16" and states[1] == "NonExistentPartition":
             self._history(partition).end(time_ms)
         elif event.event == "C13" and states[0] == "NonExistentPartition":
-            self._history(partition).begin_again()
-            self.seen.clear()
+            if not self._history(partition).has_just_begun(time_ms):
+                self._history(partition).begin_again()
+                self.seen.clear()
         elif event.event in ("K02", "Q03", "Q04", "L03"):
             self._note_topic_id(event, partition)
 

@@ -175,8 +175,8 @@ def test_aborted_transactions_whose_batches_a_cleaner_took(
 def test_an_aborted_transaction_without_an_entry(tmp_path: Path) -> None:
     data = batch(0, attributes=TRANSACTIONAL, producer_id=1, sequence=0) + abort(1, 1)
     whole, cleaned = tmp_path / "whole-0", tmp_path / "cleaned-0"
-    assert wrong_in(folder_of(whole, {0: data}, {})) == {"txnindex-entry-missing"}
-    assert not wrong_in(folder_of(cleaned, {0: data + batches(5)}, {}))
+    assert wrong_in(folder_of(whole, {0: data}, {}), recovery_point=1) == {"txnindex-entry-missing"}
+    assert not wrong_in(folder_of(cleaned, {0: data + batches(5)}, {}), recovery_point=1)
 
 
 V2 = [batch(0, epoch=3), batch(1, epoch=4)]

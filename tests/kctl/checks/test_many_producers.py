@@ -34,7 +34,7 @@ def findings(folder: Path, *batches: bytes) -> list[tuple[str, int | None]]:
     for suffix in (".index", ".timeindex"):
         (folder / f"{0:020d}{suffix}").touch()
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    report = check_replica(ReplicaTask(folder, Place(file=".")), CheckOptions())
+    report = check_replica(ReplicaTask(folder, Place(file="."), recovery_point=1), CheckOptions())
     return [(one.code, one.place.base_offset) for file in report.files for one in file.findings] + [
         (one.code, one.place.base_offset) for one in report.findings
     ]

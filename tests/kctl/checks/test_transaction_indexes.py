@@ -79,3 +79,27 @@ def test_the_marker_of_a_transaction_without_records(tmp_path: Path, first: int,
     report = check_replica(ReplicaTask(tmp_path, Place(file=".")), CheckOptions())
     found = [one.code for file in report.files for one in file.findings if one.severity is not Severity.INFO]
     assert found == ["txnindex-entry-wrong"] * is_wrong
+
+
+@pytest.mark.parametrize(("entries", "is_clean", "point", "codes"), [
+    (0, False, 0, ["txnindex-awaits-recovery"]),
+    (2, False, 0, ["txnindex-awaits-recovery"]),
+    (4, False, 0, []),
+    (0, True, 0, ["txnindex-entry-missing"]),
+    (2, False, 1, ["txnindex-entry-missing"]),
+])  # fmt: skip
+def test_an_index_that_the_next_start_writes_anew(
+    tmp_path: Path, entries: int, is_clean: bool, point: int, codes: list[str]
+) -> None:
+    """A broker that was killed had begun to recover its log when it was copied (nemesis 4.3, seed 33)."""
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(LOG))
+    for suffix in (".index", ".timeindex"):
+        (tmp_path / f"{0:020d}{suffix}").write_bytes(b"")
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    ended = [(7, 0, 1, 2), (7, 2, 3, 4), (8, 4, 6, 5), (7, 5, 7, 8)]
+    packed = [pack(">hqqqq", 0, *one) for one in ended[:entries]]
+    (tmp_path / f"{0:020d}.txnindex").write_bytes(b"".join(packed))
+    task = ReplicaTask(tmp_path, Place(file="."), is_clean=is_clean, recovery_point=point)
+    report = check_replica(task, CheckOptions())
+    found = {one.code for file in report.files for one in file.findings if one.code.startswith("txnindex")}
+    assert sorted(found) == codes
