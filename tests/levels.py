@@ -39,6 +39,7 @@ TABLE = (
     Repeated("other changes of rules and users", r"^tests/brokers/access/.*::test_(?:rules_on|somebody|a_lockout|what_the_journal|kctl_itself)"),
     Repeated("killed at every step", r"^tests/brokers/access/test_acls\.py::test_killed"),
     Repeated("killed at every step", r"cluster_file/test_plans\.py::test_killed_and", 4),
+    Repeated("other changes by files", r"access/test_cluster_file\.py::test_(?:five_hundred|brokers_refuse|of_two|what_files)"),
     Repeated("killed at every step", r"wire/test_faults\.py::test_(?:killed_|one_of_two|a_reassignment_killed)", 5),
     Repeated("killed at every step", r"^tests/stores/test_killed_audits\.py::(?!.*\[local-s3-driver\])"),
     Repeated("users with half of the rights", r"wire/halfway/test_half_allowed\.py::test_(?!the_second_batch_of_a_reassignment\[resume|offsets_of_one_of_two_topics\[reset-undo)"),

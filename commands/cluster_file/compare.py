@@ -115,11 +115,12 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
     names = sorted(key.name for key in wanted.resources if key.kind == "topic")
     topics = None if manages_topics else names
     present = present_in(cluster, version, wanted.kinds, topics, wanted.resources)
-    note_problems(frame, present.problems)
+    known, unread = present.known(wanted)
+    note_problems(frame, [*present.problems, *unread])
     note_hidden(frame, present.state, decides=manages_topics)
     if present.remarks and any(key.kind == "acl" for key in wanted.resources):
         raise NoAuthorizer
-    return Compared(list(differences(wanted, by_key(present.resources))), present.state)
+    return Compared(list(differences(known, by_key(present.resources))), present.state)
 
 
 def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:

@@ -128,7 +128,7 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
         note_problems(frame, recorded.problems)
         return _Found(*recorded[:2], [], recorded.comments)
     source.check()
-    from kctl.cluster_file.present import present_in, uneven
+    from kctl.cluster_file.present import present_in, secrets_in, uneven
 
     with at.open(frame) as cluster:
         present = present_in(cluster, at.version, kinds, None)
@@ -139,4 +139,5 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
     comments = {
         f"topics/{topic.name}": [text] for topic in present.state.topics.values() if (text := uneven(topic))
     }
-    return _Found(present.resources, present.problems, list(present.remarks), comments)
+    head = [*present.remarks, *secrets_in(present.state)]
+    return _Found(present.resources, present.problems, head, comments)

@@ -24,6 +24,7 @@ from kctl.changes.intents import (
     Several,
 )
 from kctl.changes.plan import Plan, Stage
+from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.configs import config_change, config_warnings, entity_path
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import brokers_named, refuse_collision
@@ -334,6 +335,8 @@ class _Planner:
     def _configure(self, changed: Changed) -> None:
         resource = changed.resource
         kind, name = resource.of_config()
+        if kind in BROKERS_ONLY and self._cluster.backend != "admin":
+            raise Refused(f"only brokers keep {kind}; nothing was written", "give --bootstrap-server")
         if resource.kind != "quota":
             name = entity_path(kind, name, self._state.kafka_version)
         present = self._state.config(kind, name)

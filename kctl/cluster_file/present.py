@@ -26,6 +26,7 @@ from kctl.cluster_file.resources import (
     Resource,
     Resources,
     Value,
+    Wanted,
 )
 from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
 
@@ -108,6 +109,29 @@ class Present(NamedTuple):
     resources: list[Resource]
     problems: list[Problem]
     remarks: list[str]
+    not_asked: Mapping[str, str]  # why, by entity type
+
+    def why_unread(self, resource: Resource) -> str | None:
+        """Why it is not known how a resource is now, or whether it is there; None if it is known."""
+        if resource.kind in ("acl", "user"):
+            root = "/kafka-acl" if resource.kind == "acl" else "/config/users"
+            return next((p.reason for p in self.problems if p.place.startswith(root)), None)
+        kind, name = resource.of_config()
+        places = (f"configurations of {kind}", f"/config/{kind}", f"/config/{kind}/{name}")
+        whole = next((p.reason for p in self.problems if p.place in places), None)
+        return self.not_asked.get(kind) or whole or self.state.why_unread(kind, name)
+
+    def known(self, wanted: Wanted) -> tuple[Wanted, list[Problem]]:
+        """What of the files can be compared, and why the rest cannot."""
+        unread = {
+            key: why for key, each in wanted.resources.items() if (why := self.why_unread(each)) is not None
+        }
+        resources = {key: each for key, each in wanted.resources.items() if key not in unread}
+        problems = [
+            Problem(f"{key.kind.replace('_', ' ')} {key.name}", f"not compared: {why}")
+            for key, why in unread.items()
+        ]
+        return replace(wanted, resources=resources), problems
 
 
 def present_in(
@@ -121,11 +145,8 @@ def present_in(
     known = version or cluster.read_state((), partition_states=False).kafka_version
     types = [ENTITY_TYPES[kind] for kind in sorted(ENTITY_TYPES.keys() & set(kinds))]
     types += TYPES if "quota" in kinds else ()
-    can_ask = [
-        kind
-        for kind in types
-        if SINCE[kind][0] <= known and (kind not in BROKERS_ONLY or cluster.backend == "admin")
-    ]
+    not_asked = {kind: why for kind in types if (why := _why_not_asked(kind, known, cluster.backend))}
+    can_ask = [kind for kind in types if kind not in not_asked]
     state = cluster.read_state(
         topics if "topic" in kinds else (),
         partition_states=False,
@@ -145,4 +166,20 @@ def present_in(
             resources += map(acl_resource, view.acls)
     if "user" in kinds:
         resources += user_resources(users_of(cluster, problems))
-    return Present(state, resources, problems, remarks)
+    return Present(state, resources, problems, remarks, not_asked)
+
+
+def _why_not_asked(kind: str, version: KafkaVersion, backend: str) -> str:
+    if SINCE[kind][0] > version:
+        return f"Kafka {version} has no configuration of {kind}; it came with {SINCE[kind][0]}"
+    if kind in BROKERS_ONLY and backend != "admin":
+        return f"only brokers keep {kind}: give --bootstrap-server"
+    return ""
+
+
+def secrets_in(state: ClusterState) -> Iterator[str]:
+    """Sentences on values that are set and that no file holds."""
+    for (kind, name), config in sorted(state.configs.items()):
+        keys = sorted(key for key, value in config.values.items() if is_untold(state, key, value))
+        if keys and kind in ("topics", "brokers"):
+            yield f"{kind.removesuffix('s')} {name}: {', '.join(keys)} set, and not exported, as secrets"

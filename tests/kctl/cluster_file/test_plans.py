@@ -23,7 +23,7 @@ from kctl.cluster.interface import Conflict
 from kctl.cluster_file.difference import differences
 from kctl.cluster_file.loading import load
 from kctl.cluster_file.planning import Accepted, plan_files
-from kctl.cluster_file.present import present_in
+from kctl.cluster_file.present import present_in, secrets_in
 from kctl.cluster_file.resources import SECTIONS, by_key
 from kctl.cluster_file.writing import document_of
 from kctl.errors import BadValue, KctlError, Refused
@@ -356,3 +356,27 @@ def test_lockouts_need_their_word(run: ChangeRun, tmp_path: Path) -> None:
     text = "acls: [{principals: User:a, topic: old, operations: read}]"
     plan = planned(run, tmp_path, text, Accepted(lockouts=("User:b would lose all",)))
     assert plan.needs == "--accept-lockout" and "User:b would lose all" in plan.warnings
+
+
+def test_what_could_not_be_read_is_neither_there_nor_gone(
+    run: ChangeRun, tmp_path: Path, store: FakeStore
+) -> None:
+    store.put("/brokers/topics/torn", b"{")
+    text = "topics: {torn: {partitions: 1, replication_factor: 1}, old: {partitions: 2}}\ngroups: {g: {a: 1}}"
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    wanted = load([path], {}, {})
+    present = present_in(run.cluster, None, wanted.kinds, None, wanted.resources)
+    known, unread = present.known(wanted)
+    assert [key.name for key in known.resources] == ["old"]
+    assert [problem.place for problem in unread] == ["topic torn", "group g"]
+    assert "it came with 4.0" in unread[1].reason
+
+
+def test_secrets_are_named_and_not_exported(run: ChangeRun, store: FakeStore) -> None:
+    store.put(
+        "/config/brokers/1", {"version": 1, "config": {"ssl.key.password": "x", "log.cleaner.threads": "2"}}
+    )
+    present = present_in(run.cluster, None, ["broker"], ())
+    assert document_of(present.resources)["brokers"] == {"1": {"log.cleaner.threads": "2"}}
+    assert list(secrets_in(present.state)) == ["broker 1: ssl.key.password set, and not exported, as secrets"]
