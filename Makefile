@@ -107,6 +107,7 @@ cluster: $(VENV)/.dev
 man: $(VENV)/.dev
 	$(BIN)/python -m docs.making.man man completions
 	$(BIN)/python -m docs.making.tables
+	$(BIN)/python -m docs.making.questions
 
 # The documentation site in build/site: no page of it loads anything from another host.
 docs: $(VENV)/.dev

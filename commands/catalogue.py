@@ -298,6 +298,8 @@ journal  List, verify, undo and resume changes.
         journal:undo CHANGE
     resume  Resume an interrupted change.
         journal:resume CHANGE changes.JOURNAL_ENTRY
+help  Find the command for what you want to know, in your own words.
+        about.questions:help_ house.ANSWER
 finding  Explain a finding: meaning, cause and action; without CODE list all.
         about.finding:finding house.FINDING_TYPE
 schema  Print the JSON Schema of the rows of a command.

@@ -27,6 +27,14 @@ CHECK = RowType("""
     advice  string?  what to do about it
 """)
 
+ANSWER = RowType("""
+    answer: A question that people ask, and the commands that answer it.
+    question     string
+    also_called  array    other words for it
+    commands     array    `{command, shows}`
+    runbook      string?  the page with the steps
+""")
+
 CONTEXT = RowType("""
     context: A named cluster of the file of contexts.
     name        string

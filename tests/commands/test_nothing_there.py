@@ -41,7 +41,7 @@ MORE = {
 VALUES = {"resource": "topic:t", "operation": "read", "principal": "User:app"}
 # They look at what kctl itself knows, at a journal that may be empty, or list whatever is there.
 ALWAYS_THERE = {
-    "inventory",
+    "inventory", "help",
     "state-log explain", "remote partition-of", "journal list", "journal verify",
     "finding", "schema", "doctor", "completion", "config-file init", "config-file check", "config-file show",
 }  # fmt: skip
