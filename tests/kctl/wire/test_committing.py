@@ -199,7 +199,7 @@ def test_a_broker_that_is_gone_behind_the_first_request_leaves_a_part(
     monkeypatch.setattr(committing, "send", lambda wire, write: [])
     asked = SimpleNamespace(wire=None, read_state=read_state, has_written=False)
     with pytest.raises(
-        NotFinished, match="1 of 2 requests were carried out: no controller answers; `kctl"
+        NotFinished, match="1 of 2 requests was carried out: no controller answers; `kctl"
     ) as raised:
         WireCommit(cast(AdminCluster, asked)).carry_out([THROTTLE, ORDER])
     assert raised.value.is_begun
@@ -260,9 +260,9 @@ def test_a_throttle_on_what_cannot_be_read_may_be_left() -> None:
         return replace(state(None, KRAFT), problems=(HIDDEN,))
 
     cluster = cast(AdminCluster, SimpleNamespace(read_state=read_state))
-    now = with_hidden_topics(cluster, clear, replace(state(None, KRAFT), broker_files={1: {}}))
+    now = with_hidden_topics(cluster, clear.throttled, replace(state(None, KRAFT), broker_files={1: {}}))
     assert asked == [["t"]] and not_read(clear, now) == ["broker 9", "broker 10", "topic t"]
-    with_hidden_topics(cluster, clear, replace(state(None, KRAFT), topic_names=("t",)))
+    with_hidden_topics(cluster, clear.throttled, replace(state(None, KRAFT), topic_names=("t",)))
     assert asked == [["t"]], "it is listed, and not asked for"
 
 
