@@ -187,6 +187,11 @@ def config_change(
     """
     present = state.config(entity_type, name)
     missing = [key for key in unset if key not in present]
+    if missing and (why := state.why_unread(entity_type, name)) is not None:
+        raise KctlError(
+            f"whether {missing[0]} is set for {entity_type.removesuffix('s')} {name} is not known: {why}; nothing was written",
+            "ask again when it can be read; `kctl reassign throttle clear PLAN` takes a throttle off a dead broker of KRaft",
+        )
     if missing:
         raise KctlError(
             f"{missing[0]} is not set for {entity_type.removesuffix('s')} {name}",

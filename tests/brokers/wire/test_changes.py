@@ -137,6 +137,11 @@ def test_a_move_that_runs_is_seen_and_cancelled(w: Cluster, k: WireKctl, topic: 
     assert k.replicas(topic) == [[1, 2]]
     k.change("reassign", "throttle", "clear", plan)
     assert configs_of(k, topic) == {}
+    of_all = "leader.replication.throttled.replicas"
+    k.change("topic", "config", "set", topic, f"{of_all}=*")
+    cleared = k.change("reassign", "throttle", "clear", "--unused")
+    assert f"{of_all} of topic {topic} stays: `*` covers all replicas" in cleared.err
+    k.change("topic", "config", "unset", topic, of_all)
 
 
 def test_preferred_leaders_come_back(k: WireKctl, topic: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.cluster import Cluster, cluster, eventually
+from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.wire.conftest import WireKctl, fill
 from tests.brokers.wire.test_changes import configs_of, plan_of
 
@@ -133,3 +133,35 @@ def test_a_broker_that_is_too_old_is_named(tmp_path: Path) -> None:
         ran = k.change("topic", "create", "t", "--replica-assignment", "1", status=0)
         ran = k.change("topic", "config", "set", "t", "retention.ms=1000", status=3)
         assert "is too old: IncrementalAlterConfigs needs Kafka 2.3 (KIP-339)" in ran.err
+
+
+CONTROLLER_LOGIN = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    ' username="node" password="node" user_node="node";',
+}
+
+
+@pytest.mark.brokers
+def test_a_controller_that_wants_other_credentials_than_brokers(tmp_path: Path) -> None:
+    """What brokers pass on is done; the configuration of a dead broker, which they do not, is refused as what it is."""
+    plan = plan_of(tmp_path, "t", [2])
+    rate_of_2 = ("--entity-type", "brokers", "--entity-name", 2, "follower.replication.throttled.rate")
+    with kraft_cluster("4.3", brokers=2, no_voters=(2,), properties=CONTROLLER_LOGIN) as c:
+        k = WireKctl(c, tmp_path / "journal")
+        k.change("topic", "create", "t", "--replica-assignment", "1")
+        k.change("reassign", "throttle", "set", plan, 1000)
+        c.kill(2)
+        for _ in eventually("broker 2 is fenced"):
+            if not k("cluster", "brokers").of("broker")[1]["is_alive"]:
+                break
+        ran = k("config", "unset", *rate_of_2, "--yes")
+        assert ran.status == 3 and "is not known: it is not alive; nothing was written" in ran.err
+        ran = k("reassign", "throttle", "clear", plan, "--yes")
+        assert (
+            ran.status in (3, 5) and "the active controller takes no request of this connection at" in ran.err
+        )
+        assert "(listener CONTROLLER)" in ran.err and "may still be carried out" not in ran.err
+        assert k("config", "get", "--entity-type", "brokers", "--entity-name", 1).of("config") == []

@@ -17,7 +17,7 @@ from tests.brokers import cluster as rig
 from tests.brokers.processes import free_ports
 from tests.conftest import Ran, rows
 
-pytestmark = [pytest.mark.brokers, pytest.mark.matrix]
+pytestmark = pytest.mark.brokers
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MODULE = "org.apache.kafka.common.security"
 LISTENERS = {

@@ -418,7 +418,10 @@ def ask(store: FakeStore, *rows: tuple[str, int, list[int]], **more: Any) -> Non
 def test_why_a_move_does_not_end(store: FakeStore, cluster: ZookeeperCluster) -> None:
     assert list(explain(look(cluster))) == []
     ask(store, ("a", 0, [1, 9]))
-    assert "broker 9 is not alive: a-0 wait for it" in " ".join(explain(look(cluster), now=2000))
+    dead = " ".join(explain(look(cluster), now=2000))
+    assert "broker 9 is not alive: a-0 wait for it" in dead and "PLAN --move-controller`" in dead
+    by_brokers = " ".join(explain(replace(look(cluster), backend="admin"), now=2000))
+    assert "`kctl reassign cancel PLAN`" in by_brokers
     assert "may have lost its watch" in " ".join(explain(look(cluster), now=100_000))
     assert "lost its watch" not in " ".join(explain(look(cluster), now=2000))
     ask(store, ("a", 0, [1, 1]))
