@@ -171,7 +171,20 @@ def _was_done(story: Story, kinds: Collection[str], broker: int, time: float) ->
     """Whether it was done to a broker, or to its network, before a state shows it."""
     acts = [f for f in story.of(*kinds) if f.broker == broker or broker in f.detail.get("peers", ())]
     # Whose controller, or whose session, went heard of it later.
-    return any(-LONGEST_SHUTDOWN < act.time - time < SLACK for act in acts)
+    return any(act.time - time < SLACK and time - _until(story, act) < LONGEST_SHUTDOWN for act in acts)
+
+
+def _until(story: Story, act: Fault) -> float:
+    """Until when it went on: a process that is paused, and a network that is cut, stay so."""
+    if act.kind not in GOES_ON:
+        return act.time
+    ends = (
+        f.time for f in story.of(GOES_ON[act.kind], "kill") if f.broker == act.broker and f.time > act.time
+    )
+    return min(ends, default=act.time)
+
+
+GOES_ON = {"pause": "resume", "cut": "mend"}
 
 
 CAUSES = (

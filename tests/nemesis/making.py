@@ -20,6 +20,7 @@ from tests.nemesis.truth import (
     kraft_history,
     quorum_leaders,
     transactional_ids,
+    with_leaders,
     zookeeper_controllers,
     zookeeper_history,
 )
@@ -190,7 +191,7 @@ def tell(c: Cluster, story: Story) -> None:
     else:
         logs = [max(node.log_dir.glob("__cluster_metadata-0/*.log")) for node in c.nodes.values()]
         longest = max(logs, key=lambda path: path.stat().st_size)
-        said = dumped(c, "--cluster-metadata-decoder", [longest])
+        said = list(with_leaders(dumped(c, "--cluster-metadata-decoder", [longest]), longest.read_bytes()))
         history = kraft_history(said, story.skew)
         story.controllers = quorum_leaders(said, story.skew)
     story.history = {name: lives[-1] for name, lives in history.items()}
