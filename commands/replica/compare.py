@@ -85,8 +85,14 @@ def _compared(frame: Frame, compared: ComparedEvidence) -> Iterator[Row | Judgem
 @LEADER
 @option("--export DIR", "Write the lost records to DIR, to be produced again.", type=WRITTEN)
 @flag("--all", "Show every loss on a terminal, not only the first ten.", into="everything")
+@flag("--recovered", "Look for the lost records in the cluster; those that are there are lost no more.")
 def loss(
-    frame: Frame, options: EvidenceOptions, leader: int | None, export: str | None, everything: bool
+    frame: Frame,
+    options: EvidenceOptions,
+    leader: int | None,
+    export: str | None,
+    everything: bool,
+    recovered: bool,
 ) -> Outcome:
     """Find lost records: what was lost, since when and why.
 
@@ -97,6 +103,7 @@ def loss(
     $ kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
     $ kctl replica loss broker-1/data broker-2/data --leader 2
     $ kctl replica loss evidence/ --export lost/
+    $ kctl replica loss evidence/ --recovered --bootstrap-server kafka1:9092
     """
     from functools import partial
 
@@ -123,9 +130,12 @@ def loss(
 
         folder = Path(export)
         check_target(folder, evidence)
-    rows = judgement_rows(
-        _looked_through(frame, search, folder, options.jobs), [Question.LOSS], options.fit(frame, evidence)
+    searched = (
+        _looked_for(frame, search, folder, options.jobs)
+        if recovered
+        else _looked_through(frame, search, folder, options.jobs)
     )
+    rows = judgement_rows(searched, [Question.LOSS], options.fit(frame, evidence))
     following: list[str] = []
     text = partial(loss_text, evidence=options.command_words(), following=following, everything=everything)
     return Outcome(rows, text=folding(with_answer(text, following)))
@@ -137,6 +147,20 @@ def _looked_through(
     for finding in search.evidence.findings:
         yield finding.row()
     yield from search.rows(folder, frame.progress(), jobs)
+    yield from search.without_copies()
+
+
+def _looked_for(
+    frame: Frame, search: LossSearch, folder: Path | None, jobs: int | None
+) -> Iterator[Row | Judgement]:
+    from commands.cli.connecting import wire
+    from kctl.wire.cluster import AdminCluster
+    from kctl.wire.recovering.checking import recovered_rows
+
+    for finding in search.evidence.findings:
+        yield finding.row()
+    with wire(frame) as connected:
+        yield from recovered_rows(search, AdminCluster(connected), folder, frame.progress(), jobs)
     yield from search.without_copies()
 
 

@@ -71,6 +71,11 @@ def _block(row: Row, page: Page) -> Iterator[str]:
             place, room = f"{PAD}      ", page.width - len(PAD) - 11
         yield page.style(f'{place}   "{_end_of(str(proof["text"]), room)}"', "dim")
     yield from _now(row)
+    if row["recovered"] is not None:
+        is_whole = "all" if row["is_recovered"] else "not all"
+        style = "good" if row["is_recovered"] else "warning"
+        there = f"{row['recovered']:,} of {row['records'] if row['records'] is not None else 'the'} records are there"
+        yield f"{PAD}cluster  {page.style(f'{there}: {is_whole} of what was committed', style)}"
     copies = cast("list[dict[str, Any]]", row["recoverable_from"])
     if copies:
         names = copy_names(copies)

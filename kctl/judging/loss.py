@@ -192,6 +192,25 @@ UNPROVEN: Mapping[str, tuple[str, Callable[[Finding], MissingEvidence]]] = {
 }
 
 
+def judge_recovered(judgement: Judgement, partition: TopicPartition, *, is_at_least: bool) -> Judgement:
+    """The judgement of a partition whose lost records the cluster has again, as far as copies hold them.
+
+    `is_at_least`: more than copies hold may be lost.
+    """
+    if judgement.verdict is not Verdict.LOST:
+        return judgement
+    there = "the lost records are in the cluster again"
+    if not is_at_least:
+        return judgement._replace(verdict=Verdict.SOUND, reason=there)
+    why = "every copy may lack its tail"
+    tails = MissingEvidence(f"what {partition} held behind the ends of its copies", None, None, why)
+    return judgement._replace(
+        verdict=Verdict.COULD_NOT_JUDGE,
+        reason=f"{there}, as far as copies hold them; {why}, so more may be lost",
+        missing=(tails,),
+    )
+
+
 def judge_acknowledged(judgement: Judgement, facts: LossFacts, acks: str) -> Judgement:
     """The same judgement, with what it says of records that the leader alone had acknowledged.
 

@@ -204,9 +204,11 @@ def is_wrong(row: Mapping[str, object], acks: str = "all") -> bool:
     """Whether the row means that something is wrong, so that the command ends with status 5.
 
     Some kinds are reserved: a `judgement` is wrong by its verdict, a `finding` or `difference` by its severity (without
-    one it is only shown), a `loss`, `divergence` or `violation` always. A row of any other kind is not wrong.
+    one it is only shown), a `loss` unless it is recovered, a `divergence` or `violation` always. A row of any other kind is not wrong.
     What a handover drops was never acknowledged with acks=all; `acks` says how producers wrote.
     """
+    if row["kind"] == "loss" and row.get("is_recovered"):
+        return False
     if row["kind"] == "loss" and row["cause"] == "handover":
         return acks != "all"
     if row["kind"] == "judgement":

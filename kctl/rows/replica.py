@@ -85,6 +85,8 @@ LOSS = RowType("""
     incarnation            integer?  as in rows of leaders; null: no broker logs tell
     is_compacted           boolean   the topic is compacted: a cleaner may have removed some of these offsets before
     is_at_least            boolean   more may be gone: the end is unknown, or every copy may lack its tail
+    recovered              integer?  records of it that the cluster has; null without --recovered
+    is_recovered           boolean?  whether the cluster has all of it that was committed; null without --recovered
 """)
 
 RECOVERY = RowType("""

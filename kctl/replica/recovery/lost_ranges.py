@@ -31,6 +31,7 @@ class LostRange(NamedTuple):
     topic_id: str | None
     sources: tuple[Mapping[str, object], ...]  # {moment, broker_id}; of an export {file}
     batches: Callable[[], Iterator[LostBatch]]
+    is_whole: bool = True  # whether copies hold every offset of it
 
     @property
     def offsets(self) -> int:
@@ -53,7 +54,17 @@ def range_of(loss: Loss) -> LostRange | None:
         loss.topic_id,
         sources,
         lambda: lost_batches(loss),
+        _is_whole(loss),
     )
+
+
+def _is_whole(loss: Loss) -> bool:
+    """Whether copies hold every offset of a loss."""
+    at = loss.from_offset
+    for part in sorted(loss.parts, key=lambda part: part.from_offset):
+        if part.from_offset <= at:
+            at = max(at, part.to_offset)
+    return loss.to_offset is not None and at >= loss.to_offset
 
 
 def incident_of(ranges: Iterable[LostRange]) -> str:

@@ -39,6 +39,7 @@ class RecoveryOptions(Struct, frozen=True, kw_only=True):
     every: bool = False  # records too that a later record of their key replaced
     with_uncommitted: bool = False
     incident: str | None = None
+    only_compares: bool = False  # a topic that does not exist has none of the records
     max_rate: int | None = None
 
 
@@ -126,6 +127,8 @@ class Recovery:
     def _require_targets(self) -> None:
         """Raise KctlError where a topic or partition that records go to does not exist."""
         into = self._options.into
+        if self._options.only_compares:
+            return
         for topic in [into] if into else self._topics:
             if topic not in self.state.topics:
                 if into:

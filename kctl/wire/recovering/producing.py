@@ -136,7 +136,7 @@ def fenced_producer(wire: Wire, tp: TopicPartition) -> Producer:
         return code
 
     coordinated.ask("AddPartitionsToTxn", add, code_of)
-    reach("opened")
+    reach(f"opened:{tp.partition}")
     coordinated.ask(
         "EndTxn",
         lambda: EndTxnRequest(
@@ -148,7 +148,7 @@ def fenced_producer(wire: Wire, tp: TopicPartition) -> Producer:
         ),
         lambda answer: answer.error_code,
     )
-    reach("fenced")
+    reach(f"fenced:{tp.partition}")
     return _new_epoch(coordinated, name)  # answered once the markers are written
 
 
@@ -216,7 +216,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     written = _written(wire, recovery)
     offsets, at_first = list(written.offsets), written.records
     kept.note_written(recovery.file, offsets)
-    reach("read-back")
+    reach(f"read-back:{tp.partition}")
     sequence = 0
     pace, leaders = _Pace(wire, recovery.max_rate), _Leader(wire, tp)
     try:
@@ -232,7 +232,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
             sequence += len(batch)
             _add_range(offsets, base, base + len(batch))
             kept.note_written(recovery.file, offsets)
-            reach(f"produced:{number}")
+            reach(f"produced:{tp.partition}:{number}")
     except (BrokerError, Conflict) as error:
         if not sequence and not at_first:
             raise

@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from formats.log.records import LogEntry, iterate_records, walk
-from tests.brokers.cluster import Cluster
+from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.wire.conftest import WireKctl
 from tests.conftest import recording
 
@@ -119,3 +119,123 @@ def test_lost_records_are_seen_once(w: Cluster, k: WireKctl, ledger: str) -> Non
     assert proven.status == 0 and {r["already_there"] for r in proven.of("recovery")} == {30, 10, 20}
     assert k.change("replica", "recover", evidence()).of("change") == [], "nothing is left to do"
     assert_each_once(w, ledger)
+
+
+def assert_into(w: Cluster, topic: str) -> None:
+    assert_each_once(w, topic, with_present=False)
+
+
+def test_recovery_killed_at_every_step(
+    w: Cluster, k: WireKctl, ledger: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gone on with by the journal, or run again: each record is there once."""
+    monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
+    command = ("replica", "recover", evidence(), "--into")
+    points = list(dict.fromkeys(k.points(*command, topic, trace=tmp_path / "trace")))
+    assert_into(w, topic)
+    assert {"opened", "fenced", "read-back", "produced:0", "produced:3", "after-write:1", "closed"} <= set(
+        points
+    )
+    for number, point in enumerate(points):
+        into = f"{topic}-{number}"
+        known = set(k.ids())
+        assert k.killed(*command, into, fault=point), point
+        new = set(k.ids()) - known
+        if number % 2 and new:
+            (id,) = new
+            ran = k("journal", "resume", id, "--yes")
+            assert ran.status == 0 or "is finished" in ran.err, (point, ran.err)
+            assert k.state(id) == "applied", point
+        else:
+            k.change(*command, into)
+        assert_into(w, into)
+        assert k("replica", "recover", evidence(), "--into", into, "--verify").status == 0
+        assert k("journal", "verify").rows == []
+
+
+def test_a_batch_that_was_cut_off_on_its_way_comes_too_late(
+    w: Cluster, k: WireKctl, ledger: str, topic: str, tmp_path: Path
+) -> None:
+    """Two at once, with a journal each: the later one takes over, and nothing is written twice."""
+    other = WireKctl(w, tmp_path / "other")
+    command = ("replica", "recover", evidence(), "--into", topic)
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    with k.stopped(*command, at="read-back:0") as first:
+        other.change(*command)
+        ran = first.go_on()
+    assert ran.status == 5 or ran.status == 4, ran.err
+    assert "another kctl has begun to recover records" in ran.err
+    assert_into(w, topic)
+    again = k.change("journal", "resume", k.ids()[-1])
+    assert k.state(k.ids()[-1]) == "applied", again.err
+    assert_into(w, topic)
+
+
+def test_two_with_one_journal_take_turns(w: Cluster, k: WireKctl, ledger: str, topic: str) -> None:
+    command = ("replica", "recover", evidence(), "--into", topic)
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    with k.stopped(*command, at="fenced:1") as first:
+        ran = k(*command, "--yes", "--timeout", "1s")
+        assert ran.status == 4 and "another kctl is writing to this cluster now" in ran.err
+        assert first.go_on().status == 0
+    assert_into(w, topic)
+
+
+def test_the_leader_dies_while_records_are_written(
+    w: Cluster, k: WireKctl, ledger: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    with k.stopped("replica", "recover", evidence(), "--into", topic, at="produced:0:1") as process:
+        w.kill(1)
+        ran = process.go_on()
+    assert ran.status == 0, ran.err
+    assert_into(w, topic)
+
+
+def test_too_few_replicas_in_sync(w: Cluster, k: WireKctl, ledger: str) -> None:
+    k.change("topic", "config", "set", ledger, "min.insync.replicas=3")
+    w.kill(3)
+    for _ in eventually("broker 3 is out of the ISR"):
+        if all(3 not in row["isr"] for row in k("topic", "describe", ledger).of("partition")):
+            break
+    ran = k.change("replica", "recover", evidence(), status=4)
+    assert "2 replicas in sync, and min.insync.replicas is 3" in ran.err and "nothing was written" in ran.err
+    assert len(consumed(w, ledger)[0]) == len(logged("after", 2, 0))
+    w.heal()
+    for _ in eventually("all replicas are in sync"):
+        if all(len(row["isr"]) == 3 for row in k("topic", "describe", ledger).of("partition")):
+            break
+    k.change("replica", "recover", evidence())
+    assert_each_once(w, ledger)
+    assert k.change("journal", "resume", k.ids()[-2], status=None).status in (0, 4)
+    assert_each_once(w, ledger)
+
+
+def test_an_exported_folder_is_recovered(w: Cluster, k: WireKctl, ledger: str, tmp_path: Path) -> None:
+    folder = tmp_path / "lost"
+    k("replica", "loss", evidence(), "--export", folder)
+    ran = k.change("replica", "recover", folder, "--partition", 1, "--rate", "1KiB")
+    assert [(row["partition"], row["to_write"]) for row in ran.of("recovery")] == [(1, 10)]
+    k.change("replica", "recover", folder)
+    assert_each_once(w, ledger)
+    assert k("replica", "recover", evidence(), "--verify").status == 0
+
+
+def test_what_producers_sent_again_is_left_out(w: Cluster, k: WireKctl, ledger: str) -> None:
+    """Also where they did so while the plan was shown: the present log is searched by content."""
+    producer = KafkaProducer(bootstrap_servers=w.bootstrap.split(","), acks="all")
+    for key, value, timestamp in logged("during", 1, 1)[40:45]:
+        producer.send(ledger, value, key, partition=1, timestamp_ms=timestamp)
+    producer.flush(timeout=60)
+    producer.close()
+    ran = k.change("replica", "recover", evidence(), "--partition", 1)
+    assert [(row["already_there"], row["to_write"]) for row in ran.of("recovery")] == [(5, 5)]
+    records = consumed(w, ledger)[1]
+    assert seen(records) == Counter(logged("during", 1, 1)[40:50]) + Counter(logged("after", 2, 1))
+
+
+def test_a_topic_that_is_not_there(k: WireKctl) -> None:
+    ran = k.change("replica", "recover", evidence(), status=3)
+    assert "no topic ledger" in ran.err or "topic ledger" in ran.err
+    assert "--into" in ran.err and not k.ids()
