@@ -49,6 +49,7 @@ topic delete-records  Delete Topic, Describe Cluster, Describe Group *
 config set --entity-type brokers  AlterConfigs Cluster
 config set --entity-type users  AlterConfigs Cluster
 replica verify  Read Topic, DescribeConfigs Topic
+replica recover  Read Topic, Write Topic, DescribeConfigs Topic, Write TransactionalId kctl.recover.*
 segment verify  Read Topic
 epoch end-offset  Read Topic
 transactions hanging  Read Topic, Describe TransactionalId *

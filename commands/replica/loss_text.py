@@ -71,7 +71,7 @@ def _block(row: Row, page: Page) -> Iterator[str]:
             place, room = f"{PAD}      ", page.width - len(PAD) - 11
         yield page.style(f'{place}   "{_end_of(str(proof["text"]), room)}"', "dim")
     yield from _now(row)
-    if row["recovered"] is not None:
+    if row.get("recovered") is not None:
         is_whole = "all" if row["is_recovered"] else "not all"
         style = "good" if row["is_recovered"] else "warning"
         there = f"{row['recovered']:,} of {row['records'] if row['records'] is not None else 'the'} records are there"

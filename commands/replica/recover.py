@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from commands.cli.changing import How, carry_out, changes
-from commands.cli.connecting import open_brokers_for_change
+from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import Size, flag, option
 from commands.cli.render import Outcome, Page, Row
-from kctl.errors import BadValue
-from kctl.model import counted
+from kctl.errors import BadValue, KctlError
+from kctl.model import TopicPartition, counted, some
 
 if TYPE_CHECKING:
     from kctl.replica.recovery.lost_ranges import LostRange
@@ -57,13 +58,14 @@ def recover(
     """
     from kctl.changes.journal import journalled
     from kctl.replica.recovery.kept_records import forget
+    from kctl.wire.cluster import AdminCluster
     from kctl.wire.recovering.planning import Recovery, RecoveryOptions, keep_records
 
     frame.acks = options.acks
     if rate == 0:
         raise BadValue("--rate 0 would write nothing", "give bytes per second, such as 5MiB")
-    ranges = list(_lost_ranges(frame, options, leader))
-    with open_brokers_for_change(frame) as cluster:
+    ranges = list(_lost_ranges(frame, options, leader, decides=verify))
+    with AdminCluster(wire(frame)) if verify else open_brokers_for_change(frame) as cluster:
         recovery_options = RecoveryOptions(
             into=into,
             every=everything,
@@ -88,8 +90,11 @@ def recover(
                     forget(name)
 
 
-def _lost_ranges(frame: Frame, options: EvidenceOptions, leader: int | None) -> Iterator[LostRange]:
-    """The lost ranges of evidence, or of folders that were exported."""
+def _lost_ranges(
+    frame: Frame, options: EvidenceOptions, leader: int | None, *, decides: bool
+) -> Iterator[LostRange]:
+    """The lost ranges of evidence, or of folders that were exported. `decides`: what was not judged is an error."""
+    from kctl.judging.judgement import Verdict
     from kctl.replica.recovery.lost_ranges import exported_ranges, is_exported, range_of
 
     folders = [Path(path) for path in options.paths]
@@ -117,14 +122,25 @@ def _lost_ranges(frame: Frame, options: EvidenceOptions, leader: int | None) -> 
     )
     search = LossSearch(found, loss_options, frame.report)
     options.report_absent(frame, found, assigned_in(search.znodes))
+    unjudged: list[str] = []
     for result in search.results(frame.progress(), options.jobs):
+        if search.judgement(result).verdict in (Verdict.COULD_NOT_JUDGE, Verdict.UNREADABLE):
+            unjudged.append(str(result.partition))
         for loss in result.losses:
             if (lost_range := range_of(loss)) is not None:
                 yield lost_range
             else:
-                frame.note(
-                    f"{loss.partition} from offset {loss.from_offset:,} on: the end of the loss is unknown"
-                )
+                unjudged.append(f"{loss.partition} from offset {loss.from_offset:,} on")
+    unjudged += [
+        str(TopicPartition(str(judgement.subject.topic), judgement.subject.partition or 0))
+        for judgement in search.without_copies()
+    ]
+    if unjudged:
+        error = KctlError(
+            f"whether more was lost is unknown of {some(unjudged)}",
+            f"`kctl replica loss {shlex.join(options.command_words())}` says what is missing",
+        )
+        frame.report(error) if decides else frame.note(str(error))
 
 
 def _missing(planned: Iterable[PlannedPartition]) -> Iterator[Row]:
@@ -161,7 +177,7 @@ def recovery_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield from aligned([row for row in listed if row["kind"] not in ("recovery", "finding")], page)
     ranges = [row for row in listed if row["kind"] == "recovery"]
     if not ranges:
-        yield "no record was lost"
+        yield "no lost record was found"
         return
     totals = {
         name: sum(cast(int, row[name]) for row in ranges) for name in ("records", "already_there", "to_write")

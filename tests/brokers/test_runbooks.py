@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from kafka import KafkaConsumer, KafkaProducer
 
 from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.traffic import traffic
@@ -235,6 +236,46 @@ def test_undo_a_bad_reassignment(four: Four) -> None:
         running.require_progress()
     running.require_nothing_lost()
     assert four.replicas("orders") == before
+
+
+@pytest.mark.parametrize(
+    ("made", "backend"), [("2.8", PROTOCOL), ("4.3", PROTOCOL)], indirect=["made"], scope="module"
+)
+def test_the_whole_incident(four: Four) -> None:
+    """An unclean election drops what broker 1 alone had; at the end a consumer sees it once, behind the rest."""
+    four.make("ledger", [[1, 2]])
+    four.kctl("topic", "config", "set", "ledger", "unclean.leader.election.enable=true")
+    sent = {name: [f"{name}-{n}".encode() for n in range(20)] for name in ("before", "alone", "after")}
+
+    def send(name: str, leader: int, isr: list[int]) -> None:
+        for _ in eventually(f"broker {leader} leads with {isr} in sync"):
+            (row,) = four.kctl("topic", "describe", "ledger").of("partition")
+            if row["leader"] == leader and sorted(row["isr"]) == isr:
+                break
+        producer = KafkaProducer(bootstrap_servers=four.cluster.bootstrap.split(","), acks="all")
+        for future in [producer.send("ledger", value, key=b"k") for value in sent[name]]:
+            future.get(timeout=60)
+        producer.close()
+
+    send("before", 1, [1, 2])
+    four.kill(2)
+    send("alone", 1, [1])
+    four.kill(1)
+    four.cluster.start(2)
+    send("after", 2, [2])
+    folders = [str(node.folder) for node in four.cluster.brokers.values()]
+    environment = {**four.environment, "BROKERS": " ".join(folders)}
+    carry_out("the-whole-incident", four.folder, environment, {})
+    consumer = KafkaConsumer(
+        "ledger", bootstrap_servers=four.cluster.bootstrap.split(","), auto_offset_reset="earliest",
+        consumer_timeout_ms=10_000,
+    )  # fmt: skip
+    values = [record.value for record in consumer]
+    consumer.close()
+    assert values == [*sent["before"], *sent["after"], *sent["alone"]]
+    four.heal()
+    four.settle()
+    assert four.kctl("replica", "verify", "--topic", "ledger").status == 0
 
 
 @pytest.mark.parametrize(("made", "backend"), [("4.3", PROTOCOL)], indirect=["made"], scope="module")

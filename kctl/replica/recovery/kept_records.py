@@ -170,8 +170,22 @@ def noted_offsets(name: str) -> list[OffsetRange]:
         return []
 
 
+def note_sending(name: str, records: int) -> None:
+    """Note that a batch is sent whose answer alone tells what becomes of it; `records` were sent before."""
+    path = kept_folder() / f"{name}.sending"
+    try:
+        path.write_text(f"{records}\n", "utf-8")
+    except OSError as error:
+        raise file_error(path, error, KctlError, "set KCTL_JOURNAL to another folder") from error
+
+
+def is_sending(name: str) -> bool:
+    """Whether such a batch may have been on its way when the process that sent it ended."""
+    return (kept_folder() / f"{name}.sending").exists()
+
+
 def forget(name: str) -> None:
-    """Remove the records and the note."""
-    for path in (kept_folder() / name, kept_folder() / f"{name}.written"):
+    """Remove the records and the notes."""
+    for path in (kept_folder() / f"{name}{suffix}" for suffix in ("", ".written", ".sending")):
         with suppress(OSError):
             path.unlink()

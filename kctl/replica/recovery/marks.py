@@ -79,12 +79,16 @@ class WrittenSoFar(NamedTuple):
 
 
 def written_so_far(
-    partition: TopicPartition, lost: Iterable[LostRecord], present: Iterable[PresentRecord]
+    partition: TopicPartition,
+    lost: Iterable[LostRecord],
+    present: Iterable[PresentRecord],
+    *,
+    has_headers: bool = True,
 ) -> WrittenSoFar:
     """How many of the lost records the present log holds with their marks, in the same order.
 
     One process writes at a time, in order, so that those are the first ones. A record with the right mark and other
-    content does not count.
+    content does not count. A log of an older message format has no headers: there the content decides.
     """
     expected = iter(lost)
     offsets: list[OffsetRange] = []
@@ -93,10 +97,13 @@ def written_so_far(
     for record, has_own_timestamp in present:
         if waiting is None:
             break
-        if find_mark(record) != mark_of(partition, waiting):
+        if has_headers and find_mark(record) != mark_of(partition, waiting):
             continue
-        if digest_of(without_mark(record), with_timestamp=has_own_timestamp) != digest_of(
-            waiting.record, with_timestamp=has_own_timestamp
+        found, wanted = without_mark(record), waiting.record
+        if not has_headers:
+            found, wanted = found._replace(headers=()), wanted._replace(headers=())
+        if digest_of(found, with_timestamp=has_own_timestamp) != digest_of(
+            wanted, with_timestamp=has_own_timestamp
         ):
             continue
         count += 1

@@ -30,6 +30,7 @@ from kctl.wire.replicas.present import place_of, present_records
 
 Row = dict[str, object]
 INTERNAL = "internal_topic"
+USUAL_REPLICAS = 3
 
 
 class RecoveryOptions(Struct, frozen=True, kw_only=True):
@@ -212,7 +213,7 @@ class Recovery:
         ]
         warnings = list(self.warnings(chosen))
         if (into := self._options.into) and into not in self.state.topics:
-            creation = plan_creation(self._cluster, NewTopic(name=into, partitions=self._partition_count()))
+            creation = plan_creation(self._cluster, self._new_topic(into))
             intents = [*(stage.intent for stage in creation.stages), *intents]
             warnings += creation.warnings
         rows = [row for partition in planned for row in partition.rows()]
@@ -225,11 +226,16 @@ class Recovery:
             details={"incident": self.incident, "forecast": rows},
         )
 
-    def _partition_count(self) -> int:
+    def _new_topic(self, name: str) -> NewTopic:
+        """A topic with as many partitions and replicas as that of the records."""
         (topic,) = self._topics
         present = self.state.topics.get(topic)
-        most = max(partition.partition for partition in self._by_partition) + 1
-        return max(most, len(present.partitions)) if present else most
+        partitions = max(partition.partition for partition in self._by_partition) + 1
+        replicas = min(USUAL_REPLICAS, len(self.state.live_brokers))
+        if present:
+            partitions = max(partitions, len(present.partitions))
+            replicas = max(map(len, present.partitions.values()))
+        return NewTopic(name=name, partitions=partitions, replication_factor=replicas)
 
     def warnings(self, chosen: Sequence[PlannedPartition]) -> Iterator[str]:
         """What consumers will see, and what brokers change."""

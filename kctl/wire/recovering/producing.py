@@ -24,11 +24,12 @@ from kafka.protocol.producer.transaction import (
     InitProducerIdRequest,
 )
 
-from formats.log.record_batch import write_batch
+from formats.log.record_batch import NO_SEQUENCE, write_batch
 from formats.whole_numbers import whole_number
 from kctl.changes.faults import reach
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import MissingRight
+from kctl.cluster.versions import V0_11, parse_version
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import OffsetRange, TopicPartition, counted
 from kctl.replica.recovery import kept_records as kept
@@ -46,6 +47,8 @@ TRANSACTION = 1  # the kind of coordinator
 # Answers after which a request is sent again: of a moving leader or coordinator, of replicas that are behind.
 COORDINATOR_MOVES = frozenset({14, 15, 16, 51})
 LEADER_MOVES = frozenset({3, 5, 6, 7, 13, 19, 20, 72, 74, 75, 76, 97})
+TOO_LARGE = frozenset({10, 18})  # a record, or a batch
+MAY_BE_THERE = frozenset({7, 20})  # timed out, or appended and not on enough replicas
 OTHER_WRITER = frozenset({47, 90})  # an older epoch: another process has begun
 BY_NAME = 12  # the last version of Produce that names topics
 MIN_ISR = "min.insync.replicas"
@@ -59,6 +62,28 @@ class Producer(NamedTuple):
 
     producer_id: int
     producer_epoch: int
+
+
+NO_PRODUCER = Producer(-1, -1)
+"""For topics of a message format without headers and producer ids."""
+FORMAT = "message.format.version"
+ARRIVING = 3.0  # seconds in which a leader appends what a process sent before it was killed
+
+
+def _has_headers(wire: Wire, topic: str) -> bool:
+    """Whether a topic's message format has headers: brokers convert records to older ones up to 3.x (KIP-724)."""
+    for _, configs in in_force(wire, "topics", [topic], [FORMAT]):
+        for config in () if isinstance(configs, KctlError) else configs:
+            if config.key == FORMAT and config.value:
+                return parse_version(config.value.partition("-")[0]) >= V0_11
+    return True
+
+
+def _unfenced(wire: Wire, recovery: "_Recovery") -> Producer:
+    """No producer id; what an earlier process had on its way, by its note, has time to arrive."""
+    if kept.is_sending(recovery.file):
+        wire.pause(ARRIVING)
+    return NO_PRODUCER
 
 
 class _Coordinated:
@@ -197,7 +222,8 @@ def _written(wire: Wire, recovery: _Recovery) -> WrittenSoFar:
     tp = recovery.tp
     ids = {tp.topic: _topic_id(wire, tp.topic)}
     present = present_records(wire, ids, tp, recovery.begin_offset)
-    return written_so_far(recovery.source, kept.kept_records(recovery.file), present)
+    lost = kept.kept_records(recovery.file)
+    return written_so_far(recovery.source, lost, present, has_headers=_has_headers(wire, tp.topic))
 
 
 def _topic_id(wire: Wire, topic: str) -> str | None:
@@ -211,7 +237,8 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     tp = recovery.tp
     kept.check_kept(recovery.file, recovery.sha256)
     _refuse_few_replicas(wire, tp)
-    producer = fenced_producer(wire, tp)
+    has_headers = _has_headers(wire, tp.topic)
+    producer = fenced_producer(wire, tp) if has_headers else _unfenced(wire, recovery)
     _await_committed(wire, tp)
     written = _written(wire, recovery)
     offsets, at_first = list(written.offsets), written.records
@@ -220,10 +247,19 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     sequence = 0
     pace, leaders = _Pace(wire, recovery.max_rate), _Leader(wire, tp)
     try:
-        for number, batch in enumerate(_remaining(recovery.file, at_first)):
+        batches, parts, number = _remaining(recovery.file, at_first), list[list[LostRecord]](), 0
+        while batch := parts.pop() if parts else next(batches, None):
             data = _produced(batch, recovery, producer, sequence)
             pace.wait_for(len(data))
-            base, code, message = _produce(wire, tp, leaders, data)
+            if producer is NO_PRODUCER:
+                kept.note_sending(recovery.file, sequence)
+            base, code, message = _produce(wire, tp, leaders, data, is_idempotent=producer is not NO_PRODUCER)
+            if (
+                code in TOO_LARGE and len(batch) > 1
+            ):  # max.message.bytes may be less than what kctl sends at once
+                middle = len(batch) // 2
+                parts += [batch[middle:], batch[:middle]]
+                continue
             if code and not sequence and not at_first:
                 yield RequestItem(str(tp), code, message, *tp)
                 return
@@ -233,6 +269,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
             _add_range(offsets, base, base + len(batch))
             kept.note_written(recovery.file, offsets)
             reach(f"produced:{tp.partition}:{number}")
+            number += 1
     except (BrokerError, Conflict) as error:
         if not sequence and not at_first:
             raise
@@ -261,8 +298,13 @@ def _add_range(offsets: list[OffsetRange], start: int, end: int) -> None:
 
 def _produced(batch: Sequence[LostRecord], recovery: _Recovery, producer: Producer, sequence: int) -> bytes:
     """A batch as a producer sends it: with the codec of the lost one, offsets from 0 on."""
+    is_marked = producer is not NO_PRODUCER
     records = [
-        marked(recovery.source, lost, recovery.incident)._replace(offset=offset)
+        (
+            marked(recovery.source, lost, recovery.incident)
+            if is_marked
+            else lost.record._replace(headers=())
+        )._replace(offset=offset)
         for offset, lost in enumerate(batch)
     ]
     return write_batch(
@@ -272,7 +314,7 @@ def _produced(batch: Sequence[LostRecord], recovery: _Recovery, producer: Produc
         partition_leader_epoch=-1,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
-        base_sequence=sequence & 0x7FFFFFFF,
+        base_sequence=sequence & 0x7FFFFFFF if is_marked else NO_SEQUENCE,
     )
 
 
@@ -311,10 +353,13 @@ class _Leader:
             self.topic_id = topic.topic_id if topic else None
 
 
-def _produce(wire: Wire, tp: TopicPartition, leaders: _Leader, data: bytes) -> tuple[int, int, str | None]:
+def _produce(
+    wire: Wire, tp: TopicPartition, leaders: _Leader, data: bytes, *, is_idempotent: bool
+) -> tuple[int, int, str | None]:
     """The first offset of a batch, or the error of the last attempt and its message; NoAnswer if there is none.
 
-    A batch that is sent again has the same sequence: a leader that has it already answers with its offset.
+    A batch that is sent again has the same sequence: a leader that has it already answers with its offset. One without
+    a sequence is sent again only where none of it is in the log.
     """
     end = time.monotonic() + PATIENCE
     while True:
@@ -331,7 +376,8 @@ def _produce(wire: Wire, tp: TopicPartition, leaders: _Leader, data: bytes) -> t
             lost = error
         if code in OTHER_WRITER:
             raise _other_writer(tp)
-        if code not in LEADER_MOVES or time.monotonic() > end:
+        is_certain = is_idempotent or (lost is None and code not in MAY_BE_THERE)
+        if code not in LEADER_MOVES or not is_certain or time.monotonic() > end:
             if lost is not None:
                 raise lost
             return base, code, message

@@ -12,8 +12,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from formats.log.records import LogEntry, iterate_records, walk
-from tests.brokers.cluster import Cluster, eventually
+from tests.brokers.cluster import Cluster, eventually, kraft_cluster
 from tests.brokers.wire.conftest import WireKctl
+from tests.brokers.wire.test_rights import AsUser, allow
 from tests.conftest import recording
 
 INCIDENT = "incidents/unclean-2.8"
@@ -101,6 +102,9 @@ def test_lost_records_are_seen_once(w: Cluster, k: WireKctl, ledger: str) -> Non
     }
     assert all(row["source"] == [{"moment": "during", "broker_id": 1}] for row in rows.values())
     assert k("replica", "recover", evidence(), "--verify").status == 5
+    assert {row["is_recovered"] for row in k("replica", "loss", evidence(), "--recovered").of("loss")} == {
+        False
+    }
     assert consumed(w, ledger)[0][-1].offset == len(logged("after", 2, 0)) - 1, "nothing was written"
     k.change("replica", "recover", evidence(), "--reason", "INC-7")
     records = assert_each_once(w, ledger)
@@ -118,6 +122,12 @@ def test_lost_records_are_seen_once(w: Cluster, k: WireKctl, ledger: str) -> Non
     proven = k("replica", "recover", evidence(), "--verify")
     assert proven.status == 0 and {r["already_there"] for r in proven.of("recovery")} == {30, 10, 20}
     assert k.change("replica", "recover", evidence()).of("change") == [], "nothing is left to do"
+    losses = k("replica", "loss", evidence(), "--recovered")
+    assert [(r["partition"], r["recovered"], r["is_recovered"]) for r in losses.of("loss")] == [
+        (partition, len(offsets), True) for partition, offsets in LOST.items()
+    ]
+    # The only copy of what broker 1 alone had may lack its tail.
+    assert {row["verdict"] for row in losses.of("judgement")} == {"could_not_judge"} and losses.status == 3
     assert_each_once(w, ledger)
 
 
@@ -235,7 +245,72 @@ def test_what_producers_sent_again_is_left_out(w: Cluster, k: WireKctl, ledger: 
     assert seen(records) == Counter(logged("during", 1, 1)[40:50]) + Counter(logged("after", 2, 1))
 
 
+def test_a_topic_that_takes_small_batches_only(w: Cluster, k: WireKctl, topic: str) -> None:
+    create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    k.change(*create, "--config", "max.message.bytes=1000")
+    k.change("replica", "recover", evidence(), "--into", topic)
+    assert_into(w, topic)
+    k.change("topic", "config", "set", topic, "max.message.bytes=100")
+    more = k.change("replica", "recover", evidence(), "--into", topic, "--incident", "INC-9", status=0)
+    assert more.of("change") == [], "everything is there"
+
+
 def test_a_topic_that_is_not_there(k: WireKctl) -> None:
     ran = k.change("replica", "recover", evidence(), status=3)
     assert "no topic ledger" in ran.err or "topic ledger" in ran.err
     assert "--into" in ran.err and not k.ids()
+
+
+@pytest.mark.brokers
+@pytest.mark.parametrize("live", ["zookeeper-2.8"], indirect=True)
+def test_a_message_format_without_headers(
+    w: Cluster, k: WireKctl, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers up to 3.x convert records to it: a file beside the journal stands for the headers, also after a kill."""
+    monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
+    create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    k.change(*create, "--config", "message.format.version=0.10.2")
+    command = ("replica", "recover", evidence(), "--into", topic)
+    assert k.killed(*command, fault="produced:0:1")
+    k.change(*command, "--partition", 0)
+    assert k.killed(*command, fault="sent:1")
+    k.change("journal", "resume", k.ids()[-1])
+    records = consumed(w, topic)
+    for partition, offsets in LOST.items():
+        assert seen(records[partition]) == Counter(
+            logged("during", 1, partition)[offsets.start : offsets.stop]
+        )
+        assert not any(record.headers for record in records[partition])
+    assert k("replica", "recover", evidence(), "--into", topic, "--verify").status == 0
+
+
+@pytest.mark.brokers
+def test_rights_are_named_one_by_one(tmp_path: Path) -> None:
+    """Each right that is missing is named; nothing is written before the last one is there."""
+    with kraft_cluster("4.3", brokers=2, no_voters=(2,), users=("ann",)) as c:
+        owner, ann = WireKctl(c, tmp_path / "owner"), AsUser(c, tmp_path / "journal", "ann")
+        owner.change("topic", "create", "ledger", "--replica-assignment", "1:2,1:2,1:2")
+        play_back(c, "ledger")
+        allow(c, "ann", "TOPIC", "ledger", "READ", "DESCRIBE_CONFIGS")
+        for _ in eventually("ann may read the topic"):
+            if ann("replica", "recover", evidence(), "--dry-run").status == 0:
+                break
+        for missing, kind, name, operation in (
+            (
+                "Describe on TransactionalId kctl.recover.ledger-0",
+                "TRANSACTIONAL_ID",
+                "kctl.recover.",
+                "DESCRIBE",
+            ),
+            ("Write on TransactionalId kctl.recover.ledger-0", "TRANSACTIONAL_ID", "kctl.recover.", "WRITE"),
+            ("Write on Topic ledger", "TOPIC", "ledger", "WRITE"),
+        ):
+            ran = ann.change("replica", "recover", evidence(), status=3)
+            assert f"{missing} is missing for User:ann" in ran.err, ran.err
+            assert len(consumed(c, "ledger")[0]) == len(logged("after", 2, 0))
+            allow(c, "ann", kind, name, operation, prefixed=kind != "TOPIC")
+            for _ in eventually(f"ann has {operation} on {name}"):
+                if missing not in ann.change("replica", "recover", evidence(), status=None).err:
+                    break
+        ann.change("replica", "recover", evidence())
+        assert_each_once(c, "ledger")

@@ -317,6 +317,7 @@ NO_ARGUMENTS = (
 NOT_RUN = (
     "elect preferred, elect unclean",
     "topic delete-records",  # after the first of its users there is nothing to delete
+    "replica recover",  # test_recover.py takes its rights one by one
     "transactions hanging",  # transactional ids matter only where a transaction is open
     "cluster unregister", "quorum add, quorum remove", "feature upgrade, feature downgrade", "reassign execute",
     "reassign execute --throttle", "transactions abort",
