@@ -45,6 +45,7 @@ TABLE = (
     Repeated("users with half of the rights", r"wire/halfway/test_half_allowed\.py::test_(?!the_second_batch_of_a_reassignment\[resume|offsets_of_one_of_two_topics\[reset-undo)"),
     Repeated("brokers that come back", r"wire/halfway/test_returns\.py::test_(?!a_source_that_comes_back\[kraft-4\.3-before the throttle)"),
     Repeated("ways to connect", r"^tests/brokers/wire/(?:test_security\.py|test_failures\.py::test_a_controller_that_wants)"),
+    Repeated("other recoveries", r"wire/test_recover\.py::test_(?!lost_records_are_seen_once\[kraft-4\.3)"),
     Repeated("other tools' output", r"^tests/brokers/wire/test_compared\.py"),
     Repeated("runbooks on clusters", r"^tests/brokers/(?:test_runbooks|wire/test_tutorial|test_migration)\.py"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:cluster|audit_of_a_store|elsewhere)\.py"),

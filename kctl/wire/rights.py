@@ -40,6 +40,7 @@ OPERATIONS = {
     "FindCoordinator": "Describe",
     "IncrementalAlterConfigs": "AlterConfigs",
     "InitProducerId": "Write",
+    "InitProducerId Cluster": "IdempotentWrite",
     "LeaveGroup": "Read",
     "ListConfigResources": "DescribeConfigs",
     "ListGroups": "Describe",

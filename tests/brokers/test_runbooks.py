@@ -260,7 +260,8 @@ def test_the_whole_incident(four: Four) -> None:
     send("before", 1, [1, 2])
     four.kill(2)
     send("alone", 1, [1])
-    four.kill(1)
+    four.cluster.kill(1)
+    four.cluster.wait_until_gone(1)
     four.cluster.start(2)
     send("after", 2, [2])
     folders = [str(node.folder) for node in four.cluster.brokers.values()]

@@ -157,7 +157,6 @@ class Recovery:
 
     def _compared(self, partition: TopicPartition, lost: list[LostRange]) -> PlannedPartition:
         target, wire = self.target_of(partition), self._cluster.wire
-        ids = {name: topic.topic_id for name, topic in self.state.topics.items()}
         present: list[Present] = []
         begin_offset = 0
         for tp in dict.fromkeys((partition, target)):
@@ -166,7 +165,7 @@ class Recovery:
                 continue
             end = place_of(wire, tp).high_watermark
             start = self._search_from(partition, lost) if tp == partition else 0
-            present.append(partial(present_records, wire, ids, tp, start, end))
+            present.append(partial(present_records, wire, tp, start, end))
             if tp == target:
                 begin_offset = end
         policy = self.state.config("topics", target.topic).get("cleanup.policy", "")

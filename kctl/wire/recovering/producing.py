@@ -34,11 +34,10 @@ from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import OffsetRange, TopicPartition, counted
 from kctl.replica.recovery import kept_records as kept
 from kctl.replica.recovery.marks import LostRecord, WrittenSoFar, marked, written_so_far
-from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
+from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 from kctl.wire.configs import in_force
-from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import LATEST, list_offsets
-from kctl.wire.replicas.present import place_of, present_records
+from kctl.wire.replicas.present import led, place_of, present_records
 from kctl.wire.rights import failure, right_for
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
 
@@ -52,6 +51,9 @@ MAY_BE_THERE = frozenset({7, 20})  # timed out, or appended and not on enough re
 OTHER_WRITER = frozenset({47, 90})  # an older epoch: another process has begun
 BY_NAME = 12  # the last version of Produce that names topics
 MIN_ISR = "min.insync.replicas"
+COORDINATED = (
+    10.0  # seconds in which a coordinator is found; brokers create the topic of its state for the first
+)
 PATIENCE, LOOK = 30.0, 0.2  # seconds for leaders and coordinators that move; between two attempts
 TIMEOUT_MS = 60_000  # of a transaction without records; the coordinator aborts it by itself then
 ALL = -1  # acks
@@ -79,11 +81,31 @@ def _has_headers(wire: Wire, topic: str) -> bool:
     return True
 
 
+def _producer_of(wire: Wire, recovery: "_Recovery") -> Producer:
+    """The producer to write with, after which nothing of an earlier one comes into the partition, as far as possible."""
+    if not _has_headers(wire, recovery.tp.topic):
+        return _unfenced(wire, recovery)
+    try:
+        return fenced_producer(wire, recovery.tp)
+    except NoCoordinator as error:
+        wire.warn(f"{error.message}; do not recover the same records in another place at the same time")
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TIMEOUT_MS, max_version=4)
+    answer = wire.read(request)
+    if answer.error_code:
+        raise failure(wire, "a producer id", "InitProducerId", int(answer.error_code))
+    wire.pause(ARRIVING)
+    return Producer(int(answer.producer_id), int(answer.producer_epoch))
+
+
 def _unfenced(wire: Wire, recovery: "_Recovery") -> Producer:
     """No producer id; what an earlier process had on its way, by its note, has time to arrive."""
     if kept.is_sending(recovery.file):
         wire.pause(ARRIVING)
     return NO_PRODUCER
+
+
+class NoCoordinator(BrokerError):
+    """Nothing coordinates transactions: `__transaction_state` cannot be created, or its partition has no leader."""
 
 
 class _Coordinated:
@@ -115,14 +137,16 @@ class _Coordinated:
             self._wire.pause(LOOK)
 
     def _found(self) -> int:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + COORDINATED
         while self._node is None:
             request = FindCoordinatorRequest(key=self._name, key_type=TRANSACTION, max_version=2)
             answer = self._wire.read(request)
             code = int(answer.error_code)
             if not code:
                 self._node = int(answer.node_id)
-            elif code not in COORDINATOR_MOVES or time.monotonic() > end:
+            elif code in COORDINATOR_MOVES and time.monotonic() > end:
+                raise NoCoordinator(f"transactional id {self._name} has no coordinator: {error_name(code)}")
+            elif code not in COORDINATOR_MOVES:
                 place = f"the coordinator of transactional id {self._name}"
                 raise failure(self._wire, place, "FindCoordinator", code, self._name)
             else:
@@ -220,15 +244,9 @@ class _Recovery(NamedTuple):
 def _written(wire: Wire, recovery: _Recovery) -> WrittenSoFar:
     """What the log has of the records."""
     tp = recovery.tp
-    ids = {tp.topic: _topic_id(wire, tp.topic)}
-    present = present_records(wire, ids, tp, recovery.begin_offset)
+    present = present_records(wire, tp, recovery.begin_offset)
     lost = kept.kept_records(recovery.file)
     return written_so_far(recovery.source, lost, present, has_headers=_has_headers(wire, tp.topic))
-
-
-def _topic_id(wire: Wire, topic: str) -> str | None:
-    topics = read_cluster(wire, [topic], partition_states=False, is_exact=False).topics
-    return topics[topic].topic_id if topic in topics else None
 
 
 def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
@@ -237,8 +255,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     tp = recovery.tp
     kept.check_kept(recovery.file, recovery.sha256)
     _refuse_few_replicas(wire, tp)
-    has_headers = _has_headers(wire, tp.topic)
-    producer = fenced_producer(wire, tp) if has_headers else _unfenced(wire, recovery)
+    producer = _producer_of(wire, recovery)
     _await_committed(wire, tp)
     written = _written(wire, recovery)
     offsets, at_first = list(written.offsets), written.records
@@ -340,17 +357,15 @@ class _Leader:
     def __init__(self, wire: Wire, tp: TopicPartition) -> None:
         self._wire, self._tp = wire, tp
         self.leader: int | None = None
-        self.topic_id: str | None = None
+        self.topic_id = uuid.UUID(int=0)
         self.look()
 
     def look(self) -> None:
         """Read it again; None where nobody leads it or no broker answers."""
         self.leader = None
         with suppress(NoAnswer):
-            state = read_cluster(self._wire, [self._tp.topic], is_exact=False)
-            leader, topic = state.leader(self._tp), state.topics.get(self._tp.topic)
-            self.leader = leader if leader is not None and leader >= 0 else None
-            self.topic_id = topic.topic_id if topic else None
+            leader, _, self.topic_id = led(self._wire, self._tp)
+            self.leader = leader if leader >= 0 else None
 
 
 def _produce(
@@ -385,22 +400,21 @@ def _produce(
         leaders.look()
 
 
-def _request(wire: Wire, tp: TopicPartition, topic_id: str | None, data: bytes) -> ProduceRequest:
+def _request(wire: Wire, tp: TopicPartition, topic_id: uuid.UUID, data: bytes) -> ProduceRequest:
     kind = ProduceRequest.TopicProduceData
     topic = kind(
         name=tp.topic,
-        topic_id=parse_id(topic_id) if topic_id else uuid.UUID(int=0),
+        topic_id=topic_id,
         partition_data=[kind.PartitionProduceData(index=tp.partition, records=data)],
     )
-    most = {} if topic_id else {"max_version": BY_NAME}
+    most = {} if topic_id.int else {"max_version": BY_NAME}
     timeout = int(wire.access.timeout * 1000)
     return ProduceRequest(transactional_id=None, acks=ALL, timeout_ms=timeout, topic_data=[topic], **most)
 
 
 def _refuse_few_replicas(wire: Wire, tp: TopicPartition) -> None:
     """Raise Refused if fewer replicas are in sync than brokers ask for before they take a record with acks=all."""
-    state = read_cluster(wire, [tp.topic], is_exact=False)
-    partition = state.partition_states.get(tp)
+    isr = led(wire, tp).isr
     values = [
         config.value or ""
         for _, configs in in_force(wire, "topics", [tp.topic], [MIN_ISR])
@@ -409,9 +423,9 @@ def _refuse_few_replicas(wire: Wire, tp: TopicPartition) -> None:
         if config.key == MIN_ISR
     ]
     least = (whole_number(values[0]) if values else None) or 1
-    if partition is not None and len(partition.isr) < least:
+    if len(isr) < least:
         raise Refused(
-            f"{tp} has {counted(len(partition.isr), 'replica')} in sync, and {MIN_ISR} is {least}: brokers refuse acks=all; "
+            f"{tp} has {counted(len(isr), 'replica')} in sync, and {MIN_ISR} is {least}: brokers refuse acks=all; "
             "nothing was written",
             "start the brokers of its other replicas and wait until they are in sync (`kctl topic describe`)",
         )

@@ -3,18 +3,22 @@
 Source: KIP-98 (isolation: a record of a transaction counts once its commit marker is there)
 """
 
+import uuid
+from base64 import urlsafe_b64encode
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
+
+from kafka.protocol.metadata import MetadataRequest
 
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
 from formats.log.records import LogEntry, iterate_records, walk
+from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.recovery.marks import PresentRecord
 from kctl.wire.adapter import BrokerError, Leaderless, Wire
-from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import (
     CONSUMER,
     EARLIEST,
@@ -24,10 +28,18 @@ from kctl.wire.replicas.fetching import (
     FetchPosition,
     list_offsets,
 )
+from kctl.wire.rights import right_for
 
 AT_ONCE = 4 << 20  # bytes of an answer; a larger batch comes whole
 MOST_WAITING = 1 << 20  # records of transactions that are held until their marker
-MOVING, LOOK = 15.0, 0.2  # seconds to wait for a leader; between two looks
+
+
+class Led(NamedTuple):
+    """A partition as a broker knows it now; `leader` is negative where there is none, the id zero before 2.8."""
+
+    leader: int
+    isr: tuple[int, ...]
+    topic_id: uuid.UUID
 
 
 class Placed(NamedTuple):
@@ -38,11 +50,23 @@ class Placed(NamedTuple):
     high_watermark: int
 
 
+def led(wire: Wire, tp: TopicPartition) -> Led:
+    """Who leads a partition. Raises KctlError for an unknown one, and where no broker answers."""
+    asked = MetadataRequest.MetadataRequestTopic(name=tp.topic)
+    for topic in wire.read(MetadataRequest(topics=[asked], allow_auto_topic_creation=False)).topics:
+        if (right := right_for("Metadata", topic.error_code, tp.topic)) is not None:
+            raise MissingRight(right, wire.principal, f"topic {tp.topic}")
+        for partition in topic.partitions:
+            if partition.partition_index == tp.partition:
+                id = getattr(topic, "topic_id", None) or uuid.UUID(int=0)
+                return Led(int(partition.leader_id), tuple(partition.isr_nodes), id)
+    raise BrokerError(f"the brokers know no partition {tp}", "`kctl topic describe` shows which there are")
+
+
 def place_of(wire: Wire, tp: TopicPartition) -> Placed:
     """Where a partition's log starts and ends, by its leader. Raises KctlError."""
-    state = read_cluster(wire, [tp.topic], is_exact=False)
-    leader = state.leader(tp)
-    if leader is None or leader < 0:
+    leader = led(wire, tp).leader
+    if leader < 0:
         raise Leaderless(f"{tp} has no leader")
     ends = list_offsets(wire, [(leader, tp)], LATEST, replica_id=CONSUMER)
     starts = list_offsets(wire, [(leader, tp)], EARLIEST, replica_id=CONSUMER)
@@ -55,7 +79,6 @@ def place_of(wire: Wire, tp: TopicPartition) -> Placed:
 
 def present_records(
     wire: Wire,
-    topic_ids: Mapping[str, str | None],
     tp: TopicPartition,
     begin: int,
     until: int | None = None,
@@ -65,7 +88,7 @@ def present_records(
 
     What retention has deleted is left out. Raises KctlError where the leader does not give them.
     """
-    entries = _entries(wire, topic_ids, tp, begin, until, progress)
+    entries = _entries(wire, tp, begin, until, progress)
     waiting: dict[int, deque[PresentRecord]] = {}  # by producer
     count = 0
     for entry in entries:
@@ -106,14 +129,14 @@ def _commits(marker: LogEntry) -> bool:
 
 def _entries(
     wire: Wire,
-    topic_ids: Mapping[str, str | None],
     tp: TopicPartition,
     begin: int,
     until: int | None,
     progress: Progress,
 ) -> Iterator[LogEntry]:
     placed = place_of(wire, tp)
-    fetcher = Fetcher(wire, {tp.topic: topic_ids.get(tp.topic)})
+    id = led(wire, tp).topic_id
+    fetcher = Fetcher(wire, {tp.topic: urlsafe_b64encode(id.bytes)[:22].decode() if id.int else None})
     offset = max(begin, placed.log_start_offset)
     end = placed.high_watermark if until is None else until
     while offset < end:
