@@ -12,6 +12,7 @@ import socket
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, cast
 
 from formats.secrets import redact
@@ -198,6 +199,7 @@ def _stage_from_json(values: Mapping[str, Json]) -> RecordedStage:
     )
 
 
+@lru_cache(1 << 16)  # a large change is written for each of its stages
 def _write_to_json(write: Write) -> Json:
     return {
         "action": write.action,

@@ -143,6 +143,17 @@ def test_what_is_written_to_the_journal_can_be_read(
             course.journal.write(entry)
 
 
+def test_a_long_entry_stands_in_one_line(course: ChangeRun) -> None:
+    entry = entry_of(plan_creation(course.cluster, NEW))
+    path = course.journal.folder / f"{entry.id}.json"
+    course.journal.write(entry)
+    assert path.read_text().count("\n") > 30
+    entry.details["much"] = ["x" * 100] * 5000
+    course.journal.write(entry)
+    assert path.read_text().count("\n") == 1
+    assert course.journal.find(entry.id) == entry
+
+
 # --- the journal's files ---
 
 
