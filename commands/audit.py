@@ -44,6 +44,7 @@ MASTER = option(
 
 @command(
     "run",
+    has_metrics=True,
     status="0 all that was asked is whole · 3 a path could not be opened, or something could not be judged · 4 --out contains other files · 5 something is wrong",
 )
 @evidence("broker", "moment", "jobs", "compacted", "acks")
@@ -103,7 +104,9 @@ def run(
     $ kctl audit run s3://incident-42/evidence --out /mnt/report --engine spark --master yarn
     $ kctl audit run s3://incident-42/evidence --out report --dry-run
     $ kctl audit run --merge broker-1-report/ broker-2-report/ --out report
+    $ kctl audit run /var/lib/kafka/data --out report --overwrite --output openmetrics > audit.prom.tmp
     """
+    from commands.cli.openmetrics import as_metrics, audit_metrics
     from kctl.audit.parts import Audit
     from kctl.audit.run import merge as merge_audits
     from kctl.audit.run import run as run_audit
@@ -148,7 +151,9 @@ def run(
 
     following: list[str] = []
     text = partial(audit_text, out=out, following=following)
-    return Outcome(_shown_rows(make), text=folding(with_answer(text, following)))
+    rows = _shown_rows(make)
+    encoded = as_metrics(frame, "audit run", rows, audit_metrics)
+    return Outcome(rows, text=folding(with_answer(text, following)), encoded=encoded)
 
 
 def _shown_rows(make: Callable[[Callable[[Row], None]], Row]) -> Iterator[Row]:

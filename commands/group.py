@@ -75,7 +75,11 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
 
 
 @command(
-    "describe", paged=True, every="", status=f"{STATUS} · 5 an offset is outside the log, or waits for long"
+    "describe",
+    paged=True,
+    has_metrics=True,
+    every="",
+    status=f"{STATUS} · 5 an offset is outside the log, or waits for long",
 )
 @TIMEOUT
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=completing.groups)
@@ -88,7 +92,9 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     $ kctl group describe billing
     $ kctl group describe billing reports --output jsonl
     $ kctl group describe billing --every 5s
+    $ kctl group describe billing --output openmetrics > billing.prom.tmp; mv billing.prom.tmp billing.prom
     """
+    from commands.cli.openmetrics import as_metrics, group_metrics
     from kctl.wire.hidden import why_offsets_may_be_hidden
     from kctl.wire.reading import read_cluster
 
@@ -103,7 +109,8 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
                 frame.report(error)
     if hidden and rows:
         frame.note(hidden)
-    return Outcome(rows, text=folding(describe_text))
+    encoded = as_metrics(frame, "group describe", rows, group_metrics)
+    return Outcome(rows, text=folding(describe_text), encoded=encoded)
 
 
 def _described(connected: Wire, name: str, state: ClusterState | None, hidden: str) -> Iterator[Row]:

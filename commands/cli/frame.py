@@ -9,7 +9,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +47,7 @@ def context_names(_: click.Context, __: click.Parameter, begun: str) -> list[str
         return []
 
 
-def global_options() -> list[click.Parameter]:
+def global_options(outputs: Sequence[str] = OUTPUTS) -> list[click.Parameter]:
     """The options of every command; unset is None, so that the verb's value wins over the root's."""
     return [
         GlobalOption(
@@ -66,7 +66,7 @@ def global_options() -> list[click.Parameter]:
             help="Connect to brokers with these client properties of Kafka.",
         ),
         GlobalOption(
-            ["--output"], type=click.Choice(OUTPUTS), envvar="KCTL_OUTPUT", help="Output format.  [default: text]"
+            ["--output"], type=click.Choice(outputs), envvar="KCTL_OUTPUT", help="Output format.  [default: text]"
         ),
         GlobalOption(
             ["--where", "rows_where"], type=Conditions(), multiple=True, metavar="KEY=VALUE",
@@ -242,6 +242,7 @@ class KctlCommand(click.Command):
         status: str = "",
         every: str | None = None,
         paged: bool = False,
+        has_metrics: bool = False,
         **attributes: Any,
     ) -> None:
         super().__init__(*args, **attributes)
@@ -257,7 +258,7 @@ class KctlCommand(click.Command):
                 )
             )  # fmt: skip
         self.status_text = status or "0 done, nothing wrong · 3 failed · 5 something is wrong"
-        self.params += global_options()
+        self.params += global_options((*OUTPUTS, "openmetrics") if has_metrics else OUTPUTS)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
@@ -324,11 +325,26 @@ Callback = Callable[..., Outcome | Iterable[dict[str, object]] | None]
 
 
 def command(
-    name: str, *, status: str = "", every: str | None = None, paged: bool = False, **attributes: Any
+    name: str,
+    *,
+    status: str = "",
+    every: str | None = None,
+    paged: bool = False,
+    has_metrics: bool = False,
+    **attributes: Any,
 ) -> Callable[[Callback], click.Command]:
     """Make a function a command: its docstring is the help, and what follows a `$` there an example.
 
     `every` gives it `--every`, with this as its default; the empty text is none. `paged` sends long text on a terminal
-    through a pager: not where work goes on, or a question is asked, while rows come.
+    through a pager: not where work goes on, or a question is asked, while rows come. `has_metrics`: its rows can be had as
+    metrics (`commands.cli.openmetrics`).
     """
-    return click.command(name, cls=KctlCommand, status=status, every=every, paged=paged, **attributes)
+    return click.command(
+        name,
+        cls=KctlCommand,
+        status=status,
+        every=every,
+        paged=paged,
+        has_metrics=has_metrics,
+        **attributes,
+    )

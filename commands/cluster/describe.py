@@ -327,7 +327,12 @@ def controller(frame: Frame, at: At) -> Outcome:
     return Outcome([row])
 
 
-@command("health", every="", status="0 nothing is wrong · 3 failed · 5 a check found a warning or an error")
+@command(
+    "health",
+    has_metrics=True,
+    every="",
+    status="0 nothing is wrong · 3 failed · 5 a check found a warning or an error",
+)
 @reads
 @option(
     "--watch SECONDS",
@@ -343,12 +348,16 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
     $ kctl cluster health --watch 10
     $ kctl cluster health --every 30s
     $ kctl cluster health --snapshot znodes.jsonl --output jsonl
+    $ kctl cluster health --output openmetrics > kctl.prom.tmp; mv kctl.prom.tmp kctl.prom
     """
+    from commands.cli.openmetrics import as_metrics, health_metrics
+
     with at.open(frame) as cluster:
         growth = _epoch_growth(cluster, watch) if watch and at.snapshot is None else 0
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         rows = health_rows(frame, cluster, state, at, growth)
-    return Outcome(rows, text=health_text)
+    encoded = as_metrics(frame, "cluster health", rows, health_metrics)
+    return Outcome(rows, text=health_text, encoded=encoded)
 
 
 def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, growth: int = 0) -> list[Row]:
