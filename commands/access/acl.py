@@ -23,7 +23,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line
 from commands.topic import note_problems
-from kctl.access.live import view_of
+from kctl.access.live import USERS, view_of
 from kctl.errors import BadValue, KctlError
 from kctl.rows.access import ACCESS, ACL, DECISION
 
@@ -205,23 +205,28 @@ def audit(frame: Frame, at: At, source: Recorded, told: Known) -> Outcome:
     """
     from formats.values import replace
     from kctl.access.audit import audit_access
+    from kctl.cluster.rights import grant
+    from kctl.cluster.visibility import WHOLE
 
     view = source.read()
     if view is None:
         with at.open(frame) as cluster:
             view = view_of(cluster)
             if cluster.backend == "admin":
-                view = _with_users(frame, cluster, view)
+                view = _with_users(cluster, view)
+            if view.hidden:
+                frame.fail(view.hidden, grant(WHOLE[-1:], cluster.principal))
     note_problems(frame, view.problems)
     view = replace(view, settings=told.over(view.settings))
     findings = (finding.row() for finding in audit_access(view))
-    examined = "" if view.problems else "all rules were examined: none of them is a finding"
+    examined = "" if view.problems or view.hidden else "all rules were examined: none of them is a finding"
     return Outcome(findings, text=finding_lines, nothing=examined)
 
 
-def _with_users(frame: Frame, cluster: Cluster, view: AccessView) -> AccessView:
-    """The view with users and groups, as far as brokers tell them; the rest is reported (status 3)."""
+def _with_users(cluster: Cluster, view: AccessView) -> AccessView:
+    """The view with users and groups, as far as brokers tell them; the rest is a problem."""
     from formats.values import replace
+    from kctl.cluster.state import unread
     from kctl.wire.acls import read_uses
     from kctl.wire.cluster import AdminCluster
     from kctl.wire.users import read_users
@@ -229,13 +234,13 @@ def _with_users(frame: Frame, cluster: Cluster, view: AccessView) -> AccessView:
     assert isinstance(cluster, AdminCluster)
     problems: list[Problem] = []
     uses = read_uses(cluster.wire, problems)
-    note_problems(frame, problems)
+    groups = None if problems else uses.groups
+    users = None
     try:
         users = read_users(cluster.wire)
     except KctlError as error:
-        frame.report(error)
-        users = None
-    return replace(view, groups=None if problems else uses.groups, users=users)
+        problems.append(unread(USERS, error))
+    return replace(view, groups=groups, users=users, problems=(*view.problems, *problems))
 
 
 def finding_lines(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -373,6 +378,7 @@ def copy(frame: Frame, how: How, told: Known, principal: str, to: str, accept_lo
 def known_view(frame: Frame, cluster: Cluster, told: Known) -> AccessView:
     """What a cluster says about access, with what the user knows of the brokers. Raises KctlError."""
     from formats.values import replace
+    from kctl.cluster.visibility import grouped
 
     view = view_of(cluster)
     for problem in view.problems:
@@ -382,7 +388,10 @@ def known_view(frame: Frame, cluster: Cluster, told: Known) -> AccessView:
             raise KctlError(
                 f"{problem.place}: {problem.reason}; nothing was written", problem.hint or "repair it first"
             )
-        frame.note(f"warning: {problem.place}: {problem.reason}")
+    for text, _ in grouped(view.problems):
+        frame.note(f"warning: {text}")
+    if view.hidden:
+        frame.note(f"warning: {view.hidden}, and what is shown of topics is about the names in the rules")
     return replace(view, settings=told.over(view.settings))
 
 
@@ -457,7 +466,7 @@ def change_rules(
     )
     listed = [*map(acl_row, [*added, *removed])]
     outcome = carry_out(frame, how, cluster, plan, [*listed, *rows], text=change_rules_text)
-    if not plan.is_empty and not how.dry_run and not plan.needs:
+    if not plan.is_empty and not how.dry_run and not plan.needs and not frame.status:
         note_others(frame, cluster, view.acls, added, removed)
     return outcome
 

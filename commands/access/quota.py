@@ -17,7 +17,7 @@ from commands.topic import note_problems
 from kctl.rows.access import QUOTA
 
 if TYPE_CHECKING:
-    from kctl.access.quotas import Quota
+    from kctl.cluster.state import ClusterState
 
 
 class Entity(NamedTuple):
@@ -45,19 +45,17 @@ entity = as_one_value(
 )
 
 
-def read_quotas(frame: Frame, at: At) -> list[Quota]:
-    """Every quota that is set; reports what could not be read (status 3). Raises KctlError."""
-    from kctl.access.quotas import TYPES, quotas_in
+def read_quotas(frame: Frame, at: At) -> ClusterState:
+    """A state with every quota that is set; reports what could not be read (status 3). Raises KctlError."""
+    from kctl.access.quotas import TYPES
     from kctl.cluster.config_keys import ENTITY_TYPES
-    from kctl.cluster.state import Problem
 
     with at.open(frame) as cluster:
         version = cluster.read_state((), partition_states=False, kafka_version=at.version).kafka_version
         kinds = [kind for kind in TYPES if ENTITY_TYPES[kind][0] <= version]
         state = cluster.read_state((), partition_states=False, configs=kinds, kafka_version=at.version)
-    problems: list[Problem] = list(state.problems)
-    note_problems(frame, problems)
-    return list(quotas_in(state))
+    note_problems(frame, state.problems)
+    return state
 
 
 @command("list", paged=True, status="0 listed · 2 wrong usage · 3 no connection, something could not be read")
@@ -69,12 +67,15 @@ def list_quotas(frame: Frame, at: At, wanted: Entity) -> Outcome:
     $ kctl quota list --bootstrap-server kafka1:9092
     $ kctl quota list --user app
     """
+    from kctl.access.quotas import quotas_in
+
+    state = read_quotas(frame, at)
     rows = (
         QUOTA(**quota._asdict())
-        for quota in read_quotas(frame, at)
+        for quota in quotas_in(state)
         if all(given in (None, value) for given, value in zip(wanted, quota[:3], strict=True))
     )
-    return Outcome(rows, nothing="no such quota is set")
+    return Outcome(rows, nothing="" if state.problems else "no such quota is set")
 
 
 @command("check", status="0 shown · 2 wrong usage · 3 no connection, something could not be read")
@@ -92,17 +93,23 @@ def check(frame: Frame, at: At, user: str, client_id: str, ip: str | None) -> Ou
     $ kctl quota check app billing-1
     $ kctl quota check ANONYMOUS console-producer --ip 10.0.0.7
     """
-    from kctl.access.quotas import in_force
+    from functools import partial
 
-    quotas = read_quotas(frame, at)
-    rows = (QUOTA(**quota._asdict()) for quota in in_force(quotas, user=user, client_id=client_id, ip=ip))
+    from kctl.access.quotas import in_force, quotas_in, why_unknown
+
+    state = read_quotas(frame, at)
+    why = partial(why_unknown, state)
+    quotas = in_force(quotas_in(state), user=user, client_id=client_id, ip=ip, why_unknown=why)
+    rows = (QUOTA(**quota._asdict()) for quota in quotas)
     return Outcome(rows, text=in_force_text)
 
 
 def in_force_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """A line a key: the value and its level."""
     for row in rows:
-        if row["source"] is None:
+        if row["why"] is not None:
+            yield f"{row['key']}  {page.style('unknown', 'warning')}"
+        elif row["source"] is None:
             yield f"{row['key']}  {page.style('unlimited', 'dim')}"
         else:
             yield f"{row['key']}  {row['value']}  {page.style(str(row['source']), 'dim')}"

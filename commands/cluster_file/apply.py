@@ -134,7 +134,8 @@ def apply(
     with open_for_change(frame) as cluster:
         found = compared(frame, cluster, how.version, wanted)
         if frame.status:
-            frame.note("nothing was written: what was not read may be what the files are about")
+            if not how.dry_run:
+                frame.note("nothing was written: what was not read may be what the files are about")
             return Outcome(drift_rows(found.changed), text=drift_text)
         new_users = [
             each.resource.name

@@ -63,7 +63,9 @@ def drift_rows(listed: Iterable[Changed]) -> Iterator[Row]:
             yield DRIFT.of(row)
 
 
-MARKS = {"create": ("+", "good"), "change": ("~", "warning"), "delete": ("-", "error"), "none": (" ", "dim")}
+MARKS: dict[object, tuple[str, str]] = {
+    None: ("?", "warning"), "create": ("+", "good"), "change": ("~", "warning"), "delete": ("-", "error"), "none": (" ", "dim"),
+}  # fmt: skip
 
 
 def drift_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -72,13 +74,15 @@ def drift_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     for (kind, name), group in groupby(drifts, lambda row: (row["kind_of_resource"], row["name"])):
         listed = list(group)
         actions = [row["action"] for row in listed]
-        action = next((each for each in ("create", "delete", "change") if each in actions), "none")
-        mark, style = MARKS[str(action)]
+        action = next((each for each in (None, "create", "delete", "change") if each in actions), "none")
+        mark, style = MARKS[action]
         whole = next((row for row in listed if row["field"] is None), listed[0])
         yield page.style(f"{mark} {str(kind).replace('_', ' ')} {name}", style) + _at(whole, page)
         width = max(len(str(row["field"])) for row in listed)
         for row in listed:
             if row["field"] is None:
+                if row["why"]:
+                    yield page.style(f"    not known: {row['why']}", "dim")
                 continue
             was, becomes = (
                 "(not set)" if value is None else str(value) for value in (row["present"], row["desired"])
@@ -87,6 +91,8 @@ def drift_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 yield page.style(
                     f"    {str(row['field']).ljust(width)}  {was}, not in the files: it stays", "dim"
                 )
+            elif row["action"] is None:
+                yield f"    {str(row['field']).ljust(width)}  not known ({row['why']}) -> {becomes}{_at(row, page)}"
             elif action == "create":
                 yield f"    {str(row['field']).ljust(width)}  {becomes}"
             else:
@@ -115,12 +121,25 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
     names = sorted(key.name for key in wanted.resources if key.kind == "topic")
     topics = None if manages_topics else names
     present = present_in(cluster, version, wanted.kinds, topics, wanted.resources)
-    known, unread = present.known(wanted)
-    note_problems(frame, [*present.problems, *unread])
+    note_problems(frame, present.problems)
     note_hidden(frame, present.state, decides=manages_topics)
     if present.remarks and any(key.kind == "acl" for key in wanted.resources):
         raise NoAuthorizer
-    return Compared(list(differences(known, by_key(present.resources))), present.state)
+    changed = list(differences(wanted, by_key(present.resources), present.why_unread))
+    _note_unread(frame, changed, {present.state.hidden, *(problem.reason for problem in present.problems)})
+    return Compared(changed, present.state)
+
+
+def _note_unread(frame: Frame, changed: Iterable[Changed], reported: set[str]) -> None:
+    """Report why resources are not known, each reason once, where it was not reported (status 3)."""
+    for each in changed:
+        why = next((row.why for row in each.drifts if row.why), None)
+        if why is not None and why not in reported:
+            reported.add(why)
+            place = f"{each.resource.kind.replace('_', ' ')} {each.resource.name}"
+            frame.fail(
+                f"{place}: not compared: {why}", "leave it out of the files, or see to it that it can be read"
+            )
 
 
 def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
@@ -131,7 +150,9 @@ def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
 
     recorded = against(path, wanted.kinds, wanted.resources)
     note_problems(frame, recorded.problems)
-    return list(differences(wanted, by_key(recorded.resources)))
+    changed = list(differences(wanted, by_key(recorded.resources), recorded.why_unread))
+    _note_unread(frame, changed, {problem.reason for problem in recorded.problems})
+    return changed
 
 
 def as_whole(wanted: Wanted, files: Sequence[Path]) -> Wanted:
@@ -191,9 +212,11 @@ def diff(
         with at.open(frame) as cluster:
             changed = compared(frame, cluster, at.version, wanted).changed
     rows = list(drift_rows(changed))
-    if exit_code and any(row["action"] != "none" for row in rows):
+    if exit_code and any(row["action"] not in (None, "none") for row in rows):
         frame.raise_status(5)
     nothing = f"nothing differs: {counted(len(wanted.resources), 'resource')} as the files ask"
+    if frame.status:
+        nothing = "nothing differs of what was read"
     if markdown:
         lines = list(markdown_lines(rows, nothing))
         return Outcome(rows, encoded=lambda form: lines if form == "text" else None, is_exact=True)
@@ -218,5 +241,6 @@ def markdown_lines(rows: Iterable[Row], nothing: str) -> Iterator[bytes]:
     for row in listed:
         place = f"{row['file']}:{row['line']}" if row["file"] else ""
         resource = f"{str(row['kind_of_resource']).replace('_', ' ')} {row['name']}"
-        cells = (row["action"], resource, row["field"], row["present"], row["desired"], place)
+        present = row["present"] if row["why"] is None else f"not known: {row['why']}"
+        cells = (row["action"] or "not known", resource, row["field"], present, row["desired"], place)
         yield f"| {' | '.join(map(cell, cells))} |\n".encode()

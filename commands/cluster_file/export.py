@@ -74,6 +74,7 @@ def export(
     """
     from fnmatch import fnmatchcase
 
+    from kctl.cluster.visibility import grouped
     from kctl.cluster_file.writing import document_of, json_text, write_document, yaml_lines
 
     chosen = kinds_of(kinds)
@@ -83,8 +84,7 @@ def export(
         for resource in found.resources
         if resource.kind != "topic" or not patterns or any(fnmatchcase(resource.name, p) for p in patterns)
     ]
-    for problem in found.problems:
-        found.head.append(f"not read: {problem.place}: {problem.reason}")
+    found.head.extend(f"not read: {text}" for text, _ in grouped(found.problems))
     document = document_of(resources)
     if to is not None:
         names = write_document(Path(to), document, found.head, found.comments)
@@ -140,4 +140,5 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
         f"topics/{topic.name}": [text] for topic in present.state.topics.values() if (text := uneven(topic))
     }
     head = [*present.remarks, *secrets_in(present.state)]
+    head += [f"not all topics: {present.state.hidden}"] if present.state.hidden else []
     return _Found(present.resources, present.problems, head, comments)

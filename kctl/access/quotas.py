@@ -6,7 +6,7 @@ address have two levels.
 Source: core/src/main/scala/kafka/server/ClientQuotaManager.scala @ 3.9.0-rc3 (DefaultQuotaCallback), KIP-55, KIP-612
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -42,6 +42,7 @@ class Quota(NamedTuple):
     key: str
     value: float | None
     source: str | None  # the level
+    why: str | None = None  # nobody knows the value
 
 
 LEVELS = (
@@ -63,6 +64,11 @@ def level_of(user: str | None, client_id: str | None, ip: str | None) -> str:
     return " and ".join(
         f"default {kind}" if name == DEFAULT else kind for kind, name in parts if name is not None
     )
+
+
+def why_unknown(state: ClusterState, *types: str) -> str | None:
+    """Why the quotas of these types of entities are not known; None if they were read."""
+    return state.why_not_read(*(f"configurations of {kind}" for kind in types))
 
 
 def quotas_in(state: ClusterState) -> Iterator[Quota]:
@@ -94,10 +100,16 @@ def _number(text: str) -> float | None:
 
 
 def in_force(
-    quotas: Iterable[Quota], *, user: str | None, client_id: str | None, ip: str | None
+    quotas: Iterable[Quota],
+    *,
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    why_unknown: Callable[..., str | None] = lambda *_: None,
 ) -> Iterator[Quota]:
     """For each key the value in force, with its level; without one the value is None: unlimited.
 
+    `why_unknown`: why the quotas of types of entities were not read; then every level is unknown.
     `user` is None for a connection without a login: Kafka then looks at client ids alone, as for user `ANONYMOUS`.
     """
     by_level: dict[tuple[str | None, str | None, str | None], dict[str, Quota]] = {}
@@ -111,11 +123,12 @@ def in_force(
         (None, client, None), (None, DEFAULT, None),
     ]  # fmt: skip
     for key in dict.fromkeys(key.name for key in QUOTA_KEYS):
-        yield _first(by_level, levels, key, Quota(user, client_id, None, key, None, None))
+        unlimited = Quota(user, client_id, None, key, None, None, why_unknown("users", "clients"))
+        yield _first(by_level, levels, key, unlimited)
     if ip is not None:
         places: list[tuple[str | None, str | None, str | None]] = [(None, None, ip), (None, None, DEFAULT)]
         for key in dict.fromkeys(key.name for key in IP_KEYS):
-            yield _first(by_level, places, key, Quota(None, None, ip, key, None, None))
+            yield _first(by_level, places, key, Quota(None, None, ip, key, None, None, why_unknown("ips")))
 
 
 def _first(
@@ -124,7 +137,7 @@ def _first(
     key: str,
     unlimited: Quota,
 ) -> Quota:
-    for level in levels:
+    for level in levels if unlimited.why is None else ():
         if (quota := by_level.get(level, {}).get(key)) is not None:
             return unlimited._replace(value=quota.value, source=quota.source)
     return unlimited

@@ -42,6 +42,8 @@ class AccessView(Struct, frozen=True, kw_only=True):
     settings: AuthorizerSettings = NOT_TOLD
     kafka_version: KafkaVersion | None = None
     topics: Collection[str] | None = None
+    hidden: str = ""
+    """Why topics may be hidden from this user, a clause; then none are named."""
     groups: Collection[str] | None = None
     transactional_ids: Collection[str] | None = None
     users: Mapping[str, Collection[str]] | None = None

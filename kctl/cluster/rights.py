@@ -49,7 +49,7 @@ class MissingRight(KctlError):
 
     def __init__(self, right: Right, principal: str, place: str = "") -> None:
         super().__init__(f"{place}{place and ': '}{missing(right, principal)}", grant([right], principal))
-        self.right = right
+        self.right, self.principal = right, principal
 
 
 def missing(right: object, principal: str) -> str:

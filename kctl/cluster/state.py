@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from formats.values import Struct, field
 from kctl.cluster.disks import BrokerLogDir
-from kctl.cluster.rights import CREDENTIALS, Right, grant
+from kctl.cluster.rights import CREDENTIALS, MissingRight, Right, grant, missing
 from kctl.cluster.versions import KafkaVersion
+from kctl.errors import KctlError
 from kctl.model import TopicPartition
 
 NO_LEADER = -1
@@ -215,6 +216,15 @@ class Problem(NamedTuple):
         if self.reason == BEHIND:
             return "ask again, or look at the load of the broker and its controller"
         return "the output leaves it out"
+
+
+def unread(place: str, error: KctlError) -> Problem:
+    """What an error says of a part of a state that was not read because of it."""
+    if isinstance(error, MissingRight):
+        reason = missing(error.right, error.principal)
+        return Problem(place, reason, right=error.right, principal=error.principal)
+    reason = error.message.removeprefix(f"{place}: ")
+    return Problem(place, reason, is_hidden=error.hint == CREDENTIALS)
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The difference between what files ask for and what a cluster has: pure, over values."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kctl.cluster_file.document import Place
@@ -20,7 +20,8 @@ CREATE, CHANGE, DELETE, NONE = "create", "change", "delete", "none"
 class Drift(NamedTuple):
     """A resource, or a field of one, that is not as it is wanted.
 
-    `field` None: the resource as a whole. The action `none`: it is not in the files, and stays.
+    `field` None: the resource as a whole. The action `none`: it is not in the files, and stays. None: what is present is
+    not known, and `why`.
     """
 
     kind_of_resource: str
@@ -29,7 +30,8 @@ class Drift(NamedTuple):
     present: Value
     desired: Value
     place: Place | None
-    action: str
+    action: str | None
+    why: str | None = None
 
     @property
     def file(self) -> str | None:
@@ -43,9 +45,9 @@ class Drift(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A resource that is to be created, changed or deleted, with the rows that tell."""
+    """A resource that is to be created, changed or deleted (action None: it is not known which), with the rows that tell."""
 
-    action: str
+    action: str | None
     present: Resource | None
     desired: Resource | None
     drifts: tuple[Drift, ...]
@@ -58,8 +60,13 @@ class Changed(NamedTuple):
         return resource
 
 
-def differences(wanted: Wanted, present: Resources) -> Iterator[Changed]:
-    """What differs, by kind and name. What is not in the files is left out, unless they are to hold all of it."""
+def differences(
+    wanted: Wanted, present: Resources, why_unread: Callable[[Resource], str | None] = lambda _: None
+) -> Iterator[Changed]:
+    """What differs, by kind and name. What is not in the files is left out, unless they are to hold all of it.
+
+    `why_unread`: why a resource that is not in `present`, or the configuration of one that is, is not known.
+    """
     keys = by_key([*wanted.resources.values(), *present.values()])
     for key in keys:
         desired, now = wanted.resources.get(key), present.get(key)
@@ -68,12 +75,17 @@ def differences(wanted: Wanted, present: Resources) -> Iterator[Changed]:
             if (managed := wanted.manages(now)) is not None:
                 row = Drift(now.kind, now.name, None, "present", None, managed.place, DELETE)
                 yield Changed(DELETE, now, None, (row,))
+        elif (why := why_unread(desired)) is not None and now is None:
+            row = Drift(desired.kind, desired.name, None, None, "present", desired.place, None, why)
+            yield Changed(None, None, desired, (row,))
         elif now is None:
             if is_to_exist(desired):
                 yield _created(desired)
         else:
-            rows = tuple(_fields(desired, now, wanted))
-            if any(row.action != NONE for row in rows):
+            rows = tuple(_fields(desired, now, wanted, why))
+            if any(row.action is None for row in rows):
+                yield Changed(None, now, desired, rows)
+            elif any(row.action != NONE for row in rows):
                 yield Changed(CHANGE, now, desired, rows)
             elif rows:
                 yield Changed(NONE, now, desired, rows)
@@ -100,11 +112,14 @@ def _ordered(resource: Resource) -> list[tuple[str, Value]]:
     return sorted(resource.fields.items(), key=lambda item: (item[0] not in SHAPE, item[0]))
 
 
-def _fields(desired: Resource, now: Resource, wanted: Wanted) -> Iterator[Drift]:
+def _fields(desired: Resource, now: Resource, wanted: Wanted, why: str | None) -> Iterator[Drift]:
+    """What differs of a resource; `why` its configuration is not known, None if it is."""
     kind, name = desired.kind, desired.name
     for key, value in _ordered(desired):
         present = now.fields.get(key)
-        if not _is_equal(desired, key, value, present):
+        if why is not None and key not in SHAPE:
+            yield Drift(kind, name, key, None, value, desired.place_of(key), None, why)
+        elif not _is_equal(desired, key, value, present):
             yield Drift(kind, name, key, present, value, desired.place_of(key), CHANGE)
     managed = wanted.manages(now)
     for key, present in _ordered(now):

@@ -7,14 +7,14 @@ from urllib.parse import unquote
 
 from formats.secrets import is_secret_key
 from formats.values import replace
-from kctl.access.live import Users, users_of, view_of
+from kctl.access.live import RULES, USERS, Users, users_of, view_of
 from kctl.access.quotas import QUOTA_NAMES, TYPES
 from kctl.access.view import NoAuthorizer
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import is_internal
-from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic
+from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic, unread
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.moving import placed
 from kctl.cluster_file.resources import (
@@ -26,9 +26,9 @@ from kctl.cluster_file.resources import (
     Resource,
     Resources,
     Value,
-    Wanted,
 )
 from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
+from kctl.errors import KctlError
 
 
 def topic_resource(topic: Topic, configs: Mapping[str, str]) -> Resource:
@@ -112,26 +112,19 @@ class Present(NamedTuple):
     not_asked: Mapping[str, str]  # why, by entity type
 
     def why_unread(self, resource: Resource) -> str | None:
-        """Why it is not known how a resource is now, or whether it is there; None if it is known."""
-        if resource.kind in ("acl", "user"):
-            root = "/kafka-acl" if resource.kind == "acl" else "/config/users"
-            return next((p.reason for p in self.problems if p.place.startswith(root)), None)
+        """Why it is not known whether there is such a resource, or of a topic that is there, how it is configured."""
+        if resource.kind in PLACES:
+            return next((p.reason for p in self.problems if p.place.startswith(PLACES[resource.kind])), None)
         kind, name = resource.of_config()
         places = (f"configurations of {kind}", f"/config/{kind}", f"/config/{kind}/{name}")
         whole = next((p.reason for p in self.problems if p.place in places), None)
-        return self.not_asked.get(kind) or whole or self.state.why_unread(kind, name)
+        is_unseen = resource.kind == "topic" and name not in self.state.topics
+        hidden = self.state.hidden if is_unseen else ""
+        return self.not_asked.get(kind) or whole or self.state.why_unread(kind, name) or hidden or None
 
-    def known(self, wanted: Wanted) -> tuple[Wanted, list[Problem]]:
-        """What of the files can be compared, and why the rest cannot."""
-        unread = {
-            key: why for key, each in wanted.resources.items() if (why := self.why_unread(each)) is not None
-        }
-        resources = {key: each for key, each in wanted.resources.items() if key not in unread}
-        problems = [
-            Problem(f"{key.kind.replace('_', ' ')} {key.name}", f"not compared: {why}")
-            for key, why in unread.items()
-        ]
-        return replace(wanted, resources=resources), problems
+
+PLACES = {"acl": (RULES, "/kafka-acl"), "user": (USERS, "/config/users")}
+"""Places of the problems of kinds that are read as a whole."""
 
 
 def present_in(
@@ -161,11 +154,16 @@ def present_in(
             view = view_of(cluster, rules_only=True)
         except NoAuthorizer as error:
             remarks.append(error.message)
+        except KctlError as error:
+            problems.append(unread(RULES, error))
         else:
             problems += [problem for problem in view.problems if problem not in problems]
             resources += map(acl_resource, view.acls)
     if "user" in kinds:
-        resources += user_resources(users_of(cluster, problems))
+        try:
+            resources += user_resources(users_of(cluster, problems))
+        except KctlError as error:
+            problems.append(unread(USERS, error))
     return Present(state, resources, problems, remarks, not_asked)
 
 

@@ -1,6 +1,6 @@
 """What a cluster had, from evidence: a metadata log, an export of znodes, or files that another export wrote."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ class RecordedResources(NamedTuple):
     resources: list[Resource]
     problems: list[Problem]
     comments: dict[str, list[str]]
+    why_unread: Callable[[Resource], str | None] = lambda _: None
 
 
 def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Resource]:
@@ -117,4 +118,4 @@ def _of_export(path: Path, kinds: Collection[str], wanted: Resources) -> Recorde
 
     with RecordedCluster(read_snapshot(path)) as cluster:
         present = present_in(cluster, None, kinds, None, wanted)
-    return RecordedResources(present.resources, present.problems, {})
+    return RecordedResources(present.resources, present.problems, {}, present.why_unread)

@@ -53,6 +53,7 @@ QUOTA = RowType("""
     client_id  string?
     ip         string?
     key        string   producer_byte_rate, consumer_byte_rate, request_percentage, ...
-    value      number?  null: unlimited
+    value      number?  null: unlimited, or not known
     source     string?  the level that sets it: `user and client-id`, `default user`, ...
+    why        string?  why the value is not known
 """)

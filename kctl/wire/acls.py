@@ -21,18 +21,20 @@ from kctl.access.acl import (
 )
 from kctl.access.authorizer import AuthorizerSettings
 from kctl.access.forecast import Uses
+from kctl.access.live import RULES
 from kctl.access.view import SETTINGS, AccessView, NoAuthorizer, agreed, settings_of
 from kctl.changes.intents import AlterAcls, Intent
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
-from kctl.cluster.state import ClusterState, Problem
+from kctl.cluster.state import ClusterState, Problem, unread
 from kctl.errors import KctlError
 from kctl.model import Json
 from kctl.wire.access import Access
-from kctl.wire.adapter import BrokerError, Wire, error_name
+from kctl.wire.adapter import Wire
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.configs import in_force
 from kctl.wire.groups import read_all_groups
+from kctl.wire.rights import failure
 from kctl.wire.writes.planning import request
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
 
@@ -58,8 +60,7 @@ def read_acls(wire: Wire) -> list[Acl]:
     if answer.error_code == SECURITY_DISABLED:
         raise NoAuthorizer
     if answer.error_code:
-        message = (answer.error_message or "").rstrip(".") or "the rules are not listed"
-        raise BrokerError(f"rules of access: {message} ({error_name(answer.error_code)})")
+        raise failure(wire, RULES, "DescribeAcls", answer.error_code, "", answer.error_message)
     return [
         Acl.numbered(
             resource.resource_type,
@@ -82,8 +83,10 @@ def read_settings(wire: Wire, state: ClusterState, problems: list[Problem]) -> A
     for name, configs in in_force(wire, "brokers", [str(broker) for broker in brokers], SETTINGS):
         where = f"broker {name}"
         if isinstance(configs, KctlError):
-            problems.append(Problem(f"configuration of {where}", configs.message))
-            unknown = tuple(f"{key} of {where}: {configs.message}" for key in SETTINGS[1:])
+            problem = unread(f"configuration of {where}", configs)
+            problems.append(problem)
+            whose = where if problem.right is None else "the brokers"  # none of them tells
+            unknown = tuple(f"{key} of {whose}: {problem.reason}" for key in SETTINGS[1:])
             listed.append(AuthorizerSettings(super_users=None, allow_everyone=None, unknown=unknown))
         else:
             listed.append(settings_of({config.key: config.value for config in configs}, where))
@@ -119,7 +122,7 @@ def read_uses(wire: Wire, problems: list[Problem]) -> Uses:
     try:
         groups = read_all_groups(wire)
     except KctlError as error:
-        problems.append(Problem("groups", error.message))
+        problems.append(unread("groups", error))
         return Uses()
     by_topic: dict[str, set[str]] = {}
     connected = {}
@@ -144,14 +147,15 @@ def read_access(cluster: AdminCluster, *, rules_only: bool = False) -> AccessVie
     acls = tuple(read_acls(cluster.wire))
     if rules_only:
         return AccessView(acls=acls)
-    state = cluster.read_state((), partition_states=False)
+    state = cluster.read_state((), partition_states=False, visibility=True)
     problems = list(state.problems)
     settings = read_settings(cluster.wire, state, problems)
     return AccessView(
         acls=acls,
         settings=settings,
         kafka_version=state.kafka_version,
-        topics=state.topic_names,
+        topics=None if state.hidden else state.topic_names,
+        hidden=state.hidden,
         problems=tuple(problems),
     )
 

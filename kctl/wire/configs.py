@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResourcesRequest
 
 from kctl.cluster.names import unknown_topics
-from kctl.cluster.rights import MissingRight
-from kctl.cluster.state import DEFAULT, EntityConfig, Problem
+from kctl.cluster.state import DEFAULT, EntityConfig, Problem, unread
 from kctl.cluster.versions import SINCE, needs, parse_version
 from kctl.errors import KctlError
 from kctl.wire.adapter import BrokerError, TooOld, Wire
@@ -168,10 +167,7 @@ def read_set(
         return {}, [Problem(f"configurations of {kind}", error.message)]
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):
-            place = f"configuration of {kind.removesuffix('s')} {name}"
-            right = answer.right if isinstance(answer, MissingRight) else None
-            reason = answer.message.removeprefix(f"{place}: ")
-            problems.append(Problem(place, reason, right=right, principal=wire.principal))
+            problems.append(unread(f"configuration of {kind.removesuffix('s')} {name}", answer))
             continue
         values[name] = {
             str(config.name): config.value or ""

@@ -22,7 +22,7 @@ from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Scope
 from kctl.cluster.names import sanitized
-from kctl.cluster.rights import Right
+from kctl.cluster.rights import MissingRight, Right
 from kctl.cluster.state import (
     BEHIND,
     ELR_FEATURE,
@@ -37,6 +37,7 @@ from kctl.cluster.state import (
     Quorum,
     Replicas,
     Topic,
+    unread,
 )
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
@@ -412,8 +413,8 @@ def read_configs(
                 if kind == "broker-loggers"
                 else names_of(wire, kind)
             )
-        except TooOld as error:
-            problems.append(Problem(f"configurations of {kind}", error.message))
+        except (TooOld, MissingRight) as error:
+            problems.append(unread(f"configurations of {kind}", error))
             continue
         more, wrong = read_set(wire, kind, names)
         entries |= more

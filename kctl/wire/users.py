@@ -11,12 +11,14 @@ from typing import Any
 from kafka.protocol.admin.users import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
 
 from formats.znodes.security import SCRAM_MECHANISMS
+from kctl.access.live import USERS
 from kctl.access.users import Salted, password_not_kept
 from kctl.changes.intents import DeleteScram, Intent, SetScram
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.model import Json
-from kctl.wire.adapter import BrokerError, Wire, error_name
+from kctl.wire.adapter import Wire
+from kctl.wire.rights import failure
 from kctl.wire.writes.planning import request
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
 
@@ -30,7 +32,8 @@ def read_users(wire: Wire, names: Collection[str] | None = None) -> dict[str, di
     Raises KctlError where the brokers do not tell.
     """
     kind = DescribeUserScramCredentialsRequest.UserName
-    wanted = None if names is None else [kind(name=name) for name in sorted(names)]
+    # No list stands for all users as an empty one does, but a broker that may not tell then fails without an answer.
+    wanted = [kind(name=name) for name in sorted(names or ())]
     answer = wire.read(DescribeUserScramCredentialsRequest(users=wanted))
     results = [(None, answer), *((str(result.user), result) for result in answer.results or ())]
     users = {}
@@ -38,8 +41,9 @@ def read_users(wire: Wire, names: Collection[str] | None = None) -> dict[str, di
         if result.error_code == RESOURCE_NOT_FOUND:
             continue
         if result.error_code:
-            message = (result.error_message or "").rstrip(".") or "they are not described"
-            raise BrokerError(f"credentials of users: {message} ({error_name(result.error_code)})")
+            raise failure(
+                wire, USERS, "DescribeUserScramCredentials", result.error_code, "", result.error_message
+            )
         if user is not None:
             users[user] = {
                 SCRAM_MECHANISMS.get(info.mechanism, str(info.mechanism)): int(info.iterations)

@@ -97,6 +97,7 @@ TEXTS = [
     f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET};EndpointSuffix=x",
     f"SharedAccessSignature={SECRET}", f'PlainLoginModule required username="u" password="{SECRET} x";',
     f"user:{SECRET}@zk1:2181,zk2:2181/kafka", f"ssl.key.password = {SECRET}", f"client_secret: {SECRET}",
+        f"credentials: {SECRET}", f"AlterUserScramCredentials={SECRET}",
     f"s3a://AKIA:a/{SECRET}@bucket/x", f"s3a://AKIA:{SECRET}/b@bucket", f"s3://me:{SECRET}#b@bucket", f"s3://me:{SECRET}?b@bucket",
     f"mongodb://me:a@{SECRET}@host/x", f"sc://host:15002/;token={SECRET};user_id=me", f"secret_key%3D{SECRET}%26region%3Dx",
     f'{{"password": "{SECRET} x"}}', f"{{'api_key'= '{SECRET} x'}}", f"Authorization: Bearer {SECRET}", f"authorization=Basic {SECRET}",
@@ -118,7 +119,8 @@ def test_a_secret_in_a_text_is_not_shown(text: str) -> None:
     ["zk1:2181,zk2:2181/kafka", "orders-0/00000000000000000000.log", "s3://bucket/prefix?region=eu-west-1", "a@b.c",
      "broker 1 at kafka1:9092: connection refused", "/data/kafka@home/x", "the password is wrong", "http://host:8020/x@y",
      "zookeeper://zk1:2181,zk2:2181/a@b", "PLAINTEXT://a:9092",
-     "topic secret: not authorized", "group old-passwords: not there", "the basic information of a bearer token", "Basic authentication is on"],
+     "topic secret: not authorized", "group old-passwords: not there",
+     "broker 2 does not answer DescribeUserScramCredentials: no answer in time", "AlterUserScramCredentials: refused", "the basic information of a bearer token", "Basic authentication is on"],
 )  # fmt: skip
 def test_an_ordinary_text_stays_as_it_is(text: str) -> None:
     assert redact_text(text) == text

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands.cli.render import Page
+from commands.cluster_file.compare import drift_text
+from formats.values import replace
 from kctl.access.acl import OPERATIONS_OF, Acl
+from kctl.access.live import RULES
 from kctl.access.quotas import QUOTA_NAMES
-from kctl.cluster.state import DEFAULT
+from kctl.cluster.rights import MissingRight, Right
+from kctl.cluster.state import DEFAULT, Broker, ClusterState, Problem, unread
+from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, differences
 from kctl.cluster_file.document import Node, Scalar, parse_documents
 from kctl.cluster_file.loading import load
+from kctl.cluster_file.present import Present
 from kctl.cluster_file.resources import Key, Resource, Wanted, by_key
 from kctl.cluster_file.sections import acl_resource, quota_resource
 from kctl.cluster_file.writing import document_of, json_text, scalar, write_document, yaml_lines
+from kctl.rows.changes import DRIFT
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
 VALUES = st.text(min_size=0, max_size=20).filter(lambda text: text.isprintable() and "${" not in text)
@@ -208,6 +218,60 @@ def test_what_is_managed_goes() -> None:
 def test_null_unsets_and_creates_nothing() -> None:
     text = "topics: {orders: {configs: {a: null, c: null}}}\nbrokers: {'2': {x: null}}"
     assert actions(text) == [("orders", "a", "1", None, CHANGE), ("orders", "b", "2", None, NONE)]
+
+
+def test_what_was_not_read_is_neither_created_nor_changed() -> None:
+    text = "topics: {orders: {partitions: 6, configs: {a: 1}}, new: {partitions: 1}}\nquotas: [{user: u, request_percentage: null}]"
+    changed = list(differences(wanted_of(text), PRESENT, lambda resource: f"{resource.kind} not seen"))
+    assert [each.action for each in changed] == [None, None, None]
+    assert [(row.name, row.field, row.present, row.action, row.why) for each in changed for row in each.drifts] == [
+        ("new", None, None, None, "topic not seen"),
+        ("orders", "partitions", 3, CHANGE, None),
+        ("orders", "a", None, None, "topic not seen"),
+        ("orders", "b", "2", NONE, None),
+        ("user=u", None, None, None, "quota not seen"),
+    ]  # fmt: skip
+    page = cast(Page, SimpleNamespace(style=lambda text, _: text))
+    (heading, *lines) = drift_text([DRIFT.of(row) for row in changed[1].drifts], page)
+    assert (
+        heading.startswith("? topic orders")
+        and "    a           not known (topic not seen) -> 1   " in lines[1]
+    )
+
+
+def test_why_a_resource_was_not_read() -> None:
+    denied = MissingRight(Right("Describe", "Topic", "seen-not"), "User:me", "topic seen-not")
+    problems = [
+        unread("topic seen-not", denied),
+        *(
+            Problem(place, "denied")
+            for place in ("configurations of users", "configurations of groups", RULES)
+        ),
+        Problem("configuration of broker 1", "denied"),
+    ]
+    state = ClusterState(
+        cluster_id=None, kafka_version=KafkaVersion(4, 0), brokers={2: Broker(2, None, 1)}, controller=None, backend="admin",
+        problems=tuple(problems[:3] + problems[4:]),
+    )  # fmt: skip
+    present = Present(state, [], problems, [], {"ips": "too old"})
+    text = """
+topics: {seen-not: {partitions: 1}, absent: {partitions: 1}}
+brokers: {'1': {x: 1}, '2': {x: 1}}
+groups: {g: {x: 1}}
+users: {u: {mechanisms: SCRAM-SHA-256}}
+quotas: [{user: u, request_percentage: 1}, {ip: 10.0.0.1, connection_creation_rate: 1}]
+acls: [{principals: User:a, topic: x, operations: read}]
+"""
+    resources = wanted_of(text).resources.values()
+    whys = {resource.name: present.why_unread(resource) for resource in resources}
+    assert whys == {
+        "seen-not": "Describe on Topic seen-not is missing for User:me",
+        "absent": None, "1": "denied", "2": None, "g": "denied", "u": None,
+        "user=u": "denied", "ip=10.0.0.1": "too old",
+        "allow User:a read on topic x": "denied",
+    }  # fmt: skip
+    hidden = present._replace(state=replace(state, hidden="topics may be hidden"))
+    assert [hidden.why_unread(r) for r in resources if r.name == "absent"] == ["topics may be hidden"]
 
 
 def test_a_new_topic_has_a_row_for_each_field() -> None:
