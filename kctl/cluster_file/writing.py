@@ -97,18 +97,23 @@ def yaml_lines(
 ) -> Iterator[str]:
     """The document as lines of YAML: `head` as comments before it, `comments` before `SECTION` or `SECTION/NAME`."""
     for line in head:
-        yield f"# {line}"
+        yield _comment(line)
     for section, content in document.items():
         for line in (comments or {}).get(section, ()):
-            yield f"# {line}"
+            yield _comment(line)
         if isinstance(content, dict):
             yield f"{section}:"
             for name, body in content.items():
                 for line in (comments or {}).get(f"{section}/{name}", ()):
-                    yield f"  # {line}"
+                    yield f"  {_comment(line)}"
                 yield from _entry(name, body, "  ")
         else:
             yield from _entry(section, content, "")
+
+
+def _comment(text: str) -> str:
+    """A comment of one line, whatever it is about."""
+    return "# " + "".join(c if c.isprintable() else " " for c in text)
 
 
 def _entry(key: str, value: Json, indent: str) -> Iterator[str]:

@@ -113,6 +113,12 @@ def test_a_value_is_text_to_every_reader(text: str) -> None:
     assert str(value).lower() == text.lower() or isinstance(value, float)
 
 
+@given(st.text(max_size=30))
+def test_a_comment_is_nothing_else(text: str) -> None:
+    lines = [*yaml_lines({"kctl": 1, "topics": {"a": {}}}, [text], {"topics": [text], "topics/a": [text]})]
+    assert yaml.safe_load("\n".join(lines)) == {"kctl": 1, "topics": {"a": {}}}
+
+
 def _only(node: Node) -> str:
     assert not isinstance(node, Scalar)
     (value,) = node.entries.values()  # type: ignore[union-attr]

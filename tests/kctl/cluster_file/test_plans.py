@@ -30,7 +30,7 @@ from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json
 from kctl.zookeeper.cluster import ZookeeperCluster
 from kctl.zookeeper.writes import scram_writes
-from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller
+from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller, put_state
 
 KINDS = ("topic", "quota", "acl")
 FILE = """
@@ -382,3 +382,12 @@ def test_secrets_are_named_and_not_exported(run: ChangeRun, store: FakeStore) ->
     present = present_in(run.cluster, None, ["broker"], ())
     assert document_of(present.resources)["brokers"] == {"1": {"log.cleaner.threads": "2"}}
     assert list(secrets_in(present.state)) == ["broker 1: ssl.key.password set, and not exported, as secrets"]
+
+
+def test_an_unclean_election_that_comes_to_be_allowed_needs_its_word(
+    run: ChangeRun, tmp_path: Path, store: FakeStore
+) -> None:
+    put_state(store, "old", 0, leader=-1, isr=[1])
+    text = "topics: {old: {configs: {unclean.leader.election.enable: true}}, n: {partitions: 1, replication_factor: 1}}"
+    assert planned(run, tmp_path, text).needs == "--accept-loss"
+    assert planned(run, tmp_path, text, Accepted(loss=True)).needs == ""
