@@ -361,6 +361,9 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
     sentences = [sentence for sentence in answer.sentences if sentence not in answer.coverages]
     if sentences:
         yield page.style(" ".join(sentences), answer.severity or "bold")
+    yield from (f"  {sentence}" for sentence, _ in answer.incidents)
+    if answer.more_incidents:
+        yield f"  {answer.more_incidents}"
     if answer.severity in SEVERITIES:
         following.append(answer.commands[0][0])
 

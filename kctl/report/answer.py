@@ -22,7 +22,7 @@ WRONG = frozenset({"lost", "damaged"})
 OPEN = frozenset({"could_not_judge", "unreadable"})
 MARKUP = frozenset("\\`*|[")  # characters that Markdown reads as markup
 MOST_CODES = 3  # in a sentence
-MOST_CAUSES = 3  # sentences about what happened
+MOST_CAUSES = 5  # incidents that are listed
 MOST_LOSSES = 10  # rows of the table on the first screen
 MOST_FOLDED = 500
 MOST_MISSING = 12
@@ -70,6 +70,9 @@ class AuditAnswer(Struct, frozen=True):
     missing: tuple[UnansweredQuestion, ...]
     coverages: tuple[str, ...]
     unasked: tuple[str, ...]  # questions without a judgement
+    incidents: tuple[tuple[str, str], ...] = ()
+    """What happened where it was more than one thing, by what it cost: a sentence, and where the page has more."""
+    more_incidents: str = ""
 
 
 def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
@@ -80,11 +83,12 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     coverages, missing, wrong = _judged(tables)
     partitions = {key for cause in causes for key in cause.partitions}
     amounts, places = _errors_and_warnings(tables, partitions)
-    sentences = [cause.sentence() for cause in causes[:MOST_CAUSES]]
-    if len(causes) > MOST_CAUSES:
-        sentences.append(f"{count(len(causes) - MOST_CAUSES, 'more incident')} below.")
+    is_list = len(causes) > 1
+    sentences = [] if is_list else [cause.sentence() for cause in causes]
     if losses:
         sentences.append(lost_sentence(losses))
+    elif is_list:
+        sentences.append(f"{count(len(causes), 'incident')} happened.")
     # What the incidents say is not repeated.
     sentences += [
         f"{_capital(coverage_sentence(coverage))}."
@@ -121,6 +125,8 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         tuple(sentences), severity, tuple(_commands(tables, losses, causes, missing)), tuple(losses), tuple(missing),
         tuple(f"{_capital(coverage_sentence(coverage))}." for coverage in coverages),
         tuple(question for question in ANSWERS if question not in {coverage["question"] for coverage in coverages}),
+        tuple((cause.sentence(), cause.anchor) for cause in causes[:MOST_CAUSES]) if is_list else (),
+        f"and {count(len(causes) - MOST_CAUSES, 'more incident')}" if len(causes) > MOST_CAUSES else "",
     )  # fmt: skip
 
 
@@ -311,6 +317,7 @@ def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
         element(
             "div", element("p", first, *(f" {sentence}" for sentence in rest)), class_=f"verdict {answer.severity}".rstrip(), role="status"
         ),
+        *_incidents_html(answer),
         element("h2", "Next", id="next"),
         element(
             "ol",
@@ -328,6 +335,15 @@ def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
         ),
         id="answer",
     )  # fmt: skip
+
+
+def _incidents_html(answer: AuditAnswer) -> Iterator[Html]:
+    """A line for each of several incidents, with a link to the rest about it."""
+    if answer.incidents:
+        items = (element("li", link(anchor, sentence)) for sentence, anchor in answer.incidents)
+        yield element("ol", *items, class_="incidents")
+    if answer.more_incidents:
+        yield element("p", link("findings", answer.more_incidents), class_="quiet")
 
 
 def coverage_sentences(answer: AuditAnswer) -> list[str]:
@@ -387,7 +403,10 @@ def markdown(tables: Tables) -> str:
     """The first screen as Markdown."""
     causes = incidents(tables)
     answer = answer_of(tables, causes)
-    lines = [f"**{_plain(' '.join(answer.sentences))}**", "", "Next:", ""]
+    lines = [f"**{_plain(' '.join(answer.sentences))}**", ""]
+    happened = [*(sentence for sentence, _ in answer.incidents), *filter(None, [answer.more_incidents])]
+    lines += [*(f"- {_plain(sentence)}" for sentence in happened), ""] if happened else []
+    lines += ["Next:", ""]
     for command, gives in answer.commands:
         lines += [f"- {gives}:", "", *(f"      {line}" for line in command.splitlines()), ""]
     if answer.losses:

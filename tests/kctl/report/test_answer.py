@@ -376,3 +376,26 @@ def test_a_wide_terminal_shows_the_line_and_its_place_beside_each_other() -> Non
     assert wide.endswith(f'"{proof["text"]}"')
     narrow = laid_out([row], 80)
     assert all(len(line) <= 80 for line in narrow[:-1])
+
+
+def test_several_incidents_are_a_list_below_the_total(tmp_path: Path) -> None:
+    """By what they cost, at most five of them; the same in every form."""
+    sizes = [3, 40, 7, 1, 20, 9, 2]
+    made = tables(
+        tmp_path,
+        losses=[loss(n, from_offset=0, to_offset=size, records=size) for n, size in enumerate(sizes)],
+        leaders=[election(n, f"2026-11-{10 + n}T13:00:00.000Z") for n in range(len(sizes))],
+    )
+    told = answer_of(made, incidents(made))
+    assert told.sentences[0].startswith("82 committed") and "2026-11" not in " ".join(told.sentences)
+    days = [sentence.split(" ")[1] for sentence, _ in told.incidents]
+    assert (
+        days == [f"2026-11-{10 + n}" for n in (1, 4, 5, 2, 0)]
+        and told.more_incidents == "and 2 more incidents"
+    )
+    html = render(made)
+    first, anchor = told.incidents[0]
+    assert f'<a href="#{anchor}">{first}</a>' in html and f'id="{anchor}"' in html
+    assert html.index("82 committed") < html.index('class="incidents"') < html.index('id="next"')
+    text = markdown(made)
+    assert text.index("82 committed") < text.index("- On 2026-11-11") < text.index("Next:")
