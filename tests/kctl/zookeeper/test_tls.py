@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,8 +46,11 @@ def clear_text() -> Iterator[int]:
 
 
 def refusal(port: int, **settings: object) -> str:
+    """What is said, long before the time for an answer is over."""
+    begun = time.monotonic()
     with pytest.raises(KctlError) as refused:
-        Ensemble(EnsembleAccess(hosts=f"127.0.0.1:{port}/kafka", timeout=8, **settings))
+        Ensemble(EnsembleAccess(hosts=f"127.0.0.1:{port}/kafka", timeout=20, **settings))
+    assert time.monotonic() - begun < 15
     return refused.value.message.replace(f"127.0.0.1:{port}", "it")
 
 
