@@ -272,6 +272,9 @@ user  List, create and delete SCRAM users; set passwords.
         access.user:set_password access.USER CHANGE
     delete  Delete the SCRAM credentials of a user; its rules stay.
         access.user:delete access.USER CHANGE
+token  List delegation tokens.
+    list  List delegation tokens, with their owners, renewers and times.
+        access.token:list_tokens access.TOKEN
 quota  List, set and explain quotas of users, clients and addresses.
     list  List quotas that are set.
         access.quota:list_quotas access.QUOTA

@@ -47,6 +47,17 @@ USER = RowType("""
     iterations  integer?  null: the export holds no credentials
 """)
 
+TOKEN = RowType("""
+    token: A delegation token, without its secret.
+    token_id          string
+    owner             string   who a client with the token is, TYPE:NAME
+    requester         string?  who asked for it; null before 3.3
+    renewers          array    who else may renew it
+    issue_timestamp   integer  milliseconds
+    expiry_timestamp  integer  the end of its use unless it is renewed
+    max_timestamp     integer  the end of its use in any case
+""")
+
 QUOTA = RowType("""
     quota: A quota that is set, or in force for somebody.
     user       string?  `<default>`: users without their own; null: it is not about users

@@ -26,6 +26,7 @@ MESSAGES = {
     "RemoveRaftVoter",
     "UnregisterBroker",  # KIP-631
     "FetchSnapshot",  # KIP-630
+    "DescribeDelegationToken",  # KIP-48
 }
 
 

@@ -29,6 +29,7 @@ OPERATIONS = {
     "DeleteTopics": "Delete",
     "DescribeAcls": "Describe",
     "DescribeClientQuotas": "DescribeConfigs",
+    "DescribeDelegationToken": "Describe",
     "DescribeConfigs": "DescribeConfigs",
     "DescribeGroups": "Describe",
     "DescribeLogDirs": "Describe",

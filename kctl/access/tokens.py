@@ -1,0 +1,115 @@
+"""Delegation tokens of a cluster, whatever the backend; never their secrets.
+
+Source: KIP-48, KIP-373; core/src/main/scala/kafka/server/DelegationTokenManagerZk.scala @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from formats.errors import FormatError
+from kctl.cluster.state import Problem
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from kctl.cluster.interface import Cluster
+    from kctl.internal_topics.reading import AsOf
+    from kctl.wire.adapter import Wire
+    from kctl.zookeeper.store import ZnodeReader
+
+TOKENS = "/delegation_token/tokens"
+REFUSALS = {
+    61: ("brokers have none without a key for them", "set delegation.token.secret.key on all brokers"),
+    64: (
+        "brokers tell them only to a user who has logged in with SASL or a client certificate, and not with a token",
+        "connect to another listener",
+    ),
+}
+
+
+class DelegationToken(NamedTuple):
+    """A token; principals are TYPE:NAME, times milliseconds. `requester` is None where brokers do not tell it."""
+
+    token_id: str
+    owner: str
+    requester: str | None
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    expiry_timestamp: int
+    max_timestamp: int
+
+
+def tokens_of(cluster: Cluster, problems: list[Problem]) -> list[DelegationToken]:
+    """The tokens of a cluster, as far as this user may see them. Raises KctlError."""
+    if cluster.backend == "admin":
+        from kctl.wire.cluster import AdminCluster
+
+        assert isinstance(cluster, AdminCluster)
+        return sorted(described_tokens(cluster.wire))
+    from kctl.zookeeper.cluster import RecordedCluster
+
+    assert isinstance(cluster, RecordedCluster)
+    return sorted(_stored_tokens(cluster.reader, problems))
+
+
+def described_tokens(wire: Wire) -> Iterator[DelegationToken]:
+    """The tokens that brokers show: the user's own, those that it may renew or describe. Raises KctlError."""
+    from kctl.wire.messages import DescribeDelegationTokenRequest
+    from kctl.wire.rights import failure
+
+    answer = wire.read(DescribeDelegationTokenRequest(owners=None))
+    if (refusal := REFUSALS.get(answer.error_code)) is not None:
+        raise KctlError(f"delegation tokens: {refusal[0]}", refusal[1])
+    if answer.error_code:
+        raise failure(wire, "delegation tokens", "DescribeDelegationToken", answer.error_code)
+    for token in answer.tokens:
+        requester = None
+        if token.token_requester_principal_name:
+            requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
+        yield DelegationToken(
+            str(token.token_id),
+            f"{token.principal_type}:{token.principal_name}",
+            requester,
+            tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
+            int(token.issue_timestamp),
+            int(token.expiry_timestamp),
+            int(token.max_timestamp),
+        )
+
+
+def _stored_tokens(reader: ZnodeReader, problems: list[Problem]) -> Iterator[DelegationToken]:
+    from formats.znodes.security import parse_delegation_token
+    from kctl.cluster.migration.zookeeper_side import WITHHELD
+
+    names = reader.children(TOKENS) or []
+    paths = [f"{TOKENS}/{name}" for name in names]
+    for name, path, node in zip(names, paths, reader.get_many(paths), strict=True):
+        if node is None:
+            continue
+        try:
+            token = parse_delegation_token(node.data)
+        except FormatError as error:
+            is_withheld = node.data.startswith(WITHHELD)
+            problems.append(Problem(path, "the export leaves out its content" if is_withheld else error.what))
+            continue
+        yield DelegationToken(
+            name, token.owner, token.requester, token.renewers,
+            token.issue_timestamp, token.expiration_timestamp, token.max_timestamp,
+        )  # fmt: skip
+
+
+def recorded_tokens(folders: Iterable[Path], as_of: AsOf, problems: list[Problem]) -> list[DelegationToken]:
+    """The tokens in the copy of the metadata log that reaches furthest. Raises KctlError where none can be read."""
+    from kctl.internal_topics.metadata_rows import furthest_image
+
+    image, trouble = furthest_image(folders, as_of)
+    problems += [Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble]
+    return sorted(
+        DelegationToken(
+            name, token["owner"], token["requester"] or None, tuple(token["renewers"]),
+            token["issue_timestamp"], token["expiration_timestamp"], token["max_timestamp"],
+        )
+        for name, token in image.delegation_tokens.items()
+    )  # fmt: skip
