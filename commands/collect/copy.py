@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.cli.frame import Frame, command
-from commands.cli.options import PARTITION, TOPIC, WRITTEN, Size, flag, option
+from commands.cli.options import GIVEN_PATH, PARTITION, TOPIC, WRITTEN, Size, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, size
-from kctl.errors import BadValue, KctlError
+from kctl.errors import BadValue, KctlError, file_error
+from kctl.files import read_text
 from kctl.model import counted
 from kctl.version import __version__
 
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
     "collect",
     status="0 all was copied · 2 a name that nothing matches · 3 something was not copied · 4 --to is not empty, or lies in a source",
 )
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@option(
+    "--sources FILE",
+    "Also copy the sources that this file names, one a line.",
+    into="listed",
+    type=GIVEN_PATH,
+)
 @option("--to FOLDER", "Write the copy into this folder, which is new or empty.", type=WRITTEN, required=True)
 @TOPIC
 @PARTITION
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 def collect(
     frame: Frame,
     sources: tuple[str, ...],
+    listed: Path | None,
     to: str,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
@@ -62,10 +70,14 @@ def collect(
     $ kctl collect --to evidence /var/lib/kafka/data /var/log/kafka /etc/kafka/server.properties
     $ kctl collect --to evidence --topic orders --rate 50MiB /var/lib/kafka
     $ kctl collect --to evidence ssh://kafka1/etc/kafka/server.properties ssh://kafka1/var/log/kafka
+    $ kctl collect --to evidence --sources brokers.txt
     """
     from kctl.collect.placement import Choice
     from kctl.times import parse_time
 
+    sources = (*sources, *(_listed(listed) if listed else ()))
+    if not sources:
+        raise BadValue("no source is named", "give SOURCE..., or --sources FILE with one a line")
     choice = Choice(frozenset(topics), frozenset(partitions), parse_time(since) if since else None)
     words = ["kctl", "collect", "--to", to]
     words += [word for topic in topics for word in ("--topic", topic)]
@@ -77,6 +89,15 @@ def collect(
     words += ["--resume"] if resume else []
     run = _Run(frame, Path(to), shlex.join([*words, *sources]), choice, rate or 0, resume)
     return Outcome(run.rows(sources, brokers, moments), text=folding(collected_text))
+
+
+def _listed(path: Path) -> Iterator[str]:
+    """The sources that a file names, one a line; empty lines and those that begin with # name none."""
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise file_error(path, error, KctlError) from error
+    yield from (line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 class _Run:

@@ -112,6 +112,22 @@ def test_a_settings_file_names_the_log_directories(broker: Path, tmp_path: Path)
     assert "broker-7/server.properties" in paths(tmp_path / "copy")
 
 
+def test_a_file_names_the_sources(broker: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "brokers.txt"
+    listed.write_text(f"# the brokers of rack 1\n\n  {broker / 'data'}\n{broker / 'logs'}\n")
+    ran = rows("collect", "--to", tmp_path / "copy", "--sources", listed)
+    assert ran.status == 0, ran.err
+    assert [row["source"] for row in ran.of("collected")] == [str(broker / "data"), str(broker / "logs")]
+    assert (tmp_path / "copy" / "broker-7" / "logs" / "server.log").exists()
+
+
+def test_no_source_is_wrong_usage(tmp_path: Path) -> None:
+    ran = kctl("collect", "--to", tmp_path / "copy")
+    assert ran.status == 2 and "no source is named" in ran.err
+    missing = kctl("collect", "--to", tmp_path / "copy", "--sources", tmp_path / "none.txt")
+    assert missing.status == 3 and "none.txt" in missing.err and not (tmp_path / "copy").exists()
+
+
 def test_logs_that_were_last_written_to_earlier_are_left_out(broker: Path, tmp_path: Path) -> None:
     old = broker / "logs" / "server.log.1"
     shutil.copy(broker / "logs" / "server.log", old)
