@@ -199,6 +199,7 @@ def test_the_leader_dies_while_records_are_written(
     k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
     with k.stopped("replica", "recover", evidence(), "--into", topic, at="produced:0:1") as process:
         w.kill(1)
+        w.wait_until_gone(1)
         ran = process.go_on()
     assert ran.status == 0, ran.err
     assert_into(w, topic)
