@@ -51,9 +51,7 @@ MAY_BE_THERE = frozenset({7, 20})  # timed out, or appended and not on enough re
 OTHER_WRITER = frozenset({47, 90})  # an older epoch: another process has begun
 BY_NAME = 12  # the last version of Produce that names topics
 MIN_ISR = "min.insync.replicas"
-COORDINATED = (
-    10.0  # seconds in which a coordinator is found; brokers create the topic of its state for the first
-)
+COORDINATED = 10.0  # seconds in which a coordinator is found; for the first, brokers create a topic
 PATIENCE, LOOK = 30.0, 0.2  # seconds for leaders and coordinators that move; between two attempts
 TIMEOUT_MS = 60_000  # of a transaction without records; the coordinator aborts it by itself then
 ALL = -1  # acks
@@ -271,9 +269,7 @@ def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
             if producer is NO_PRODUCER:
                 kept.note_sending(recovery.file, sequence)
             base, code, message = _produce(wire, tp, leaders, data, is_idempotent=producer is not NO_PRODUCER)
-            if (
-                code in TOO_LARGE and len(batch) > 1
-            ):  # max.message.bytes may be less than what kctl sends at once
+            if code in TOO_LARGE and len(batch) > 1:  # max.message.bytes is less than kctl sends at once
                 middle = len(batch) // 2
                 parts += [batch[middle:], batch[:middle]]
                 continue
