@@ -56,8 +56,10 @@ def words_for(name: str, verb: Verb, folder: Path) -> list[str]:
             out = folder.with_name("out.tar.zst" if name == "collect pack" else "out")
             value = str(out) if is_path else value_of(parameter)
             words += [parameter.opts[0], value]
-        elif isinstance(parameter, click.Argument) and (parameter.required or is_path):
-            is_place = is_path or parameter.name == "sources"  # which may be URLs
+        elif isinstance(parameter, click.Argument) and (
+            parameter.required or is_path or parameter.name == "sources"  # which may be URLs
+        ):
+            is_place = is_path or parameter.name == "sources"
             words.append(str(folder) if is_place else value_of(parameter))
         elif parameter.name == "timeout":
             words += ["--timeout", "0.2s"]
