@@ -48,6 +48,7 @@ TABLE = (
     Repeated("other recoveries", r"wire/test_recover\.py::test_(?!lost_records_are_seen_once\[kraft-4\.3)"),
     Repeated("other tools' output", r"^tests/brokers/wire/test_compared\.py"),
     Repeated("runbooks on clusters", r"^tests/brokers/(?:test_runbooks|wire/test_tutorial|test_migration)\.py"),
+    Repeated("copies under load", r"^tests/brokers/test_collect\.py"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:cluster|audit_of_a_store|elsewhere)\.py"),
     Repeated("clusters of Spark", r"^tests/spark/test_audit_on_spark\.py::.*\[", 4),
     Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 8),
