@@ -103,7 +103,7 @@ class EvidenceOptions(NamedTuple):
         `reads_once`: logs are read from front to end by code that knows `Replica.arriving`, so that a topic of a
         running cluster need not be copied.
         """
-        from kctl.evidence.discover import discover
+        from kctl.evidence.discover import discover, refuse_nothing
 
         paths = self.paths
         arriving: dict[Path, Arriving] = {}
@@ -207,20 +207,3 @@ def evidence(*names: str, metavar: str = "EVIDENCE...", required: bool = True) -
     """Add the paths and the named options; the function gets them as `EvidenceOptions`, after the frame."""
     paths = click.argument("paths", nargs=-1, required=required, type=GIVEN, metavar=metavar)
     return as_one_value(EvidenceOptions, [paths, *(OPTIONS[name] for name in names)])
-
-
-def refuse_nothing(evidence: FoundEvidence) -> None:
-    """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
-    from kctl.findings.evidence import OF_ANOTHER_SYSTEM
-
-    known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
-    if evidence.roots and not any(known):
-        for finding in evidence.findings:
-            if finding.code == OF_ANOTHER_SYSTEM.code:
-                raise KctlError(f"{finding.place.file}: {finding.message}", "nothing was examined")
-    if evidence.roots and not any((*known, evidence.findings)):
-        raise KctlError(
-            f"{', '.join(root.given_path for root in evidence.roots)}: no log directory, broker log, znode export or tier "
-            "found here",
-            "nothing was examined; name a folder that holds one",
-        )

@@ -219,9 +219,9 @@ class _Run:
         self, sources: Sequence[Source], brokers: tuple[str, ...], moments: tuple[str, ...]
     ) -> list[tuple[Source, Plan]]:
         """The sources with what is copied of each."""
-        from commands.cli.evidence_options import EvidenceOptions, refuse_nothing
+        from commands.cli.evidence_options import EvidenceOptions
         from kctl.collect.placement import Places, plan_of, settings_files
-        from kctl.evidence.discover import discover
+        from kctl.evidence.discover import discover, refuse_nothing
 
         by_root = {source.root: source for source in sources}
         evidence = discover([str(root) for root in by_root], brokers=brokers, moments=moments)

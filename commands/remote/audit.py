@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from commands.cli.answer import with_answer
-from commands.cli.evidence_options import EvidenceOptions, evidence, refuse_nothing
+from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import STORE_OR_PATH, WRITTEN, flag, option
 from commands.cli.render import Outcome, folding
@@ -82,6 +82,8 @@ def audit(
     for failure in opened.failures:
         frame.report(failure)
     if tier is None:
+        from kctl.evidence.discover import refuse_nothing
+
         refuse_nothing(opened.evidence)
     if not opened.stores:
         frame.note("no tier in the evidence and no --tier: metadata are compared with local logs only")

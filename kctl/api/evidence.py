@@ -26,12 +26,13 @@ class Evidence:
     """What lies below paths or URLs: copies of log directories, broker logs, exports of znodes, tiers.
 
     `brokers` and `moments` are texts `ID=FOLDER` and `NAME=FOLDER`, as of `--broker` and `--moment`. Nothing is
-    written to; each question is worked out once and remembered. Raises KctlError where no path can be opened.
+    written to; each question is worked out once and remembered. A path may be
+    a list of paths. Raises KctlError where no path can be opened, and where they hold nothing that kctl knows.
     """
 
     def __init__(
         self,
-        *paths: str | os.PathLike[str],
+        *paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         brokers: Sequence[str] = (),
         moments: Sequence[str] = (),
         compacted: Sequence[str] = (),
@@ -39,15 +40,17 @@ class Evidence:
     ) -> None:
         from kctl.audit.parts import Audit
         from kctl.checks.report import CheckOptions
-        from kctl.evidence.discover import discover
+        from kctl.evidence.discover import discover, refuse_nothing
         from kctl.stores.mirror import local_path
 
-        self.paths: tuple[str, ...] = tuple(os.fspath(path) for path in paths)
+        each = (path if isinstance(path, (list, tuple)) else (path,) for path in paths)
+        self.paths: tuple[str, ...] = tuple(os.fspath(path) for several in each for path in several)
         discovered = discover(tuple(map(local_path, self.paths)), brokers=brokers, moments=moments)
         self.failures: list[Exception] = list(discovered.failures)
         """What was named and cannot be opened, or could not be read while a question was worked out."""
-        if discovered.failures and len(discovered.failures) >= len(paths):
+        if discovered.failures and len(discovered.failures) >= len(self.paths):
             raise discovered.failures[0]
+        refuse_nothing(discovered)
         self._audit = Audit(
             discovered, tuple(map(local_path, self.paths)), self.failures.append, CheckOptions(compacted=frozenset(compacted)), jobs,
         )  # fmt: skip
@@ -61,9 +64,15 @@ class Evidence:
         """Rows `lineage`, `divergence` and `verdict` of every partition that several brokers hold."""
         return self._of(COMPARE, "lineage", "divergence", "verdict")
 
-    def losses(self) -> Values:
-        """Rows `loss`: ranges [from_offset, to_offset) that were committed or acknowledged and are gone; see `judgements`."""
-        return self._of(LOSS, "loss")
+    def losses(self, *, topic: str | None = None, partition: int | None = None) -> Values:
+        """Rows `loss`: ranges [from_offset, to_offset) that were committed or acknowledged and are gone; see `judgements`.
+
+        Those of a topic, and of a partition, where one is given.
+        """
+        asked = {"topic": topic, "partition": partition}
+        return self._of(LOSS, "loss").where(
+            **{name: value for name, value in asked.items() if value is not None}
+        )
 
     def timeline(self) -> Values:
         """Rows `leader` and `broker_state`: who led when, and which broker was up."""

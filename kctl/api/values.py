@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kctl.errors import near_names
 from kctl.model import counted
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
+TIMES = ("time", "timestamp", "_at")
+"""How the names of times end: ISO 8601 as text, or milliseconds since 1970."""
 SHOWN, PICTURES = 100, 12  # rows of a kind, and partitions, that a notebook draws
 DRAWN = ("leader", "lineage", "loss")  # kinds that it draws as the report does
 
@@ -68,7 +72,14 @@ class Values(tuple[Value, ...]):
         return super().__new__(cls, (row if isinstance(row, Value) else Value(row) for row in rows))
 
     def where(self, **values: object) -> Values:
-        """Those whose attributes have these values: `judgements.where(verdict="lost", topic="orders")`."""
+        """Those whose attributes have these values: `judgements.where(verdict="lost", topic="orders")`.
+
+        Raises AttributeError for a name that no row has.
+        """
+        known = dict.fromkeys(key for row in self for key in row.as_dict())
+        for name in values.keys() - known.keys() if known else ():
+            hint = near_names(name, known, otherwise=f"there are {', '.join(known)}")
+            raise AttributeError(f"no row has {name}; {hint}")
         return Values(
             row for row in self if all(getattr(row, name, None) == value for name, value in values.items())
         )
@@ -80,8 +91,25 @@ class Values(tuple[Value, ...]):
         return pyarrow.Table.from_pylist([row.as_dict() for row in self])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a data frame; needs pandas."""
-        return self.to_arrow().to_pandas()
+        """The same as a data frame, times as datetimes in UTC; needs pandas."""
+        import pandas
+
+        frame = self.to_arrow().to_pandas()
+        for name in frame.columns:
+            if name.endswith(TIMES):
+                unit = (
+                    {"unit": "ms"}
+                    if pandas.api.types.is_numeric_dtype(frame[name])
+                    else {"format": "ISO8601"}
+                )
+                frame[name] = pandas.to_datetime(frame[name], utc=True, errors="coerce", **unit)
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """The same as a data frame of Polars; needs polars."""
+        import polars
+
+        return polars.DataFrame(polars.from_arrow(self.to_arrow()))
 
     def __repr__(self) -> str:
         return (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from formats.log_dir.file_names import META_PROPERTIES, parse_partition_folder
 from formats.values import replace
-from kctl.errors import BadValue
+from kctl.errors import BadValue, KctlError
 from kctl.evidence.copies import CopyNotes, notes_of
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
@@ -270,3 +270,18 @@ def _add_findings(walked: Walked, log_dirs: list[LogDir], identities: Mapping[Pa
                 walked.say(
                     say.DUPLICATE_REPLICA, b.path / name, b.root, partition=name, count=2, folders=names
                 )
+
+
+def refuse_nothing(evidence: FoundEvidence) -> None:
+    """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
+    known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
+    if evidence.roots and not any(known):
+        for finding in evidence.findings:
+            if finding.code == say.OF_ANOTHER_SYSTEM.code:
+                raise KctlError(f"{finding.place.file}: {finding.message}", "nothing was examined")
+    if evidence.roots and not any((*known, evidence.findings)):
+        raise KctlError(
+            f"{', '.join(root.given_path for root in evidence.roots)}: no log directory, broker log, znode export or tier "
+            "found here",
+            "nothing was examined; name a folder that holds one",
+        )

@@ -24,12 +24,12 @@ SURFACE = {
     "Cluster": ["close", "cluster_id", "plan_reassignment"],
     "Columns": ["to_arrow", "to_pandas", "to_polars"],
     "Evidence": ["audit", "compare", "findings", "hanging_transactions", "judgements", "losses", "timeline", "verify"],
-    "KctlError": ["add_note", "args", "exit_code", "hint", "items", "with_traceback"],
+    "KctlError": ["add_note", "args", "exit_code", "hint", "items", "shown", "with_traceback"],
     "Plan": ["diff", "execute", "targets"],
-    "Refused": ["add_note", "args", "exit_code", "hint", "items", "with_traceback"],
+    "Refused": ["add_note", "args", "exit_code", "hint", "items", "shown", "with_traceback"],
     "Segment": ["batches", "records", "verify"],
     "Value": ["as_dict"],
-    "Values": ["count", "index", "to_arrow", "to_pandas", "where"],
+    "Values": ["count", "index", "to_arrow", "to_pandas", "to_polars", "where"],
 }  # fmt: skip
 
 
@@ -158,3 +158,28 @@ def test_a_cluster_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         kctl.connect()
     with pytest.raises(BadValue, match="no setting tls_certifcate"):
         kctl.connect(bootstrap_server="h:1", tls_certifcate="x")
+
+
+def test_what_evidence_takes_and_refuses(tmp_path: Path) -> None:
+    with pytest.raises(kctl.KctlError, match="nothing was examined"):
+        kctl.Evidence(tmp_path)
+    folder = recording("incidents/unclean-2.8")
+    brokers = sorted(Path(folder).glob("moments/after/broker-*"))
+    assert kctl.Evidence(brokers).paths == kctl.Evidence(*brokers).paths == tuple(map(str, brokers))
+
+
+def test_rows_as_frames_and_by_their_values() -> None:
+    losses = kctl.Evidence(recording("incidents/unclean-2.8")).losses()
+    topic = losses[0].topic
+    evidence = kctl.Evidence(recording("incidents/unclean-2.8"))
+    assert evidence.losses(topic=topic) == losses.where(topic=topic)
+    assert evidence.losses(topic="none") == kctl.api.values.Values()
+    with pytest.raises(AttributeError, match="no row has topc; did you mean topic"):
+        losses.where(topc=topic)
+    frame, polars = losses.to_pandas(), losses.to_polars()
+    assert (
+        str(frame["first_timestamp"].dtype).startswith("datetime64")
+        and str(frame["first_timestamp"].dt.tz) == "UTC"
+    )
+    assert frame["first_timestamp"][0].timestamp() * 1000 == losses[0].first_timestamp
+    assert polars.shape == frame.shape and polars["topic"].to_list() == [row.topic for row in losses]
