@@ -53,6 +53,18 @@ replica recover  Read Topic, Write Topic, DescribeConfigs Topic, Write Transacti
 segment verify  Read Topic
 epoch end-offset  Read Topic
 transactions hanging  Read Topic, Describe TransactionalId *
+acl list  Describe Cluster
+acl check  Describe Cluster, DescribeConfigs Cluster
+acl audit  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *
+acl create, acl delete, acl copy  Alter Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *
+user list  Describe Cluster
+user create, user set-password, user delete  Alter Cluster
+quota list  DescribeConfigs Cluster
+quota check  DescribeConfigs Cluster
+quota set, quota unset  AlterConfigs Cluster
+export  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
+diff  Describe Cluster, DescribeConfigs Cluster, Describe Topic, DescribeConfigs Topic
+apply  Alter Cluster, AlterConfigs Cluster, AlterConfigs Topic, Describe Topic *, Describe Group *
 transactions abort  ClusterAction Cluster, DescribeConfigs Cluster, Read Topic, Describe TransactionalId *
 """
 

@@ -323,6 +323,31 @@ def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> Non
     assert not wrong
 
 
+def test_nothing_is_made_of_what_is_hidden(guarded: Cluster, tmp_path: Path) -> None:
+    k = AsUser(guarded, tmp_path / "journal", "orders")
+    file = tmp_path / "cluster.yaml"
+    file.write_text(FILE)
+    missing = "Describe on Topic payments is missing for User:orders"
+    (row,) = k("diff", file, "--exit-code").of("drift")
+    assert (row["name"], row["field"], row["present"], row["action"], row["why"]) == (
+        "payments",
+        None,
+        None,
+        None,
+        missing,
+    )
+    ran = k("apply", file, "--yes")
+    assert ran.status == 3 and "nothing was written" in ran.err and not k.ids()
+    ran = k("acl", "delete", "--principal", "User:bob", "--topic", "payments", *TOLD.split(), "--dry-run")
+    assert (
+        ran.status == 0 and "Describe on Topic * is missing for User:orders: topics may be hidden" in ran.err
+    )
+    assert [(r["resource"], r["operation"]) for r in ran.of("access")][:1] == [("topic payments", "describe")]
+    document = k.run("export").out.decode()
+    assert "# not all topics: Describe on Topic * is missing" in document
+    assert "\n  orders:" in document and "\n  payments:" not in document and "\n  alice:" in document
+
+
 def test_what_may_be_read_is_shown(guarded: Cluster, tmp_path: Path) -> None:
     k = AsUser(guarded, tmp_path / "journal", "topics")
     document = k.run("export").out.decode()
@@ -361,6 +386,14 @@ ARGUMENTS = {
     "replica verify": "replica verify --topic orders",
     "segment verify": "segment verify orders",
     "epoch end-offset": "epoch end-offset orders --epoch 0",
+    "acl check": "acl check User:bob read topic:orders TOLD",
+    "acl audit": "acl audit TOLD",
+    "acl create, acl delete, acl copy": "acl create --principal User:bob --operation read --topic NEW TOLD --yes",
+    "user create, user set-password, user delete": "user create NEW --password-command hostname --yes",
+    "quota check": "quota check bob readers",
+    "quota set, quota unset": "quota set --user NEW producer_byte_rate=9 --yes",
+    "diff": "diff FILE",
+    "apply": "apply FILE TOLD --yes",
     "topic create": "topic create NEW --replica-assignment 1 --yes",
     "topic alter": "topic alter OWN --partitions 2 --yes",
     "topic config set": "topic config set OWN retention.ms=900000 --yes",
@@ -372,10 +405,17 @@ ARGUMENTS = {
     "config set --entity-type users": "config set --entity-type users --entity-name somebody producer_byte_rate=9 --yes",
 }
 NO_ARGUMENTS = (
+    "acl list", "user list", "quota list", "export",
     "config get --entity-type brokers", "config get --entity-type users", "cluster describe", "cluster brokers",
     "cluster disks", "cluster controller", "cluster health", "cluster rolling", "quorum describe", "feature list",
     "elect status", "reassign status", "reassign throttle list", "group list",
 )  # fmt: skip
+FILE_OF_ONE = """
+topics: {TOPIC: {configs: {retention.ms: 900000}}}
+users: {alice: {mechanisms: SCRAM-SHA-256}}
+quotas: [{user: USER, producer_byte_rate: 9}]
+acls: [{principals: "User:USER", topic: TOPIC, operations: read}]
+"""
 NOT_RUN = (
     "elect preferred, elect unclean",
     "topic delete-records",  # after the first of its users there is nothing to delete
@@ -413,7 +453,7 @@ def exact() -> Iterator[tuple[Cluster, dict[str, tuple[str, Right | None]]]]:
         fill_in(c)
         k = WireKctl(c, c.folder / "journal")
         for user, (names, _) in users.items():
-            if "OWN" in ARGUMENTS.get(names, ""):
+            if "OWN" in ARGUMENTS.get(names, "") or names == "apply":
                 k.change("topic", "create", user, "--replica-assignment", "1")
         give(c, held)
         yield c, users
@@ -423,7 +463,7 @@ def named(right: Right, user: str, names: str) -> Right:
     """The right on the resource that a command names."""
     if right.resource == "Cluster" or right.name:
         return right
-    is_own = re.search("NEW|OWN", ARGUMENTS.get(names, ""))
+    is_own = re.search("NEW|OWN|TOLD --yes", ARGUMENTS.get(names, ""))
     return right._replace(name="readers" if right.resource == "Group" else user if is_own else "orders")
 
 
@@ -432,12 +472,16 @@ def test_a_user_with_exactly_these_rights(
     exact: tuple[Cluster, dict[str, tuple[str, Right | None]]], tmp_path: Path, names: str
 ) -> None:
     c, users = exact
+    file = tmp_path / "cluster.yaml"
     for user, (of, left_out) in users.items():  # the one who lacks nothing comes last
         if of != names:
             continue
         k = AsUser(c, tmp_path / "journal", user)
-        text = ARGUMENTS.get(names, names).replace("NEW", user).replace("OWN", user)
-        ran = k(*text.split())
+        text = ARGUMENTS.get(names, names).replace("NEW", user).replace("TOLD", TOLD).replace("OWN", user)
+        file.write_text(
+            FILE_OF_ONE.replace("TOPIC", user if names == "apply" else "orders").replace("USER", user)
+        )
+        ran = k.run(text.replace("FILE", str(file)))
         lacking = set(
             re.findall(
                 r"(\w+ on \w+(?: [\w.*, -]*[\w*])?)(?:, or [\w ]+,)? is missing for",
@@ -453,5 +497,8 @@ def test_a_user_with_exactly_these_rights(
             right = str(named(left_out, user, names)).removesuffix("*")
             known = (right, right.replace("Cluster", "Group")) if names == "group list" else (right,)
             statuses = (0, 3) if names == "group describe" else (3, 4, 5)
+            if names.startswith(("acl create", "apply")) and left_out.operation.startswith("Describe"):
+                # A warning, the forecast is of what is seen; or the topic of the file is not.
+                statuses = (3,) if str(left_out) == "Describe on Topic *" and names == "apply" else (0,)
             assert any(each.startswith(known) for each in lacking), (text, left_out, ran.status, ran.err)
             assert ran.status in statuses, (text, left_out, ran.status, ran.err)
