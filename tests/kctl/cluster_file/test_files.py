@@ -277,7 +277,14 @@ acls: [{principals: User:a, topic: x, operations: read}]
         "allow User:a read on topic x": "denied",
     }  # fmt: skip
     hidden = present._replace(state=replace(state, hidden="topics may be hidden"))
-    assert [hidden.why_unread(r) for r in resources if r.name == "absent"] == ["topics may be hidden"]
+    (absent,) = (resource for resource in resources if resource.name == "absent")
+    assert hidden.why_unread(absent) == "topics may be hidden"
+    in_zookeeper = replace(
+        state, backend="zookeeper", hidden="/brokers/topics/x is hidden", topic_names=("x",)
+    )
+    assert present._replace(state=in_zookeeper).why_unread(absent) is None
+    in_zookeeper = replace(in_zookeeper, topic_names=("absent", "x"))
+    assert present._replace(state=in_zookeeper).why_unread(absent) == "/brokers/topics/x is hidden"
 
 
 def test_a_new_topic_has_a_row_for_each_field() -> None:
