@@ -137,10 +137,10 @@ def present_in(
     wanted: Resources = MappingProxyType({}),
 ) -> Present:
     """What a cluster has of some kinds; `topics` None: all of them. `wanted`: see `resources_in`. Raises KctlError."""
-    known = version or cluster.read_state((), partition_states=False).kafka_version
+    now = cluster.read_state((), partition_states=False, kafka_version=version)
     types = [ENTITY_TYPES[kind] for kind in sorted(ENTITY_TYPES.keys() & set(kinds))]
     types += TYPES if "quota" in kinds else ()
-    not_asked = {kind: why for kind in types if (why := _why_not_asked(kind, known, cluster.backend))}
+    not_asked = {kind: why for kind in types if (why := _why_not_asked(kind, now))}
     can_ask = [kind for kind in types if kind not in not_asked]
     state = cluster.read_state(
         topics if "topic" in kinds else (),
@@ -169,11 +169,13 @@ def present_in(
     return Present(state, resources, problems, remarks, not_asked)
 
 
-def _why_not_asked(kind: str, version: KafkaVersion, backend: str) -> str:
-    if SINCE[kind][0] > version:
-        return f"Kafka {version} has no configuration of {kind}; it came with {SINCE[kind][0]}"
-    if kind in BROKERS_ONLY and backend != "admin":
+def _why_not_asked(kind: str, state: ClusterState) -> str:
+    if SINCE[kind][0] > state.kafka_version:
+        return f"Kafka {state.kafka_version} has no configuration of {kind}; it came with {SINCE[kind][0]}"
+    if kind in BROKERS_ONLY and state.backend != "admin":
         return f"only brokers keep {kind}: give --bootstrap-server"
+    if kind in ("client-metrics", "groups") and state.quorum is None and state.not_quorum is None:
+        return f"a cluster with ZooKeeper has no configuration of {kind}"
     return ""
 
 
