@@ -42,6 +42,7 @@ was anything lost; after an outage, after a power failure, is the data safe
 get lost records back; recover, restore messages, undelete
     kctl replica loss evidence/ --export lost | the lost records that copies still hold, as files
     kctl replica recover lost --dry-run | what would be produced into the topics again
+    see the-whole-incident
 what happened to offset 4711; one message, a record, when was it written, why is it gone
     kctl replica explain evidence/ --topic orders --partition 0 --offset 4711 | its history, with proofs
 replicas differ; diverged, out of sync data, inconsistent replicas, different checksums
