@@ -138,7 +138,7 @@ def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             {
                 "topic": row["topic"],
                 "partitions": row["partition_count"],
-                "replicas": row["replication_factor"],
+                "replication factor": row["replication_factor"],
                 "": "marked for deletion" if row["is_marked_for_deletion"] else None,
             }
             for row in rows
