@@ -417,8 +417,8 @@ def has_replicas(evidence: FoundEvidence) -> bool:
 
 
 def has_copies(evidence: FoundEvidence) -> bool:
-    """Whether it holds a partition folder whose broker is known."""
-    return any(replica.broker_id is not None for replica in evidence.replicas)
+    """Whether it holds a partition folder."""
+    return bool(evidence.replicas)
 
 
 PARTS: tuple[AuditPart, ...] = (

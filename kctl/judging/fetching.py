@@ -4,12 +4,21 @@ Which command that is depends on the cluster: one without ZooKeeper has no znode
 its own protocol nothing is copied. `fitting` gives a judgement the commands of its cluster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from kctl.evidence.model import FoundEvidence
-from kctl.judging.judgement import Judgement, MissingEvidence, Question, Verdict, selecting
+from formats.log_dir.file_names import FolderKind
+from kctl.evidence.model import FoundEvidence, Replica
+from kctl.judging.judgement import (
+    Judgement,
+    JudgementSubject,
+    MissingEvidence,
+    Question,
+    Verdict,
+    selecting,
+)
 from kctl.model import TopicPartition
 
+CLUSTER_METADATA = "__cluster_metadata"
 NOT_THERE = "not in the evidence"
 EXPORT = "kctl znode export --zookeeper HOSTS znodes.jsonl"
 COLLECT = "kctl collect --to more"
@@ -39,6 +48,34 @@ def log_dirs_of(broker_id: int | None, folder: str, moment: str | None = None) -
     return MissingEvidence(
         name, broker_id, moment, f"{folder} holds none", f"{COLLECT} ssh://{owner}/LOG_DIR"
     )
+
+
+def of_unknown_brokers(
+    evidence: FoundEvidence, question: Question, is_selected: Callable[[TopicPartition], bool]
+) -> Iterator[Judgement]:
+    """Judgements on partitions all of whose copies are of brokers that nobody knows: they are compared with nothing."""
+    folders: dict[TopicPartition, list[Replica]] = {}
+    for replica in evidence.replicas:
+        if replica.kind is FolderKind.LIVE and replica.topic_partition.topic != CLUSTER_METADATA:
+            folders.setdefault(replica.topic_partition, []).append(replica)
+    for partition, replicas in sorted(folders.items()):
+        if any(replica.broker_id is not None for replica in replicas) or not is_selected(partition):
+            continue
+        shown = {
+            evidence.place_of(replica.log_dir.path, replica.log_dir.root).file or "." for replica in replicas
+        }
+        missing = tuple(
+            MissingEvidence(
+                f"broker id of {folder}",
+                None,
+                None,
+                "no file in it tells it",
+                f"name it: --broker ID={folder}",
+            )
+            for folder in sorted(shown)
+        )
+        subject = JudgementSubject(*partition)
+        yield Judgement(question, Verdict.COULD_NOT_JUDGE, subject, "of which broker its copy is, nothing tells", missing)
 
 
 def unopened_path(path: str) -> MissingEvidence:

@@ -15,7 +15,8 @@ from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.internal_topics.decisions import voters_in
 from kctl.judging.cut_off import with_cut_off
 from kctl.judging.divergence import AGREEING, judge_divergence
-from kctl.judging.judgement import Judgement
+from kctl.judging.fetching import of_unknown_brokers
+from kctl.judging.judgement import Judgement, Question
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.comparison.best_source import rejoin_table
 from kctl.replica.comparison.partition import PartitionComparison, compare_partition
@@ -99,8 +100,18 @@ class ComparedEvidence:
                     yield self._judged(partition, moment, by_moment[moment])
         named = {tp for tp in assigned_in(self.znodes) if tp.topic in self.options.topics}
         named |= {cut.topic_partition for cut in self.evidence.cut_off}
+        topics, numbers = self.options.topics, self.options.partitions
+        nameless = list(
+            of_unknown_brokers(
+                self.evidence,
+                Question.DIVERGENCE,
+                lambda tp: (not topics or tp.topic in topics) and (not numbers or tp.partition in numbers),
+            )
+        )
+        yield from nameless
+        said = {(judgement.subject.topic, judgement.subject.partition) for judgement in nameless}
         for partition in sorted(named - copied.keys()):
-            if not self.options.partitions or partition.partition in self.options.partitions:
+            if tuple(partition) not in said and (not numbers or partition.partition in numbers):
                 yield self._judged(partition, None, ())
 
     def _judged(

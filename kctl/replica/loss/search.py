@@ -16,7 +16,8 @@ from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.internal_topics.decisions import corrected
 from kctl.judging.cut_off import with_cut_off
-from kctl.judging.judgement import Judgement
+from kctl.judging.fetching import of_unknown_brokers
+from kctl.judging.judgement import Judgement, Question
 from kctl.judging.loss import KnownLeadership, LossFacts, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.copies.aside import aside_copies, held_batches
@@ -176,9 +177,16 @@ class LossSearch:
             else {*(in_force.replicas if in_force else ()), *self._in_checkpoints, *self._stray}
         )
         named = {*named, *(cut.topic_partition for cut in self.evidence.cut_off)}
+
+        def is_selected(partition: TopicPartition) -> bool:
+            is_topic = partition.topic in topics if topics else partition.topic != METADATA_LOG
+            return is_topic and (not numbers or partition.partition in numbers)
+
+        nameless = list(of_unknown_brokers(self.evidence, Question.LOSS, is_selected))
+        yield from nameless
+        said = {(judgement.subject.topic, judgement.subject.partition) for judgement in nameless}
         for partition in sorted(named - self.partitions.keys()):
-            is_selected = partition.topic in topics if topics else partition.topic != METADATA_LOG
-            if is_selected and (not numbers or partition.partition in numbers):
+            if is_selected(partition) and tuple(partition) not in said:
                 yield with_cut_off(judge_loss(self._facts(partition), ()), self.evidence)
 
     @cached_property
