@@ -61,9 +61,13 @@ def of_unknown_brokers(
     for partition, replicas in sorted(folders.items()):
         if any(replica.broker_id is not None for replica in replicas) or not is_selected(partition):
             continue
-        shown = {
-            evidence.place_of(replica.log_dir.path, replica.log_dir.root).file or "." for replica in replicas
+        paths = {
+            # A partition folder may be all that was given.
+            log_dir.path if log_dir.path.is_relative_to(log_dir.root.path) else replica.folder: log_dir.root
+            for replica in replicas
+            for log_dir in (replica.log_dir,)
         }
+        shown = {evidence.place_of(path, root).file or "." for path, root in paths.items()}
         missing = tuple(
             MissingEvidence(
                 f"broker id of {folder}",
@@ -75,7 +79,9 @@ def of_unknown_brokers(
             for folder in sorted(shown)
         )
         subject = JudgementSubject(*partition)
-        yield Judgement(question, Verdict.COULD_NOT_JUDGE, subject, "of which broker its copy is, nothing tells", missing)
+        yield Judgement(
+            question, Verdict.COULD_NOT_JUDGE, subject, "of which broker its copy is, nothing tells", missing
+        )
 
 
 def unopened_path(path: str) -> MissingEvidence:
