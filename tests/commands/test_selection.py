@@ -275,7 +275,7 @@ def test_a_folder_of_evidence_is_known_and_a_command_is_proposed(
     ran = kctl()
     assert (
         ran.status == 2
-        and "18 segments in 18 folders" in ran.err
+        and "18 segments of 18 partition folders" in ran.err
         and "next     kctl audit run . --out ../report" in ran.err
     )
     monkeypatch.chdir(LEDGER.parent)
@@ -284,6 +284,6 @@ def test_a_folder_of_evidence_is_known_and_a_command_is_proposed(
     assert "Commands:" in kctl().err, "what lies far below is no evidence yet"
     monkeypatch.chdir(EXAMPLE / "broker-3")
     said = kctl().err
-    assert "here are broker logs in 1 folder" in said and "next     kctl state-log timeline ." in said
+    assert "this folder holds broker logs in 1 folder" in said and "next     kctl state-log timeline ." in said
     monkeypatch.chdir(tmp_path)
     assert "Commands:" in kctl().err
