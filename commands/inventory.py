@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from shlex import quote
 from typing import cast
 
 from commands.cli.evidence_options import EvidenceOptions, evidence
@@ -19,7 +20,7 @@ SHOWN_BROKERS = 12
 HEADINGS = (("log-dirs", "log directories"), ("logs", "logs"), ("settings", "settings"), ("tier", "tier"), ("znodes", "znodes"))  # fmt: skip
 
 
-@command("inventory", status="0 listed · 3 a path could not be opened")
+@command("inventory", status="0 listed · 3 a path, or something below it, could not be opened")
 @evidence("broker")
 def inventory(frame: Frame, options: EvidenceOptions) -> Outcome:
     """List what evidence holds: each file, what it was recognised as, what was understood of it.
@@ -40,9 +41,14 @@ def inventory(frame: Frame, options: EvidenceOptions) -> Outcome:
         frame.report(failure)
     if not roots:
         return Outcome()
-    return Outcome(
-        Inventory(roots, folders).rows(), text=lambda rows, page: picture(rows, page, options.paths)
-    )
+
+    def rows() -> Iterator[Row]:
+        for row in Inventory(roots, folders).rows():
+            if row.get("what") == "unreadable":
+                frame.raise_status(3)
+            yield row
+
+    return Outcome(rows(), text=lambda rows, page: picture(rows, page, options.paths))
 
 
 def picture(
@@ -84,7 +90,8 @@ def picture(
         yield "understood  nothing was read: names alone tell what the files are"
     yield from odd.lines("not understood", page)
     yield from left.lines("read by no command", page)
-    if next_command and (command_line := _next(groups, name)):
+    quoted = " ".join(quote(given_name(path)) for path in paths)
+    if next_command and (command_line := _next(groups, quoted)):
         yield f"{NEXT}{command_line}"
 
 

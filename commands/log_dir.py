@@ -10,6 +10,7 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, in_unit
+from kctl.errors import BadValue
 from kctl.model import counted
 
 if TYPE_CHECKING:
@@ -53,9 +54,20 @@ def start(
     """
     from functools import partial
 
+    from kctl.cluster.versions import FIRST_UNKNOWN, parse_version
     from kctl.judging.judgement import Question, judgement_rows
 
+    if kafka_version is not None and parse_version(kafka_version) >= FIRST_UNKNOWN:
+        frame.note(
+            f"warning: kctl knows no rules of Kafka {kafka_version}: those of the newest that it knows are applied"
+        )
     evidence = options.find(frame)
+    for log_dir in evidence.log_dirs:
+        if log_dir.root.is_folder and not log_dir.path.is_relative_to(log_dir.root.path):
+            raise BadValue(
+                f"{log_dir.root.given_path} is a partition folder, and a broker starts on a log directory",
+                f"name the folder that holds it: {log_dir.path}",
+            )
     others = [EvidenceOptions((path,)).find(frame) for path in other_copies]
     rows = judgement_rows(_forecast(frame, evidence, others, kafka_version), [Question.START])
     return Outcome(rows, text=folding(with_answer(partial(start_text, everything=everything))))
@@ -95,13 +107,14 @@ def start_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> 
 def _start_text(row: Row, page: Page) -> Iterator[str]:
     style = "good" if row["starts"] and str(row["reason"]).endswith(IS_GOOD) else "error"
     reason = str(row["reason"])
-    yield page.style(f"{reason[0].upper()}{reason[1:]}.", style)
+    moment = f" (moment {row['moment']})" if row["moment"] is not None else ""
+    yield page.style(f"{reason[0].upper()}{reason[1:]}{moment}.", style)
     if row["exception"] is not None:
         yield f"    Kafka ends with {row['exception']}: {row['fails_with']}"
     amount, unit = in_unit(float(str(row["bytes_read"])))
     yield (
-        f"    Rules of Kafka {row['kafka_version']}; {row['partitions']} partition folders, {amount:,.0f} {unit} of logs are"
-        " read"
+        f"    Rules of Kafka {row['kafka_version']}; {counted(row['partitions'], 'partition folder')}, "
+        f"{amount:,.0f} {unit} of logs are read"
     )
 
 

@@ -8,7 +8,7 @@ Exit status (scripts depend on it): 0 done and nothing wrong found, 1 a bug in k
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
@@ -77,6 +77,7 @@ class Listed(click.Group):
         if isinstance(entry, Group) and entry.own:
             is_completing = ctx.resilient_parsing and not args[1:]  # a shell then shows the verbs
             if not is_completing and not {*args[1:2]} & {*entry.verbs}:
+                refuse_misspelt(ctx, args, entry.verbs)
                 return args[0], load(entry.own), args[1:]
         if ctx.parent is None and entry is None and not ctx.resilient_parsing and is_place(args[0]):
             inventory = self.table["inventory"]
@@ -92,9 +93,19 @@ class Listed(click.Group):
             raise click.UsageError(error.message.rstrip(".") + "." + hint, ctx) from None
 
 
+def refuse_misspelt(ctx: click.Context, args: Sequence[str], verbs: Iterable[str]) -> None:
+    """Raise UsageError for a word behind a command that is nearly one of its verbs, and no file."""
+    from difflib import get_close_matches
+
+    word = args[1] if args[1:] else ""
+    near = get_close_matches(word, list(verbs), n=1, cutoff=0.75)
+    if near and not word.startswith("-") and not os.path.exists(word):
+        raise click.UsageError(f"No such command {word!r}. Did you mean `{args[0]} {near[0]}`?", ctx)
+
+
 def is_place(text: str) -> bool:
-    """Whether the first word is no command but a folder, a file, or the URL of a store."""
-    return os.path.exists(text) or "://" in text
+    """Whether the first word is no command but a folder, a file, or the URL of a store; be it misspelt."""
+    return os.path.exists(text) or "/" in text
 
 
 def print_version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:

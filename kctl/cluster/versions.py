@@ -96,3 +96,5 @@ V3_4 = KafkaVersion(3, 4)
 V3_7 = KafkaVersion(3, 7)
 V3_9 = KafkaVersion(3, 9)
 V4_0 = KafkaVersion(4, 0)
+FIRST_UNKNOWN = KafkaVersion(4, 4)
+"""The first version whose rules kctl does not know."""

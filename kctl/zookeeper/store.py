@@ -54,10 +54,12 @@ class Acl(NamedTuple):
 class HiddenZnodes(KctlError):
     """Znodes that ZooKeeper does not show to this session. `values` are those of all that were asked for, None for these."""
 
+    hint = CREDENTIALS
+
     def __init__(self, paths: Sequence[str], values: Sequence[Any]) -> None:
         self.paths = paths
         self.values = values
-        super().__init__(f"{some(list(paths))}: {HIDDEN}", CREDENTIALS)
+        super().__init__(f"{some(list(paths))}: {HIDDEN}")
 
 
 class ZnodeReader(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,23 @@ def test_a_dry_run_of_an_audit_lists_it_too(tmp_path: Path) -> None:
     assert "1 file" in text and "would check" in text and "next " not in text
 
 
-@pytest.mark.parametrize("word", ["topics", "nothing-here", "./nothing/here"])
+@pytest.mark.parametrize("word", ["topics", "nothing-here"])
 def test_a_word_that_is_neither_a_command_nor_a_place(word: str) -> None:
     ran = kctl(word)
     assert ran.status == 2 and f"No such command '{word}'" in ran.err
+
+
+def test_a_path_that_is_not_there_is_said_to_be_none() -> None:
+    ran = kctl("./nothing/here")
+    assert ran.status == 3 and "nothing/here: no such file or directory" in ran.err
+
+
+def test_a_verb_of_a_command_that_is_nearly_one() -> None:
+    ran = kctl("collect", "verfy", "copy")
+    assert ran.status == 2 and "No such command 'verfy'. Did you mean `collect verify`?" in ran.err
+
+
+def test_the_next_command_can_be_pasted(tmp_path: Path) -> None:
+    evidence = tmp_path / "a b"
+    shutil.copytree(recording("incidents/unclean-2.8") / "moments" / "after" / "broker-1", evidence)
+    assert f"kctl audit run '{evidence}'" in kctl(evidence, columns=200).out.decode()

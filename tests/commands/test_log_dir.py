@@ -415,3 +415,15 @@ def test_a_disk_of_another_broker_keeps_one_broker_from_starting(
     assert (status, start["broker_id"], start["starts"], start["moment"]) == (5, 3, False, None)
     assert words in start["fails_with"]
     assert "log-dirs-of-two-brokers" in {row["code"] for row in of(rows, "finding")}
+
+
+def test_a_partition_folder_is_no_log_directory(tmp_path: Path) -> None:
+    broker(tmp_path, 1)
+    folder = next(path.parent for path in tmp_path.rglob("*.log"))
+    ran = kctl("log-dir", "start", folder)
+    assert ran.status == 2 and f"name the folder that holds it: {folder.parent}" in ran.err
+
+
+def test_a_version_that_kctl_does_not_know_is_said(tmp_path: Path) -> None:
+    broker(tmp_path, 1)
+    assert "no rules of Kafka 9.0" in kctl("log-dir", "start", tmp_path, "--kafka-version", "9.0").err
