@@ -17,6 +17,7 @@ from commands.cli.leaving import visible
 from commands.cli.options import GIVEN, GIVEN_PATH, Decorator, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row
 from commands.topic import note_hidden, note_problems
+from kctl.errors import BadValue
 from kctl.model import counted
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
     from kctl.cluster_file.resources import by_key
 
     recorded = against(path, wanted.kinds, wanted.resources)
+    if recorded.remark:
+        frame.note(recorded.remark)
     note_problems(frame, recorded.problems)
     changed = list(differences(wanted, by_key(recorded.resources), recorded.why_unread))
     _note_unread(frame, changed, {problem.reason for problem in recorded.problems})
@@ -203,6 +206,8 @@ def diff(
     $ kctl diff staging.yaml --against production.yaml --whole
     $ kctl diff cluster.yaml --against evidence/ --exit-code
     """
+    if against is not None and at.snapshot is not None:
+        raise BadValue("give one of --against and --snapshot", "a diff is with one cluster")
     wanted = variables.load(files)
     if whole:
         wanted = as_whole(wanted, files)

@@ -77,6 +77,9 @@ def export(
     from kctl.cluster.visibility import grouped
     from kctl.cluster_file.writing import document_of, json_text, write_document, yaml_lines
 
+    given = {"--snapshot": at.snapshot, "--metadata": source.folders, "--from": converted}
+    if len(several := [name for name, value in given.items() if value]) > 1:
+        raise BadValue(f"give one of {' and '.join(several)}", "an export is of one cluster")
     chosen = kinds_of(kinds)
     found = _read(frame, at, source, chosen) if converted is None else _converted(frame, *converted, chosen)
     resources = [

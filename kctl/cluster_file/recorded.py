@@ -1,6 +1,6 @@
 """What a cluster had, from evidence: a metadata log, an export of znodes, or files that another export wrote."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +12,15 @@ from kctl.cluster_file.loading import SUFFIXES, load
 from kctl.cluster_file.present import present_in, topic_resource, uneven, user_resources
 from kctl.cluster_file.resources import KINDS, Resource, Resources, Value, of_kinds
 from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
-from kctl.errors import KctlError
+from kctl.errors import BadValue, KctlError
 from kctl.evidence.discover import discover
+from kctl.evidence.model import FoundEvidence
+from kctl.evidence.order import is_order_known
+from kctl.evidence.znodes import greatest_zxid
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage
-from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders
+from kctl.internal_topics.metadata_rows import furthest_image
 from kctl.internal_topics.reading import NOW, AsOf
+from kctl.judging.identities.statements import cluster_id_of
 
 CONFIGURED = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}
 EVERY_KIND = frozenset(kind for kinds in KINDS.values() for kind in kinds)
@@ -29,6 +33,7 @@ class RecordedResources(NamedTuple):
     problems: list[Problem]
     comments: dict[str, list[str]]
     why_unread: Callable[[Resource], str | None] = lambda _: None
+    remark: str = ""  # which of several moments it is
 
 
 def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Resource]:
@@ -87,25 +92,56 @@ def metadata_resources(
 
 
 def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedResources:
-    """What another export, or the evidence of a cluster, says. Raises KctlError.
+    """What another export, or the evidence of a cluster, says; of several moments the last one.
 
-    Of an export of znodes and a metadata log in one evidence the metadata log counts: the cluster has left ZooKeeper.
+    Raises KctlError, BadValue for evidence of several clusters. Of an export of znodes and a metadata log in one evidence the metadata log counts: the cluster has left ZooKeeper.
     """
     if path.is_file():
         return _of_files(path, kinds) if path.suffix in SUFFIXES else _of_export(path, kinds, wanted)
     evidence = discover((str(path),))
     for failure in evidence.failures:
         raise failure
-    if folders := metadata_folders(evidence):
-        return metadata_resources(folders, kinds=kinds)
-    if evidence.znode_exports:
-        return _of_export(evidence.znode_exports[-1].path, kinds, wanted)
+    if len(clusters := _clusters_in(evidence)) > 1:
+        raise BadValue(
+            f"{path}: the evidence is of {len(clusters)} clusters: {', '.join(clusters)}",
+            "name the folder or the export of one of them",
+        )
+    folders = {log_dir.path / f"{CLUSTER_METADATA}-0": log_dir.moment for log_dir in evidence.log_dirs}
+    if logs := {folder: moment for folder, moment in folders.items() if folder.is_dir()}:
+        newest, remark = _of_the_last(path, logs, evidence)
+        return metadata_resources(newest, kinds=kinds)._replace(remark=remark)
+    if exports := {export.path: export.moment for export in evidence.znode_exports}:
+        newest, remark = _of_the_last(path, exports, evidence)
+        export = newest[0] if len(newest) == 1 else max(newest, key=greatest_zxid)
+        return _of_export(export, kinds, wanted)._replace(remark=remark)
     if any(child.suffix in SUFFIXES for child in path.iterdir()):
         return _of_files(path, kinds)
     raise KctlError(
         f"{path}: no export of znodes, no {CLUSTER_METADATA}-0 and no file of YAML or JSON here",
         "name what `kctl export`, `kctl znode export` or `kctl collect` wrote",
     )
+
+
+def _clusters_in(evidence: FoundEvidence) -> list[str]:
+    """The ids of clusters that log directories and, where there are several, exports of znodes name."""
+    exports = evidence.znode_exports if len(evidence.znode_exports) > 1 else ()
+    ids = {log_dir.cluster_id for log_dir in evidence.log_dirs} | {
+        cluster_id_of(export) for export in exports
+    }
+    return sorted(filter(None, ids))
+
+
+def _of_the_last(
+    path: Path, moments: Mapping[Path, str | None], evidence: FoundEvidence
+) -> tuple[list[Path], str]:
+    """Of sources by their moments those of the last one, and which it is, where there are several."""
+    names = [name for name in evidence.moments if name in moments.values()]
+    last = names[-1] if names else None
+    newest = [source for source, moment in moments.items() if moment == last]
+    if len(names) < 2:
+        return newest, ""
+    unsure = "" if is_order_known(evidence) else "; nothing tells their order"
+    return newest, f"{path}: compared with {last}, the last of the moments {', '.join(names)}{unsure}"
 
 
 def _of_files(path: Path, kinds: Collection[str]) -> RecordedResources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -129,3 +130,42 @@ def test_the_schema_refuses_what_the_reader_refuses() -> None:
 def test_other_commands_have_no_files() -> None:
     ran = kctl("schema", "topic", "list", "--files")
     assert ran.status == 2 and "reads no file of this kind" in ran.err
+
+
+def test_evidence_of_several_clusters_is_refused(tmp_path: Path) -> None:
+    export, options = evidence(ZOOKEEPER)
+    wanted = tmp_path / "cluster.yaml"
+    kctl("export", *options, "--to", wanted)
+    text = export.read_text()
+    node = next(json.loads(line) for line in text.splitlines() if '"/cluster/id"' in line)
+    other_data = base64.b64encode(b'{"version":"1","id":"AAAAAAAAAAAAAAAAAAAAAA"}').decode()
+    for name, each in {"a": text, "b": text.replace(node["data"], other_data)}.items():
+        (tmp_path / "two" / name).mkdir(parents=True)
+        (tmp_path / "two" / name / "znodes.jsonl").write_text(each)
+    ran = kctl("diff", wanted, "--against", tmp_path / "two")
+    assert ran.status == 2 and ran.out == b""
+    cluster_id = json.loads(base64.b64decode(node["data"]))["id"]
+    assert f"the evidence is of 2 clusters: AAAAAAAAAAAAAAAAAAAAAA, {cluster_id}" in ran.err
+    assert kctl("diff", wanted, "--against", tmp_path / "two" / "a").status == 0
+
+
+def test_evidence_of_several_moments_is_compared_with_the_last(tmp_path: Path) -> None:
+    folder = recording(ZOOKEEPER)
+    wanted = tmp_path / "cluster.yaml"
+    kctl("export", "--snapshot", folder / "moments" / "after" / "znodes.jsonl", "--to", wanted)
+    ran = kctl("diff", wanted, "--against", folder, "--whole")
+    assert ran.status == 0
+    assert ran.err.count("compared with after, the last of the moments ") == 1, ran.err
+    assert "moments" not in kctl("diff", wanted, "--against", folder / "moments" / "after").err
+
+
+def test_one_source_at_a_time(tmp_path: Path) -> None:
+    place, options = evidence(ZOOKEEPER)
+    wanted = tmp_path / "cluster.yaml"
+    kctl("export", *options, "--to", wanted)
+    ran = kctl("diff", wanted, "--against", place, *options)
+    assert ran.status == 2 and "give one of --against and --snapshot" in ran.err
+    ran = kctl("export", *options, *evidence(KRAFT)[1])
+    assert ran.status == 2 and "give one of --snapshot and --metadata" in ran.err
+    ran = kctl("export", *options, "--from", "kafka-topics", wanted)
+    assert ran.status == 2 and "give one of --snapshot and --from" in ran.err
