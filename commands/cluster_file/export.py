@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,10 +11,10 @@ import click
 from commands.access.sources import Recorded, recorded
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, WRITTEN, Names, option
+from commands.cli.options import GIVEN_PATH, WRITTEN, Names, flag, option
 from commands.cli.render import Outcome
 from commands.topic import note_hidden, note_problems
-from kctl.errors import BadValue
+from kctl.errors import BadValue, KctlError
 
 if TYPE_CHECKING:
     from kctl.cluster.state import Problem
@@ -49,7 +49,12 @@ def kinds_of(names: frozenset[str] | None) -> list[str]:
 )
 @option("--topics PATTERN...", "Only topics that match this pattern; repeatable.", into="patterns")
 @option("--kinds A,B", f"Only these kinds: {KIND_NAMES}.", type=Names())
-@option("--to PATH", "Write to this file (.yaml, .json), or to files in this folder.", type=WRITTEN)
+@option("--to PATH", "Write to this file (.yaml, .yml, .json), or to files in this folder.", type=WRITTEN)
+@flag(
+    "--replace",
+    "Replace what an earlier export wrote there; its files of kinds of which nothing is left are removed.",
+    into="replaces",
+)
 def export(
     frame: Frame,
     at: At,
@@ -58,6 +63,7 @@ def export(
     patterns: tuple[str, ...],
     kinds: frozenset[str] | None,
     to: str | None,
+    replaces: bool,
 ) -> Outcome:
     """Export topics, configurations, users, quotas and rules to a file that `kctl apply` reads.
 
@@ -66,6 +72,7 @@ def export(
 
     $ kctl export > cluster.yaml
     $ kctl export --to cluster/
+    $ kctl export --to cluster/ --replace
     $ kctl export --topics 'orders-*' --kinds topics,acls --to orders.yaml
     $ kctl export --snapshot znodes.jsonl > cluster.yaml
     $ kctl export --from topicctl topics/ --to cluster.yaml
@@ -75,11 +82,14 @@ def export(
     from fnmatch import fnmatchcase
 
     from kctl.cluster.visibility import grouped
-    from kctl.cluster_file.writing import document_of, json_text, write_document, yaml_lines
+    from kctl.cluster_file.resources import SECTIONS
+    from kctl.cluster_file.writing import document_of, json_text, target_of, write_document, yaml_lines
 
     given = {"--snapshot": at.snapshot, "--metadata": source.folders, "--from": converted}
     if len(several := [name for name, value in given.items() if value]) > 1:
         raise BadValue(f"give one of {' and '.join(several)}", "an export is of one cluster")
+    if replaces and to is None:
+        raise BadValue("--replace goes with --to", "name the file or the folder to replace")
     chosen = kinds_of(kinds)
     found = _read(frame, at, source, chosen) if converted is None else _converted(frame, *converted, chosen)
     resources = [
@@ -87,10 +97,16 @@ def export(
         for resource in found.resources
         if resource.kind != "topic" or not patterns or any(fnmatchcase(resource.name, p) for p in patterns)
     ]
+    if "topic" in chosen:
+        refuse_unmatched(patterns, [each.name for each in found.resources if each.kind == "topic"])
     found.head.extend(f"not read: {text}" for text, _ in grouped(found.problems))
     document = document_of(resources)
     if to is not None:
-        names = write_document(Path(to), document, found.head, found.comments)
+        emptied = [section for section, kind in SECTIONS.items() if kind in chosen and not frame.status]
+        target = target_of(to, document, emptied, replaces=replaces)
+        names = write_document(target, document, found.head, found.comments)
+        for path in target.gone:
+            frame.note(f"{path} was removed: nothing of its kind is left")
         return Outcome(encoded=lambda _: [f"{name}\n".encode() for name in names])
 
     def encoded(form: str) -> Iterator[bytes]:
@@ -100,6 +116,20 @@ def export(
             yield from (f"{line}\n".encode() for line in yaml_lines(document, found.head, found.comments))
 
     return Outcome(encoded=encoded, is_exact=True)
+
+
+def refuse_unmatched(patterns: Iterable[str], topics: Collection[str]) -> None:
+    """Raise KctlError for the first pattern that no topic matches."""
+    from fnmatch import fnmatchcase
+
+    from kctl.errors import near_names
+
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in topics):
+            names = sorted(topics)
+            there_are = f"there are {', '.join(names[:8])}" + (", ..." if len(names) > 8 else "")
+            hint = near_names(pattern, names, otherwise=there_are if names else "there are no topics")
+            raise KctlError(f"no topic matches {pattern!r}", hint)
 
 
 class _Found(NamedTuple):
@@ -129,6 +159,8 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
 
         recorded = metadata_resources(source.logs(), bound_of(source.as_of), kinds)
         note_problems(frame, recorded.problems)
+        if recorded.remark:
+            frame.note(recorded.remark)
         return _Found(*recorded[:2], [], recorded.comments)
     source.check()
     from kctl.cluster_file.present import present_in, secrets_in, uneven

@@ -57,7 +57,7 @@ def files_of(path: Path) -> list[Path]:
         names = sorted(os.listdir(path))
     except OSError as error:
         raise file_error(path, error) from error
-    files = [path / name for name in names if name.endswith(SUFFIXES)]
+    files = [path / name for name in names if name.lower().endswith(SUFFIXES)]
     if not files:
         raise KctlError(
             f"{path}: no file of YAML or JSON here", f"name a file, or a folder with {', '.join(SUFFIXES)}"

@@ -19,8 +19,9 @@ from kctl.evidence.order import is_order_known
 from kctl.evidence.znodes import greatest_zxid
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage
 from kctl.internal_topics.metadata_rows import furthest_image
-from kctl.internal_topics.reading import NOW, AsOf
+from kctl.internal_topics.reading import NOW, AsOf, entries
 from kctl.judging.identities.statements import cluster_id_of
+from kctl.times import iso
 
 CONFIGURED = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}
 EVERY_KIND = frozenset(kind for kinds in KINDS.values() for kind in kinds)
@@ -33,7 +34,7 @@ class RecordedResources(NamedTuple):
     problems: list[Problem]
     comments: dict[str, list[str]]
     why_unread: Callable[[Resource], str | None] = lambda _: None
-    remark: str = ""  # which of several moments it is
+    remark: str = ""  # which of several moments it is, or what its time is not
 
 
 def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Resource]:
@@ -84,11 +85,39 @@ def topics_of_image(image: ClusterImage) -> Iterator[Topic]:
 def metadata_resources(
     folders: Iterable[Path], as_of: AsOf = NOW, kinds: Collection[str] = EVERY_KIND
 ) -> RecordedResources:
-    """The cluster by the copy of the metadata log that reaches furthest. Raises KctlError where none can be read."""
+    """The cluster by the copy of the metadata log that reaches furthest.
+
+    Raises KctlError where none can be read, BadValue for a bound before the log begins, or an offset after it ends.
+    """
+    folders = list(folders)
     image, trouble = furthest_image(folders, as_of)
     problems = [Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble]
     comments = {f"topics/{topic.name}": [text] for topic in topics_of_image(image) if (text := uneven(topic))}
-    return RecordedResources(list(image_resources(image, kinds)), problems, comments)
+    remark = _check_bound(folders, as_of, image) if as_of != NOW else ""
+    return RecordedResources(list(image_resources(image, kinds)), problems, comments, remark=remark)
+
+
+def _check_bound(folders: Iterable[Path], as_of: AsOf, image: ClusterImage) -> str:
+    """Raise BadValue for a bound that is not in the log; a remark for a time after its last record, else nothing."""
+    begins: list[int] = []
+    last_time, last_offset = -1, image.end_offset - 1
+    for entry in (entry for folder in folders for entry in entries(folder, [])):
+        if entry.batch is not None:
+            begins = begins or [entry.base_offset, entry.batch.base_timestamp]
+            last_time = max(last_time, entry.batch.max_timestamp)
+            last_offset = max(last_offset, entry.last_offset)
+    ends = f"the log ends with offset {last_offset:,}" + (f" at {iso(last_time)}" if last_time >= 0 else "")
+    if not image.end_offset and begins:
+        raise BadValue(
+            "nothing of the cluster is recorded before --as-of: the log begins with offset "
+            f"{begins[0]:,} at {iso(begins[1])}",
+            f"name a later one; {ends}",
+        )
+    if as_of.offset is not None and as_of.offset > last_offset + 1:
+        raise BadValue(f"--as-of is offset {as_of.offset:,}, and {ends}", "leave --as-of out for its end")
+    if as_of.timestamp is not None and as_of.timestamp > last_time >= 0:
+        return f"{ends}, before --as-of: what came after it is not known"
+    return ""
 
 
 def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedResources:
@@ -97,7 +126,7 @@ def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedRe
     Raises KctlError, BadValue for evidence of several clusters. Of an export of znodes and a metadata log in one evidence the metadata log counts: the cluster has left ZooKeeper.
     """
     if path.is_file():
-        return _of_files(path, kinds) if path.suffix in SUFFIXES else _of_export(path, kinds, wanted)
+        return _of_files(path, kinds) if path.suffix.lower() in SUFFIXES else _of_export(path, kinds, wanted)
     evidence = discover((str(path),))
     for failure in evidence.failures:
         raise failure
@@ -114,7 +143,7 @@ def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedRe
         newest, remark = _of_the_last(path, exports, evidence)
         export = newest[0] if len(newest) == 1 else max(newest, key=greatest_zxid)
         return _of_export(export, kinds, wanted)._replace(remark=remark)
-    if any(child.suffix in SUFFIXES for child in path.iterdir()):
+    if any(child.suffix.lower() in SUFFIXES for child in path.iterdir()):
         return _of_files(path, kinds)
     raise KctlError(
         f"{path}: no export of znodes, no {CLUSTER_METADATA}-0 and no file of YAML or JSON here",

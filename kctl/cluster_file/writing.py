@@ -3,15 +3,17 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from kctl.access.acl import WILDCARD, Acl
 from kctl.cluster.state import DEFAULT
 from kctl.cluster_file.loading import FORMAT, SUFFIXES
 from kctl.cluster_file.resources import SECTIONS, SHAPE, Resource, by_key
-from kctl.errors import file_error
+from kctl.errors import BadValue, Refused, file_error
+from kctl.files import LARGEST_TEXT, read_whole
 from kctl.model import Json
 
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./:@+-]*[\w./@+-])?|-?[1-9][0-9]{0,17}(?:\.[0-9]+)?|0", re.ASCII)
@@ -154,16 +156,72 @@ def json_text(document: Mapping[str, Json], *, is_line: bool = False) -> str:
     return json.dumps(document, indent=None if is_line else 2, ensure_ascii=False) + "\n"
 
 
+class Target(NamedTuple):
+    """Where an export is written, checked: a file, or a folder with a file for each section."""
+
+    path: Path
+    is_file: bool
+    gone: tuple[Path, ...] = ()
+    """Files of an earlier export, of sections that this one does not have."""
+
+
+def target_of(to: str, sections: Collection[str], emptied: Collection[str], *, replaces: bool) -> Target:
+    """Where a document with these sections is written.
+
+    Nothing is there, or with `replaces` a file, or a folder whose other files of YAML and JSON are of sections that are
+    not exported; those of the sections `emptied`, which have nothing in them any more, are `gone`. Raises Refused, BadValue
+    for a name that is neither a folder's nor of YAML or JSON, KctlError.
+    """
+    path = Path(to)
+    is_file = path.suffix.lower() in SUFFIXES and not path.is_dir() and not to.endswith("/")
+    if not is_file and path.suffix and not path.is_dir() and not to.endswith("/"):
+        raise BadValue(
+            f"{path}: {path.suffix} is no ending of YAML or JSON",
+            f"name a file with {', '.join(SUFFIXES)}, or a folder: {path}/",
+        )
+    files = [path] if is_file and os.path.lexists(path) else []
+    if path.is_dir():
+        files = [path / name for name in sorted(os.listdir(path)) if name.lower().endswith(SUFFIXES)]
+    if files and not replaces:
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        raise Refused(
+            f"{files[0]}{more} would be replaced or stand beside the export; nothing was written",
+            "give --replace, or another path",
+        )
+    if is_file:
+        return Target(path, is_file)
+    gone = []
+    for file in files:
+        section = file.stem if file.suffix == ".yaml" else ""
+        if section not in SECTIONS or not _is_exported(file, section):
+            raise Refused(
+                f"{file}: no export wrote it, and `kctl apply {path}` reads it, too; nothing was written",
+                "move it elsewhere, or name another folder",
+            )
+        if section in emptied and section not in sections:
+            gone.append(file)
+    return Target(path, is_file, tuple(gone))
+
+
+def _is_exported(path: Path, section: str) -> bool:
+    """Whether a file has what an export writes for a section: the format, this section, and comments."""
+    try:
+        lines = read_whole(path, LARGEST_TEXT).decode().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return [line for line in lines if line and line[0] not in "# "] == [f"kctl: {FORMAT}", f"{section}:"]
+
+
 def write_document(
-    to: Path, document: Mapping[str, Json], head: Iterable[str] = (), comments: Comments | None = None
+    target: Target, document: Mapping[str, Json], head: Iterable[str] = (), comments: Comments | None = None
 ) -> list[Path]:
     """Write the document to a file, or its sections to files in a folder; gives their paths. Raises KctlError.
 
-    A file of an earlier export is replaced, at once.
+    A file of an earlier export is replaced, at once; those that are gone are removed at last.
     """
-    is_folder = to.is_dir() or to.suffix not in SUFFIXES
-    if not is_folder:
-        _replace(to, _text_of(document, to.suffix, head, comments))
+    to = target.path
+    if target.is_file:
+        _replace(to, _text_of(document, to.suffix.lower(), head, comments))
         return [to]
     written = []
     try:
@@ -175,6 +233,11 @@ def write_document(
             path = to / f"{section}.yaml"
             _replace(path, _text_of({"kctl": document["kctl"], section: content}, ".yaml", head, comments))
             written.append(path)
+    for path in target.gone:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise file_error(path, error) from error
     return written
 
 

@@ -73,6 +73,10 @@ class Recorded:
 def read_snapshot(path: Path) -> Recorded:
     """The znodes of an export, without the chroot. Raises UnreadableFile."""
     exported = read_znodes(path)
+    if not exported:
+        raise UnreadableFile(
+            f"{path}: the file is empty: it holds no znode", "give a file that `kctl znode export` wrote"
+        )
     return Recorded(str(path), {name: _znode(exported.pop(name)) for name in list(exported)})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.conftest import kctl, recording, rows
+from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.cluster_file.test_bad_files import BAD
 
 SCHEMA = json.loads(kctl("schema", "apply", "--files").out)
@@ -169,3 +170,90 @@ def test_one_source_at_a_time(tmp_path: Path) -> None:
     assert ran.status == 2 and "give one of --snapshot and --metadata" in ran.err
     ran = kctl("export", *options, "--from", "kafka-topics", wanted)
     assert ran.status == 2 and "give one of --snapshot and --from" in ran.err
+
+
+def exported(folder: Path, *options: object) -> Ran:
+    return kctl("export", *evidence(ZOOKEEPER)[1], "--to", folder, *options)
+
+
+def test_what_is_there_is_replaced_only_when_asked_to(tmp_path: Path) -> None:
+    for name in ("cluster", "cluster.yaml"):
+        assert exported(tmp_path / name).status == 0
+        ran = exported(tmp_path / name)
+        assert ran.status == 4 and "give --replace" in ran.err
+        assert exported(tmp_path / name, "--replace").status == 0
+    ran = kctl("export", *evidence(ZOOKEEPER)[1], "--replace")
+    assert ran.status == 2 and "--replace goes with --to" in ran.err
+
+
+def test_a_file_of_a_kind_that_is_gone_leaves_with_the_next_export(tmp_path: Path) -> None:
+    stale = tmp_path / "quotas.yaml"
+    text = "# noted\nkctl: 1\nquotas:\n  - user: app\n    producer_byte_rate: 1\n"
+    stale.write_text(text)
+    (tmp_path / "README.md").write_text("ours")
+    assert exported(tmp_path).status == 4 and stale.read_text() == text
+    assert exported(tmp_path, "--replace", "--kinds", "topics").status == 0
+    assert stale.read_text() == text, "of another kind than those exported"
+    ran = exported(tmp_path, "--replace")
+    assert ran.status == 0 and f"{stale} was removed" in ran.err
+    assert sorted(os.listdir(tmp_path)) == ["README.md", "topics.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("quotas.yaml", "kctl: 1\nvariables: {a: b}\nquotas:\n  - {user: app, producer_byte_rate: 1}\n"),
+        ("mine.yaml", "kctl: 1\nquotas:\n  - {user: app, producer_byte_rate: 1}\n"),
+        ("topics.json", "{}"),
+    ],
+)
+def test_a_file_that_no_export_wrote_stays(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    ran = exported(tmp_path, "--replace")
+    assert ran.status == 4 and f"{name}: no export wrote it" in ran.err
+    assert os.listdir(tmp_path) == [name] and (tmp_path / name).read_text() == text
+
+
+@pytest.mark.parametrize("name", ["cl.YAML", "cl.yml", "cl.Json"])
+def test_endings_of_files_in_any_letters(name: str, tmp_path: Path) -> None:
+    assert exported(tmp_path / name).status == 0
+    file = tmp_path / name
+    assert file.is_file() and file.read_text().startswith("{" if name.endswith("Json") else "kctl: 1\n")
+    assert rows("diff", file, "--against", file, "--whole", "--exit-code").status == 0
+    assert rows("diff", tmp_path, "--against", tmp_path, "--whole", "--exit-code").status == 0
+
+
+def test_another_ending_is_no_folder(tmp_path: Path) -> None:
+    ran = exported(tmp_path / "cl.txt")
+    assert ran.status == 2 and "cl.txt: .txt is no ending of YAML or JSON" in ran.err
+    assert not os.listdir(tmp_path)
+    assert kctl("export", *evidence(ZOOKEEPER)[1], "--to", f"{tmp_path}/v1.2/").status == 0
+    assert os.listdir(tmp_path / "v1.2") == ["topics.yaml"]
+
+
+def test_a_pattern_that_no_topic_matches_is_an_error(tmp_path: Path) -> None:
+    ran = exported(tmp_path / "cl.yaml", "--topics", "led*", "--topics", "nosuch*")
+    assert ran.status == 3 and "no topic matches 'nosuch*'\n      there are ledger\n" in ran.err
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("bound", "status", "message"),
+    [
+        ("0", 2, "nothing of the cluster is recorded before --as-of: the log begins with offset 0 at 20"),
+        ("2010-01-01T00:00Z", 2, "the log begins with offset 0 at 20"),
+        ("99999999", 2, "--as-of is offset 99,999,999, and the log ends with offset "),
+        ("2200-01-01T00:00Z", 0, "before --as-of: what came after it is not known"),
+        ("100", 0, ""),
+    ],
+)
+def test_a_bound_that_is_not_in_the_log(bound: str, status: int, message: str) -> None:
+    ran = kctl("export", *evidence(KRAFT)[1], "--as-of", bound)
+    assert ran.status == status and message in ran.err, ran.err
+    assert bool(ran.err) is bool(message) and bool(ran.out) is not bool(status)
+
+
+def test_an_empty_snapshot_is_said_to_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "znodes.jsonl").touch()
+    ran = kctl("export", "--snapshot", tmp_path / "znodes.jsonl")
+    assert ran.status == 3 and "the file is empty" in ran.err and "chroot" not in ran.err

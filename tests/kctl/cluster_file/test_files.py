@@ -27,7 +27,7 @@ from kctl.cluster_file.loading import load
 from kctl.cluster_file.present import Present
 from kctl.cluster_file.resources import Key, Resource, Wanted, by_key
 from kctl.cluster_file.sections import acl_resource, quota_resource
-from kctl.cluster_file.writing import document_of, json_text, scalar, write_document, yaml_lines
+from kctl.cluster_file.writing import Target, document_of, json_text, scalar, write_document, yaml_lines
 from kctl.rows.changes import DRIFT
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
@@ -298,10 +298,10 @@ def test_a_new_topic_has_a_row_for_each_field() -> None:
 
 def test_a_folder_of_files(tmp_path: Path) -> None:
     document = document_of(PRESENT.values())
-    names = write_document(tmp_path / "cluster", document)
+    names = write_document(Target(tmp_path / "cluster", False), document)
     assert sorted(path.name for path in names) == ["brokers.yaml", "topics.yaml"]
     assert what(dict(load([tmp_path / "cluster"], {}, {}).resources)) == what(PRESENT)
-    (one,) = write_document(tmp_path / "cluster.json", document)
+    (one,) = write_document(Target(tmp_path / "cluster.json", True), document)
     assert json.loads(one.read_text())["topics"]["old"] == {"partitions": 1, "replication_factor": 1}
     assert what(dict(load([one], {}, {}).resources)) == what(PRESENT)
 
