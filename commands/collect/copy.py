@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from kctl.collect.transport import Source
 
 
+READ_AS = "collect as a user who may read it, or look for errors of the disk in the system log, then go on with --resume"
+
+
 @command(
     "collect",
     status="0 all was copied · 2 a name that nothing matches · 3 something was not copied · 4 --to is not empty, or lies in a source",
@@ -136,8 +139,7 @@ class _Run:
             for source, plan in planned:
                 done = run.run(source, plan, self.choice)
                 files, count = files + done.files, count + done.bytes
-                if done.incomplete:
-                    self.frame.fail(f"{done.source}: {done.incomplete}", "go on with --resume")
+                self._report(done)
                 yield _row(done)
             for shown, why in self.lost.items():
                 yield _row(run.unreached(shown, why, self.choice))
@@ -150,6 +152,17 @@ class _Run:
             folder=str(self.to), files=files, bytes=count, seconds=round(monotonic() - begun, 3),
             sha256=seal.sha256, errors=0,
         )  # fmt: skip
+
+    def _report(self, done: Collected) -> None:
+        """Say why a source was not copied whole: what could not be read, the first of it by name."""
+        for words in done.unread:
+            self.frame.fail(words, READ_AS)
+        if more := done.unread_count - len(done.unread):
+            self.frame.fail(
+                f"{done.source}: {counted(more, 'more name')} could not be read", "the manifest has each"
+            )
+        if done.incomplete and (done.is_lost or not done.unread):
+            self.frame.fail(f"{done.source}: {done.incomplete}", "go on with --resume")
 
     def _collection(self, folder: Path) -> Collection:
         from kctl.collect.collection import Collection, Earlier

@@ -6,6 +6,7 @@ first and the active one last, the epochs once more; at the end the checkpoints 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -35,6 +36,7 @@ from kctl.collect.transport import (
     Content,
     Entry,
     Gone,
+    ReadFailed,
     Source,
     SourceLost,
     Unsettled,
@@ -45,7 +47,7 @@ from kctl.errors import reason_of
 from kctl.evidence.model import encodable
 from kctl.evidence.names import SEGMENT_FILE
 from kctl.files import read_whole
-from kctl.model import SILENT, Progress
+from kctl.model import SILENT, Progress, counted
 
 NOT_COPIED = frozenset({".lock"})  # empty, and says nothing
 LARGEST_BESIDE = 64 << 20
@@ -55,7 +57,8 @@ ATTEMPTS = 12
 """Listings of a partition folder whose segments are replaced while they are opened."""
 BETWEEN_ATTEMPTS = 0.02  # seconds: renaming the files of some segments takes a broker less
 AFTER = ".after"
-CUT_OFF = "the copy was cut off"
+MOST_NAMED = 3
+"""Names that could not be read and are told one by one; the manifest has all."""
 
 
 class Earlier(Struct):
@@ -98,6 +101,11 @@ class Collected(Struct):
     clock_offset_ms: int | None = None
     incomplete: str | None = None
     left_out: int = 0
+    unread: list[str] = field(default_factory=list)
+    """The first names that could not be read, with the reason."""
+    unread_count: int = 0
+    is_lost: bool = False
+    """Whether the source broke off."""
 
 
 class Collection(Struct):
@@ -123,6 +131,8 @@ class Collection(Struct):
         for words in source.left_out:
             self.manifest.add(LeftOutLine("", source.shown, "a name, or several", words))
             done.left_out += 1
+        for words in source.unread:
+            copying.leave_unread("", source.shown, "a name, or several", words)
         try:
             for log_dir in plan.log_dirs:
                 copying.log_dir(log_dir)
@@ -133,7 +143,11 @@ class Collection(Struct):
             for part in (*plan.exports, *plan.trees):
                 copying.others(part)
         except SourceLost as error:
-            done.incomplete = error.message
+            done.incomplete, done.is_lost = error.message, True
+        if done.unread_count and done.incomplete is None:
+            done.incomplete = (
+                f"{counted(done.unread_count, 'name')} could not be read, such as {done.unread[0]}"
+            )
         done.seconds = time.monotonic() - begun
         self.manifest.add(
             SourceLine(
@@ -211,8 +225,11 @@ class _Copying(Struct):
         if place in self.run.earlier.whole:
             return
         copied: dict[str, Entry] = {}
+        unread_before = self.done.unread_count
         for attempt in range(ATTEMPTS):
             entries = self._listing(folder, place)
+            if self.done.unread_count > unread_before:
+                break
             listed = {entry.name for entry in entries}
             for gone in (copied.keys() | self._of_earlier(place, attempt)) - listed:  # of a listing before
                 self.run.target.remove(f"{place}/{gone}")
@@ -227,9 +244,11 @@ class _Copying(Struct):
             except Unsettled:
                 time.sleep(BETWEEN_ATTEMPTS)
                 continue
-            if is_last or not any(SEGMENT_FILE.fullmatch(lost.entry.name) for lost in vanished):
+            if is_last or not any(
+                SEGMENT_FILE.fullmatch(lost.entry.name) and not lost.is_there for lost in vanished
+            ):
                 for lost in vanished:
-                    self._leave_out(folder, place, lost.entry.name, FILE, lost.reason)
+                    self._gone(folder, place, lost)
                 for entry in entries:
                     if entry.kind != FILE:
                         self._leave_out(folder, place, entry.name, entry.kind, f"it is {entry.kind}")
@@ -237,7 +256,8 @@ class _Copying(Struct):
         self._epochs_once_more(folder, place, copied)
         if not copied:
             self.run.target.folder_at(place)
-        self.run.manifest.add(WholeLine(place))
+        if self.done.unread_count == unread_before:
+            self.run.manifest.add(WholeLine(place))
         self.run.manifest.flush()
 
     def _of_earlier(self, place: str, attempt: int) -> set[str]:
@@ -276,7 +296,10 @@ class _Copying(Struct):
         for content in self.source.contents(folder, entries):
             if isinstance(content, Gone):
                 continue
-            data = _whole(content, LARGEST_BESIDE)
+            try:
+                data = _whole(content, LARGEST_BESIDE)
+            except ReadFailed:  # what was read first stays
+                continue
             try:
                 before = read_whole(self.run.target.folder / place / content.entry.name, LARGEST_BESIDE)
             except OSError:
@@ -311,9 +334,15 @@ class _Copying(Struct):
         wanted = [e for e in self._listing(planned.folder, planned.place) if e.name in planned.names]
         for content in self.source.contents(planned.folder, wanted):
             if isinstance(content, Gone):
+                self._gone(planned.folder, planned.place.rpartition("/")[0], content)
                 continue
             read_at = self.run.now_ms()
-            data = _whole(content, LARGEST_SETTINGS)
+            try:
+                data = _whole(content, LARGEST_SETTINGS)
+            except ReadFailed as error:
+                failed = Gone(content.entry, str(error), is_there=True)
+                self._gone(planned.folder, planned.place.rpartition("/")[0], failed)
+                continue
             text = without_secrets(data.decode("utf-8", "surrogateescape"))
             shown = text.encode("utf-8", "surrogateescape")
             if self.run.earlier.has(planned.place, content.entry, self.run.target):
@@ -373,7 +402,7 @@ class _Copying(Struct):
         for content in self.source.contents(folder, wanted, settled=settled):
             if isinstance(content, Gone):
                 if vanished is None:
-                    self._leave_out(folder, place, content.entry.name, FILE, content.reason)
+                    self._gone(folder, place, content)
                 else:
                     vanished.append(content)
                 continue
@@ -385,6 +414,10 @@ class _Copying(Struct):
             except SourceLost:
                 self.run.target.remove(where)
                 raise
+            except ReadFailed as error:
+                self.run.target.remove(where)
+                self._gone(folder, place, Gone(content.entry, str(error), is_there=True))
+                continue
             self._note_file(folder, where, content, written, content.what_happened(), read_at)
             yield content.entry, written
 
@@ -422,8 +455,29 @@ class _Copying(Struct):
         except FileNotFoundError:
             return []
         except OSError as error:
-            self._leave_out(folder.parent, place, folder.name, FOLDER, reason_of(error))
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):  # something else took its place meanwhile
+                self._leave_out(folder.parent, place, folder.name, FOLDER, reason_of(error))
+                return []
+            shown = _printable(self.source.shown_path(folder))
+            self.leave_unread(_printable(place), shown, FOLDER, reason_of(error))
             return []
+
+    def _gone(self, folder: Path, place: str, gone: Gone) -> None:
+        """Note a file that could not be opened or read."""
+        if not gone.is_there:
+            self._leave_out(folder, place, gone.entry.name, FILE, gone.reason)
+            return
+        shown = _printable(self.source.shown_path(folder / gone.entry.name))
+        path = f"{place}/{gone.entry.name}" if place else gone.entry.name
+        self.leave_unread(_printable(path), shown, FILE, gone.reason)
+
+    def leave_unread(self, path: str, shown: str, what: str, why: str) -> None:
+        """Note what is there, and may not or cannot be read: the copy of the source is incomplete."""
+        self.run.manifest.add(LeftOutLine(path, shown, what, why, unread=True))
+        self.done.left_out += 1
+        self.done.unread_count += 1
+        if len(self.done.unread) < MOST_NAMED:
+            self.done.unread.append(f"{shown}: {why}")
 
     def _leave_out(self, folder: Path, place: str, name: str, what: str, why: str) -> None:
         shown = _printable(self.source.shown_path(folder / name))

@@ -11,11 +11,11 @@ import os
 import resource
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from formats.log_dir.file_names import FileState, parse_segment_file
-from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, Unsettled
+from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, ReadFailed, Unsettled
 from kctl.errors import reason_of
 from kctl.evidence.names import SEGMENT_FILE
 from kctl.files import what_it_is
@@ -24,6 +24,7 @@ PIECE = 1 << 20
 SMALLEST_HOLE = 1 << 16
 """Smaller runs of zeros are read as they are."""
 OPEN_AT_ONCE = 4000
+DELETED = "deleted before it was read"
 FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -38,6 +39,7 @@ class LocalSource:
         self.root = root
         self.shown = shown
         self.left_out: list[str] = []
+        self.unread: list[str] = []
         self._at_once = _most_open()
         self._buffer = memoryview(bytearray(PIECE))
 
@@ -69,7 +71,14 @@ class LocalSource:
 
         Raises Unsettled where `settled` is asked for and segments were replaced while the files were opened.
         """
-        with _opened_folder(folder) as descriptor:
+        if not entries:
+            return
+        with ExitStack() as stack:
+            try:
+                descriptor = stack.enter_context(_opened_folder(folder))
+            except OSError as error:
+                yield from (_gone(entry, error) for entry in entries)
+                return
             for start in range(0, len(entries), self._at_once):
                 part = entries[start : start + self._at_once]
                 yield from self._opened(descriptor, part, settled and not start)
@@ -117,7 +126,10 @@ class LocalContent:
                     self._read = position = start
                     continue
             wanted = min(PIECE, data_end - position)
-            count = os.preadv(self._descriptor, [self._buffer[:wanted]], position)
+            try:
+                count = os.preadv(self._descriptor, [self._buffer[:wanted]], position)
+            except OSError as error:
+                raise ReadFailed(f"{reason_of(error)} at byte {position}") from error
             if not count:
                 break
             position += count
@@ -195,18 +207,14 @@ def _lacks_indexes(names: Iterable[str]) -> bool:
     return ".log" in newest and bool(before - newest)
 
 
-class _opened_folder:
+@contextmanager
+def _opened_folder(folder: Path) -> Iterator[int]:
     """A descriptor of a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> int:
-        self._descriptor = os.open(self._folder, FOLDER_FLAGS)
-        return self._descriptor
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+    descriptor = os.open(folder, FOLDER_FLAGS)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _open(folder: int, entry: Entry, buffer: memoryview) -> LocalContent | Gone:
@@ -216,9 +224,16 @@ def _open(folder: int, entry: Entry, buffer: memoryview) -> LocalContent | Gone:
         except FileNotFoundError:
             continue
         except OSError as error:
-            return Gone(entry, reason_of(error))
+            return _gone(entry, error)
         return LocalContent(folder, entry, descriptor, buffer, is_renamed)
-    return Gone(entry, "deleted before it was read")
+    return Gone(entry, DELETED)
+
+
+def _gone(entry: Entry, error: OSError) -> Gone:
+    """What an error says of a file: that it is there no more, has become something else, or may not be read."""
+    if isinstance(error, FileNotFoundError):
+        return Gone(entry, DELETED)
+    return Gone(entry, reason_of(error), is_there=error.errno not in (errno.EINVAL, errno.ELOOP))
 
 
 def _descriptor(name: str, folder: int) -> int:

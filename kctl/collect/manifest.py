@@ -51,13 +51,14 @@ class FileLine(msgspec.Struct, tag="file", tag_field="kind"):
     source_sha256: str | None = None
 
 
-class LeftOutLine(msgspec.Struct, tag="left_out", tag_field="kind"):
-    """A name of the source that was not copied; `path` is where it would lie."""
+class LeftOutLine(msgspec.Struct, tag="left_out", tag_field="kind", omit_defaults=True):
+    """A name of the source that was not copied; `path` is where it would lie. `unread`: it may not or cannot be read."""
 
     path: str
     source: str
     what: str
     why: str
+    unread: bool = False
 
 
 class PlannedLine(msgspec.Struct, tag="planned", tag_field="kind"):

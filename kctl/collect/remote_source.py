@@ -42,6 +42,7 @@ AT_ONCE = 400  # files of one tar
 LARGEST_SEGMENT = (1 << 31) + (64 << 20)
 MOST_GROWTH = 64 << 20
 LARGEST_LISTING = 4 << 30
+MISSING = "o such file"  # of a complaint: deleted between two looks
 
 
 class RemoteSource:
@@ -56,6 +57,7 @@ class RemoteSource:
         self._tar: str | None = None
         self._sizes: dict[str, int] = {}
         self.left_out: list[str] = []
+        self.unread: list[str] = []
 
     def shown_path(self, path: Path) -> str:
         """The path there, with the machine before it."""
@@ -125,7 +127,7 @@ class RemoteSource:
                     f"{self.shown}: {complaint or 'nothing is there'}", "check the path and the user"
                 )
             if complaint:
-                self.left_out.append(complaint)
+                (self.left_out if MISSING in complaint else self.unread).append(complaint)
 
     def _place(self, entries: Iterable[Entry], log_dirs: set[str]) -> None:
         """Folders and files of the shadow; of partitions of a log directory the folders alone."""
@@ -305,9 +307,7 @@ def _is_only_missing(
     error: BadTar, complaint: str, wanted: dict[str, Entry], entries: Sequence[Entry]
 ) -> bool:
     """Whether tar wrote nothing since not one of the files is there any more: some then write no end either."""
-    return (
-        error.message == "the tar is cut off" and len(wanted) == len(entries) and "o such file" in complaint
-    )
+    return error.message == "the tar is cut off" and len(wanted) == len(entries) and MISSING in complaint
 
 
 def _may_be_log(name: str) -> bool:

@@ -27,6 +27,10 @@ class Unsettled(Exception):
     """Files of a folder were replaced between the listing and the opening: list it again."""
 
 
+class ReadFailed(Exception):
+    """A file that was opened could not be read to its end; its text is the reason."""
+
+
 class Entry(NamedTuple):
     """One name of a listed folder; `kind` is `file`, `folder`, or words for anything else."""
 
@@ -45,7 +49,10 @@ class Content(Protocol):
     entry: Entry
 
     def pieces(self) -> Iterator[memoryview | int]:
-        """The bytes up to the first size; an integer is a run of so many zeros. A piece is valid until the next."""
+        """The bytes up to the first size; an integer is a run of so many zeros. A piece is valid until the next.
+
+        Raises ReadFailed.
+        """
         ...
 
     def what_happened(self) -> str | None:
@@ -54,10 +61,11 @@ class Content(Protocol):
 
 
 class Gone(NamedTuple):
-    """A listed file that could not be opened any more."""
+    """A listed file that could not be opened; `is_there`: it was there, and may not or cannot be read."""
 
     entry: Entry
     reason: str
+    is_there: bool = False
 
 
 class Source(Protocol):
@@ -74,6 +82,8 @@ class Source(Protocol):
     """The command that reads the source, where that is not this process."""
     left_out: list[str]
     """What a first look could not take in, each in words."""
+    unread: list[str]
+    """What a first look might not read, each in words."""
 
     def shown_path(self, path: Path) -> str:
         """The source's own name of a path below `root`."""

@@ -5,6 +5,7 @@ A manifest comes with the evidence, and is trusted no more than that: it only ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from kctl.collect.manifest import (
     PlannedLine,
     SourceLine,
     WholeLine,
+    is_inside,
     lines_of,
 )
 from kctl.errors import UnreadableFile
 
 MOST_PLANNED = 2_000_000
+MOST_UNREAD = 10_000
 CUT_OFF = "the copy was cut off"
 
 
@@ -28,6 +31,8 @@ class CopyNotes(Struct):
 
     cut_off: dict[Path, str] = field(default_factory=dict)
     """Partition folders of which not all was copied, and why."""
+    unread: dict[Path, str] = field(default_factory=dict)
+    """Files and folders that might not be read as the copy was made, and why; those that a later run copied are none."""
     unreached: dict[str, str] = field(default_factory=dict)
     """Sources of which nothing at all was copied, and why."""
     left_out: dict[Path, list[LeftOutLine]] = field(default_factory=dict)
@@ -46,29 +51,37 @@ def notes_of(manifests: Iterable[Path]) -> CopyNotes:
             _read(manifest, notes)
         except UnreadableFile as error:
             notes.troubles[manifest] = error.message.removeprefix(f"{manifest}: ")
+    notes.unread = {path: why for path, why in notes.unread.items() if not path.exists()}
     return notes
 
 
 def _read(manifest: Path, notes: CopyNotes) -> None:
     folder = manifest.parent
     open_: set[str] = set()
+    whole: set[str] = set()
     reasons: list[str] = []
+    files: Counter[str] = Counter()
     ended: dict[str, SourceLine] = {}
     for line, _ in lines_of(manifest, may_be_torn=True, passing=FILE_BEGINNING):
-        if isinstance(line, PlannedLine) and len(open_) < MOST_PLANNED:
-            open_.add(line.path)
+        if isinstance(line, PlannedLine) and len(open_) + len(whole) < MOST_PLANNED:
+            if line.path not in whole:  # a run that goes on plans all once more
+                open_.add(line.path)
         elif isinstance(line, WholeLine):
             open_.discard(line.path)
+            whole.add(line.path)
         elif isinstance(line, LeftOutLine):
             notes.counts[manifest] = notes.counts.get(manifest, 0) + 1
             if notes.counts[manifest] == 1:
                 notes.left_out[manifest] = [line]
+            if line.unread and line.path and is_inside(line.path) and len(notes.unread) < MOST_UNREAD:
+                notes.unread[folder / line.path] = line.why
         elif isinstance(line, SourceLine):
             ended[line.source] = line  # a run that went on says it anew
+            files[line.source] += line.files
     for source, line in ended.items():
         if line.incomplete:
             reasons.append(f"{source}: {line.incomplete}")
-            if not line.files:
+            if not files[source]:
                 notes.unreached[source] = line.incomplete
         if line.clock_offset_ms is not None and len(line.broker_ids) == 1:
             notes.clock_offsets[line.broker_ids[0]] = line.clock_offset_ms

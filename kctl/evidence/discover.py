@@ -214,6 +214,7 @@ def _evidence(
         given_moments=given_moments,
         cut_off=tuple(cut_off),
         unreached=tuple(notes.unreached),
+        unread=tuple(sorted(notes.unread.items())),
         clock_offsets=tuple(sorted(notes.clock_offsets.items())),
         order_of=ordered_moments,
     )

@@ -150,6 +150,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     # Partition folders that `kctl collect` copied in part: they are no replicas; and sources that it did not reach.
     cut_off: tuple[Replica, ...] = ()
     unreached: tuple[str, ...] = ()
+    # Files and folders below that might not be read as a copy was made, with the reason.
+    unread: tuple[tuple[Path, str], ...] = ()
     clock_offsets: tuple[tuple[int, int], ...] = ()
     """By broker how far its clock was ahead of that of the machine that copied its files, in milliseconds."""
     order_of: Callable[[FoundEvidence], tuple[str, ...]] = lambda evidence: ()

@@ -30,7 +30,7 @@ MANIFEST_BAD = warning("""manifest-malformed
 CUT_OFF = info("""evidence-cut-off
     The copy of {partition} was cut off, so that the partition was not examined: {why}.
     What is there of it is no whole log.
-    The source went away, or the copy was interrupted.
+    The source went away, the copy was interrupted, or a file could not be read.
     Go on with the copy by `kctl collect --resume`.""")
 LEFT_OUT = info("""evidence-left-out-of-copy
     {count:entry/entries} of the source {count:was|were} left out of the copy, such as {what} {name}: {why}.

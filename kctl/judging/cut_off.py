@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence
-from kctl.judging.fetching import NOT_THERE
+from kctl.judging.fetching import GO_ON, NOT_THERE
 from kctl.judging.judgement import Judgement
 from kctl.model import TopicPartition
 
@@ -16,7 +16,7 @@ def with_cut_off(judgement: Judgement, evidence: FoundEvidence) -> Judgement:
         return judgement
     subject = TopicPartition(topic, partition)
     missing = tuple(
-        part._replace(why=CUT_OFF, get="kctl collect --resume, with the arguments of the first time")
+        part._replace(why=CUT_OFF, get=GO_ON)
         if part.broker_id is not None
         and part.why == NOT_THERE
         and evidence.was_cut_off(subject, part.broker_id)

@@ -22,6 +22,7 @@ CLUSTER_METADATA = "__cluster_metadata"
 NOT_THERE = "not in the evidence"
 EXPORT = "kctl znode export --zookeeper HOSTS znodes.jsonl"
 COLLECT = "kctl collect --to more"
+GO_ON = "kctl collect --resume, with the arguments of the first time"
 COPY_METADATA = f"{COLLECT} ssh://CONTROLLER/METADATA_LOG_DIR"
 EITHER = "znodes or metadata log: "
 

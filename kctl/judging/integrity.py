@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from formats.values import Struct, field
+from kctl.evidence.copies import CUT_OFF as CUT_OFF_WORDS
 from kctl.findings import Finding, Place
 from kctl.findings import directories as directory_findings
 from kctl.findings import evidence as evidence_findings
 from kctl.findings import logs as log_findings
 from kctl.findings import segments as segment_findings
 from kctl.findings.manifest import CUT_OFF
-from kctl.judging.fetching import log_dirs_of
+from kctl.judging.fetching import GO_ON, log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import counted
 from kctl.rows import LEFT_OUT
@@ -82,7 +83,7 @@ class Integrity(Struct):
         if finding.code == evidence_findings.BROKER_FOLDER_EMPTY.code:
             self._of(place).empty.append(place.file or "")
         if finding.code == CUT_OFF.code:
-            self._of(place).unread.append((place.file, "the copy was cut off"))
+            self._of(place).unread.append((place.file, CUT_OFF_WORDS))
         elif finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
             self._of(place).unread.append((place.file, finding.message))
         elif finding.code in NOT_KAFKAS:
@@ -151,7 +152,7 @@ def _judgement(subject: JudgementSubject, files: int, problems: _Problems, level
             subject.broker_id,
             subject.moment,
             why,
-            "" if why == NOT_THERE else "copy the file again",
+            "" if why == NOT_THERE else GO_ON if why == CUT_OFF_WORDS else "copy the file again",
         )
         for path, why in dict.fromkeys(problems.unread)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kctl.judging.fetching import other_replicas
+from kctl.judging.fetching import GO_ON, other_replicas
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep, StepKind
@@ -13,8 +13,12 @@ def judge_start(start: BrokerStart) -> Judgement:
     """The judgement of one broker's start."""
     subject = JudgementSubject(broker_id=start.broker_id, moment=start.moment)
     lost = lost_in(start)
+    not_copied = tuple(
+        MissingEvidence(name, start.broker_id, start.moment, why, GO_ON) for name, why in start.not_copied
+    )
     open_ = {p for s in start.steps if s.destroyed and s.destroyed.only_copy is None and (p := s.partition)}
     missing: tuple[MissingEvidence, ...] = tuple(other_replicas(p, start.moment) for p in sorted(open_))
+    missing += not_copied
     if lost:
         partition, (records, committed) = next(iter(lost.items()))
         kind = "committed " if committed else ""

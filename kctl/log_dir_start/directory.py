@@ -6,7 +6,7 @@ Source: core/src/main/scala/kafka/log/LogManager.scala (loadLogs, loadLog) @ 0.8
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
@@ -34,8 +34,13 @@ class DirectoryStart(Struct):
     unknown: list[str] = field(default_factory=list)
 
 
-def start_directory(path: Path, rules: StartRules) -> DirectoryStart:
-    """What a broker does to the directory; `OSError` where it cannot be listed."""
+def start_directory(
+    path: Path, rules: StartRules, not_copied: Container[str] = frozenset()
+) -> DirectoryStart:
+    """What a broker does to the directory, but for partition folders of which not all was copied.
+
+    Raises `OSError` where it cannot be listed.
+    """
     start = DirectoryStart(path)
     names = sorted(os.listdir(path))
     start.is_clean = CLEAN_SHUTDOWN in names
@@ -53,7 +58,7 @@ def start_directory(path: Path, rules: StartRules) -> DirectoryStart:
             )
             start.failure = LoadFails(rules.kafka_exception, words, name)
             return start
-        if named.topic == METADATA_TOPIC and rules.skips_metadata_log:
+        if name in not_copied or (named.topic == METADATA_TOPIC and rules.skips_metadata_log):
             continue
         partition = TopicPartition(named.topic, named.partition)
         task = PartitionTask(

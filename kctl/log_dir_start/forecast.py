@@ -15,6 +15,7 @@ from formats.log_dir.file_names import (
 )
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
+from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.judging.identities.statements import logged_ids, settings_in
 from kctl.log_dir_start.bootstrap import levels_in, release_of, snapshot_failure
@@ -60,6 +61,10 @@ class BrokerStart(Struct):
     live_partitions: int = 0
     unknown: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    not_copied: list[tuple[str, str]] = field(default_factory=list)
+    """Files and partition folders that a copy has not, or not whole, and why."""
+    cut_off: set[Path] = field(default_factory=set)
+    """Partition folders of which not all was copied."""
 
     @property
     def who(self) -> str:
@@ -86,12 +91,30 @@ def starts(
         version = kafka_version or _logged_version(evidence, broker_id, moment)
         version = version or recognised_version([log_dir.path for log_dir in log_dirs])
         start = BrokerStart(broker_id, moment, version, log_dirs)
+        _note_not_copied(start, evidence)
         _forecast(start, start_rules(version), metadata.get(moment), surroundings(evidence, log_dirs))
         start.steps = [
             destroyed_by(placed, start.broker_id, start.moment, evidence, others, metadata.get(moment))
             for placed in start.steps
         ]
         yield start
+
+
+def _note_not_copied(start: BrokerStart, evidence: FoundEvidence) -> None:
+    """Note what the manifests of copies say that the log directories of the broker had beside what is there."""
+    roots = {log_dir.path: log_dir.root for log_dir in start.log_dirs}
+    cut_off = [replica for replica in evidence.cut_off if replica.log_dir.path in roots]
+    start.cut_off = {replica.folder for replica in cut_off}
+    missing: dict[Path, str] = {
+        path: why for path, why in evidence.unread if path.parent in roots or path.parent in start.cut_off
+    }
+    for folder in sorted(start.cut_off - {path.parent for path in missing}):
+        missing.setdefault(folder, CUT_OFF)
+    for path, why in missing.items():
+        root = next(roots[above] for above in path.parents if above in roots)
+        name = evidence.place_of(path, root).file or str(path)
+        start.not_copied.append((name, why))
+        start.unread.append(f"{name} was not copied ({why})")
 
 
 def _logged_version(evidence: FoundEvidence, broker_id: int | None, moment: str | None) -> str | None:
@@ -192,7 +215,7 @@ def _start_metadata_log(
         _fail(start, elsewhere)
         return False
     for path in paths:
-        if not (path / METADATA_FOLDER).is_dir():
+        if path / METADATA_FOLDER in start.cut_off or not (path / METADATA_FOLDER).is_dir():
             continue
         failure = controller_failure(path, rules)
         if failure is None:
@@ -212,7 +235,9 @@ def _start_metadata_log(
 
 def _load(start: BrokerStart, path: Path, rules: StartRules) -> DirectoryStart | None:
     try:
-        return start_directory(path, rules)
+        return start_directory(
+            path, rules, {folder.name for folder in start.cut_off if folder.parent == path}
+        )
     except OSError as error:
         start.unread.append(f"{path}: {reason_of(error)}")
         return None

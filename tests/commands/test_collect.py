@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +184,140 @@ def test_a_hostile_source_writes_nothing_outside(broker: Path, tmp_path: Path) -
     assert why["broker-7/data/recovery-point-offset-checkpoint"] == "it is a symbolic link"
     assert "no partition's" in why["broker-7/data/lost+found"]
     assert rows("collect", "verify", copy).status == 0
+
+
+# --- what may not be read -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let no file or folder be opened whose path ends so, as for a user who may not read it."""
+    endings: list[str] = []
+    real_open = os.open
+
+    def opened(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        folder = options.get("dir_fd")
+        above = os.readlink(f"/proc/self/fd/{folder}") + "/" if folder is not None else ""
+        is_read = not flags & (os.O_WRONLY | os.O_RDWR)
+        if is_read and "/host/" in (full := above + os.fspath(path)) and full.endswith(tuple(endings)):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real_open(path, flags, *args, **options)
+
+    monkeypatch.setattr(os, "open", opened)
+    return endings.append
+
+
+def test_a_segment_that_may_not_be_read_is_an_error(
+    broker: Path, tmp_path: Path, forbid: Callable[[str], None]
+) -> None:
+    forbid(f"orders-0/{BASE}.log")
+    copy = tmp_path / "copy"
+    ran = rows("collect", "--to", copy, broker)
+    assert ran.status == 3
+    assert f"{broker}/data/orders-0/{BASE}.log: permission denied" in ran.err
+    (done,) = ran.of("collected")
+    assert "1 name could not be read" in done["incomplete"] and f"orders-0/{BASE}.log" in done["incomplete"]
+    (line,) = [line for line in manifest(copy) if line["kind"] == "left_out"]
+    assert line["path"] == f"broker-7/data/orders-0/{BASE}.log" and line["unread"] is True
+    assert manifest(copy)[-1]["kind"] == "seal"
+    assert "broker-7/data/orders-0/leader-epoch-checkpoint" in paths(copy)
+    assert verified(copy) == (0, [])
+
+
+def test_only_the_first_of_many_are_told(broker: Path, tmp_path: Path, forbid: Callable[[str], None]) -> None:
+    for number in range(9):
+        (broker / "logs" / f"server.log.2026-11-2{number}-10").write_text(
+            (broker / "logs" / "server.log").read_text()
+        )
+    forbid("-10")
+    ran = rows("collect", "--to", tmp_path / "copy", broker)
+    assert ran.status == 3
+    assert ran.err.count("permission denied") == 3 and "6 more names could not be read" in ran.err
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "server.properties", "replication-offset-checkpoint"])
+def test_other_files_that_may_not_be_read_are_errors(
+    name: str, broker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import kctl.collect.local_source as local_source
+
+    real = local_source._descriptor
+
+    def descriptor(of: str, folder: int) -> int:
+        if of == name:
+            raise PermissionError(errno.EACCES, "Permission denied", of)
+        return real(of, folder)
+
+    monkeypatch.setattr(local_source, "_descriptor", descriptor)
+    ran = rows("collect", "--to", tmp_path / "copy", broker)
+    assert ran.status == 3 and f"{name}: permission denied" in ran.err
+
+
+def test_a_segment_on_a_failing_disk_is_an_error_and_the_rest_is_copied(
+    broker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.preadv
+
+    def preadv(descriptor: int, buffers: Any, position: int) -> int:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(f"orders-0/{BASE}.log"):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(descriptor, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    copy = tmp_path / "copy"
+    ran = rows("collect", "--to", copy, broker)
+    assert ran.status == 3 and "input/output error at byte 0" in ran.err
+    assert f"broker-7/data/orders-0/{BASE}.log" not in paths(copy)
+    assert f"broker-7/data/orders-1/{BASE}.log" in paths(copy)
+    assert verified(copy) == (0, [])
+
+
+def test_a_partition_folder_that_may_not_be_read_is_named_and_the_rest_is_copied(
+    broker: Path, tmp_path: Path, forbid: Callable[[str], None]
+) -> None:
+    forbid("/orders-0")
+    copy = tmp_path / "copy"
+    ran = rows("collect", "--to", copy, broker)
+    assert ran.status == 3 and f"{broker}/data/orders-0: permission denied" in ran.err
+    assert f"broker-7/data/orders-1/{BASE}.log" in paths(copy)
+    assert f"broker-7/data/clicks-0/{BASE}.log" in paths(copy)
+    assert ran.of("collected")[0]["incomplete"] and manifest(copy)[-1]["kind"] == "seal"
+
+
+def test_what_might_not_be_read_is_copied_as_the_copy_goes_on(
+    broker: Path, tmp_path: Path, forbid: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid("/orders-0")
+    copy = tmp_path / "copy"
+    assert rows("collect", "--to", copy, broker).status == 3
+    monkeypatch.undo()
+    ran = rows("collect", "--to", copy, "--resume", broker)
+    assert ran.status == 0, ran.err
+    assert f"broker-7/data/orders-0/{BASE}.log" in paths(copy)
+    assert "evidence-cut-off" not in rows("segment", "verify", copy).codes()
+    started = rows("log-dir", "start", copy)
+    assert started.status == 0, started.of("judgement")
+
+
+@pytest.mark.parametrize("what", [f"orders-0/{BASE}.log", "/orders-0"], ids=["segment", "folder"])
+@pytest.mark.parametrize("command", [("segment", "verify"), ("log-dir", "start")], ids=" ".join)
+def test_no_command_judges_a_partition_that_might_not_be_read_as_whole(
+    command: tuple[str, str], what: str, broker: Path, tmp_path: Path, forbid: Callable[[str], None]
+) -> None:
+    for other in ("orders-1", "clicks-0"):
+        shutil.rmtree(broker / "data" / other)
+    (broker / "data" / "orders-0" / f"{BASE}.index").touch()
+    forbid(what)
+    copy = tmp_path / "copy"
+    assert rows("collect", "--to", copy, broker).status == 3
+    ran = rows(*command, copy)
+    assert ran.status == 3, ran.rows
+    open_ = [row for row in ran.of("judgement") if row["verdict"] not in ("sound", "damaged")]
+    assert len(open_) == 1, ran.of("judgement")
+    (missing,) = open_[0]["missing"]
+    assert "orders-0" in missing["what"] and missing["get"].startswith("kctl collect"), missing
+    wrong = [row for row in ran.of("finding") if row["severity"] != "info" and row["topic"] == "orders"]
+    assert not [row for row in wrong if row["partition"] == 0], wrong
 
 
 # --- verify -------------------------------------------------------------------------------------------
