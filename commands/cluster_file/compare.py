@@ -114,7 +114,7 @@ class Compared(NamedTuple):
 def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wanted: Wanted) -> Compared:
     """What files ask for against what a cluster has; reports what could not be read (status 3). Raises KctlError."""
     from kctl.access.view import NoAuthorizer
-    from kctl.cluster_file.difference import differences
+    from kctl.cluster_file.difference import differences, doubts
     from kctl.cluster_file.present import present_in
     from kctl.cluster_file.resources import by_key
 
@@ -126,9 +126,17 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
     note_hidden(frame, present.state, decides=manages_topics)
     if present.remarks and any(key.kind == "acl" for key in wanted.resources):
         raise NoAuthorizer
-    changed = list(differences(wanted, by_key(present.resources), present.why_unread))
+    now = by_key(present.resources)
+    changed = list(differences(wanted, now, present.why_unread))
+    _note_doubts(frame, doubts(wanted, now, changed, len(present.state.brokers)))
     _note_unread(frame, changed, {present.state.hidden, *(problem.reason for problem in present.problems)})
     return Compared(changed, present.state)
+
+
+def _note_doubts(frame: Frame, sentences: Iterable[str]) -> None:
+    """Note each sentence once: a default stands for many topics."""
+    for text in dict.fromkeys(sentences):
+        frame.note(f"warning: {text}")
 
 
 def _note_unread(frame: Frame, changed: Iterable[Changed], reported: set[str]) -> None:
@@ -145,7 +153,7 @@ def _note_unread(frame: Frame, changed: Iterable[Changed], reported: set[str]) -
 
 def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
     """What files ask for against another export, or evidence; reports what could not be read (status 3)."""
-    from kctl.cluster_file.difference import differences
+    from kctl.cluster_file.difference import differences, doubts
     from kctl.cluster_file.recorded import against
     from kctl.cluster_file.resources import by_key
 
@@ -153,7 +161,9 @@ def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
     if recorded.remark:
         frame.note(recorded.remark)
     note_problems(frame, recorded.problems)
-    changed = list(differences(wanted, by_key(recorded.resources), recorded.why_unread))
+    now = by_key(recorded.resources)
+    changed = list(differences(wanted, now, recorded.why_unread))
+    _note_doubts(frame, doubts(wanted, now, changed, recorded.brokers))
     _note_unread(frame, changed, {problem.reason for problem in recorded.problems})
     return changed
 

@@ -207,6 +207,15 @@ ENTITY_TYPES: dict[str, tuple[KafkaVersion, tuple[Key, ...]]] = {
 }
 
 
+def refusal_of_all(keys: tuple[Key, ...], name: str, value: str) -> str | None:
+    """Why no version from 0.9 on takes a value of a key; None where one does, where it is empty, or the key is not known."""
+    rows = [key for key in keys if key.name == name]
+    first = max((key.since for key in rows if key.since <= V0_9), default=V0_9)
+    checks = [key.check for key in rows if key.since >= first]
+    reasons = [boolean(value) if check is never_true else check(value) for check in checks]
+    return reasons[-1] if value and reasons and all(reasons) else None
+
+
 def key_for(keys: tuple[Key, ...], name: str, version: KafkaVersion) -> Key | None:
     """The row in force; None where the version has no such key."""
     return max(

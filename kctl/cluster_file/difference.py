@@ -1,11 +1,14 @@
 """The difference between what files ask for and what a cluster has: pure, over values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from kctl.cluster.config_keys import TOPIC_KEYS
 from kctl.cluster_file.document import Place
 from kctl.cluster_file.resources import (
+    PARTITIONS,
     PLACEMENT,
+    REPLICATION_FACTOR,
     SHAPE,
     Resource,
     Resources,
@@ -13,6 +16,8 @@ from kctl.cluster_file.resources import (
     Wanted,
     by_key,
 )
+from kctl.errors import near_names
+from kctl.model import counted
 
 CREATE, CHANGE, DELETE, NONE = "create", "change", "delete", "none"
 
@@ -89,6 +94,39 @@ def differences(
                 yield Changed(CHANGE, now, desired, rows)
             elif rows:
                 yield Changed(NONE, now, desired, rows)
+
+
+def doubts(
+    wanted: Wanted, present: Resources, changed: Iterable[Changed], brokers: int | None = None
+) -> Iterator[str]:
+    """What of the files is hardly meant, with file and line: sentences. `brokers`: how many there are, where it is known.
+
+    Patterns that match nothing, keys that are neither known nor set anywhere, and shapes that Kafka cannot give a topic.
+    """
+    for managed in wanted.managed:
+        everything = (*wanted.resources.values(), *present.values())
+        if managed.pattern != "*" and not any(map(managed.covers, everything)):
+            hint = near_names(managed.pattern, ["all"], otherwise="`all` stands for every name")
+            kind = managed.kind.replace("_", " ")
+            yield f"{managed.place}: manage: no {kind} matches {managed.pattern!r}; {hint}"
+    known = {key.name for key in TOPIC_KEYS}
+    known.update(*(now.fields for now in present.values() if now.kind == "topic"), SHAPE)
+    for desired in wanted.resources.values():
+        for key, value in desired.fields.items() if desired.kind == "topic" else ():
+            if key not in known and value is not None:
+                hint = near_names(key, known, otherwise="brokers that do not know it refuse it")
+                yield f"{desired.place_of(key)}: {key}: kctl knows no such configuration of topics; {hint}"
+    for row in (row for each in changed for row in each.drifts if each.action in (CREATE, CHANGE)):
+        if row.field == PARTITIONS and int(row.present or 0) > int(row.desired or 0):
+            yield (
+                f"{row.place}: topic {row.name} has {row.present} partitions, of which Kafka takes none away; "
+                f"write `partitions: {row.present}` or more"
+            )
+        if row.field == REPLICATION_FACTOR and brokers and int(row.desired or 0) > brokers:
+            yield (
+                f"{row.place}: topic {row.name} is to have {row.desired} replicas, with "
+                f"{counted(brokers, 'broker')} registered; write `replication_factor: {brokers}` or less"
+            )
 
 
 def is_to_exist(resource: Resource) -> bool:

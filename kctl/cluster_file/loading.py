@@ -37,16 +37,25 @@ class _File(NamedTuple):
 def load(paths: Iterable[Path], given: Mapping[str, str], environment: Mapping[str, str]) -> Wanted:
     """What files, or all files of folders, ask for. Raises KctlError: one error, with file and line."""
     reading = _Reading()
+    paths = list(paths)
     for path in paths:
         for file in files_of(path):
             reading.take(file, str(file), ())
+    if paths and not reading.files:
+        raise wrong(
+            Place(str(paths[0]), 1),
+            "the file is empty" if len(paths) == 1 else "all files are empty",
+            "write what is wanted, such as `topics: {orders: {partitions: 12}}`",
+        )
     variables = Variables(given, environment)
     for each in reading.files:
         if "variables" in each.table.entries:
             variables.define(
                 table_of(each.table.entries["variables"], "variables", "variables: {team: orders}")
             )
-    return _wanted(_filled(reading.files, variables))
+    wanted = _wanted(_filled(reading.files, variables))
+    variables.refuse_unused()
+    return wanted
 
 
 def files_of(path: Path) -> list[Path]:

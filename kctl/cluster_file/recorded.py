@@ -35,6 +35,7 @@ class RecordedResources(NamedTuple):
     comments: dict[str, list[str]]
     why_unread: Callable[[Resource], str | None] = lambda _: None
     remark: str = ""  # which of several moments it is, or what its time is not
+    brokers: int | None = None  # how many there are, where it is known
 
 
 def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Resource]:
@@ -94,7 +95,9 @@ def metadata_resources(
     problems = [Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble]
     comments = {f"topics/{topic.name}": [text] for topic in topics_of_image(image) if (text := uneven(topic))}
     remark = _check_bound(folders, as_of, image) if as_of != NOW else ""
-    return RecordedResources(list(image_resources(image, kinds)), problems, comments, remark=remark)
+    return RecordedResources(
+        list(image_resources(image, kinds)), problems, comments, remark=remark, brokers=len(image.brokers)
+    )
 
 
 def _check_bound(folders: Iterable[Path], as_of: AsOf, image: ClusterImage) -> str:
@@ -183,4 +186,7 @@ def _of_export(path: Path, kinds: Collection[str], wanted: Resources) -> Recorde
 
     with RecordedCluster(read_snapshot(path)) as cluster:
         present = present_in(cluster, None, kinds, None, wanted)
-    return RecordedResources(present.resources, present.problems, {}, present.why_unread)
+    brokers = len(present.state.brokers)
+    return RecordedResources(
+        present.resources, present.problems, {}, present.why_unread, brokers=brokers or None
+    )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, wrong
-from kctl.errors import near_names
+from kctl.errors import BadValue, near_names
 
 REFERENCE = re.compile(r"(\$?)\$\{([^{}]*)\}")
 LONGEST = 1 << 16  # characters of a value
@@ -16,6 +16,16 @@ class Variables:
     def __init__(self, given: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._given, self._environment = dict(given), environment
         self._defined: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def refuse_unused(self) -> None:
+        """Raise BadValue for the first given variable that no file uses or defines."""
+        known = self._used | self._defined.keys()
+        for name in self._given:
+            if name not in known:
+                there_are = f"they use {', '.join(sorted(known))}" if known else "they use no variables"
+                hint = near_names(name, known, otherwise=there_are)
+                raise BadValue(f"--set {name}: no file uses ${{{name}}}", hint)
 
     def define(self, table: Table) -> None:
         """Take in the section `variables` of a file; what an earlier file defined stays. Raises BadValue."""
@@ -50,6 +60,7 @@ class Variables:
                     f"set it: `export {of_environment}=...`",
                 )
             return value
+        self._used.add(name)
         values = {**self._defined, **self._given}
         if name not in values:
             hint = near_names(

@@ -257,3 +257,57 @@ def test_an_empty_snapshot_is_said_to_be_empty(tmp_path: Path) -> None:
     (tmp_path / "znodes.jsonl").touch()
     ran = kctl("export", "--snapshot", tmp_path / "znodes.jsonl")
     assert ran.status == 3 and "the file is empty" in ran.err and "chroot" not in ran.err
+
+
+def compared(folder: Path, text: str, *options: object) -> Ran:
+    wanted = folder / "wanted.yaml"
+    wanted.write_text(text)
+    return kctl("diff", wanted, "--against", evidence(ZOOKEEPER)[0], *options)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", (), "wanted.yaml:1: the file is empty\n"),
+        ("topics:\n  ledger:\n", ("--set", "unused=1"), "--set unused: no file uses ${unused}\n"),
+        ("topics:\n  ledger: {configs: {retention.ms: 4d}}", (), ":2: retention.ms=4d: not a whole number\n"),
+        ("topics:\n  a: {configs: {cleanup.policy: compactt}}", (), ":2: cleanup.policy=compactt: 'compactt' is"),
+        ("defaults: {topics: {'*': {configs: {segment.bytes: 1}}}}\ntopics:", (), ":1: segment.bytes=1: smaller"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_an_error(
+    text: str, options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    ran = compared(tmp_path, text, *options)
+    assert ran.status == 2 and message in ran.err, ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("manage: {topics: al}", "wanted.yaml:1: manage: no topic matches 'al'; did you mean all?"),
+        ("topics:\n  ledger: {configs: {retention.mss: 4}}", ":2: retention.mss: kctl knows no such configuration of "
+         "topics; did you mean retention.ms"),
+        ("topics:\n  ledger: {configs: {of.kafka.99: 4}}", "no such configuration of topics; brokers that do not"),
+        ("topics:\n  ledger: {partitions: 2}", ":2: topic ledger has 3 partitions, of which Kafka takes none away; "
+         "write `partitions: 3` or more"),
+        ("topics:\n  ledger: {replication_factor: 4}", ":2: topic ledger is to have 4 replicas, with "),
+        ("topics:\n  n: {replication_factor: 99}", ":2: topic n is to have 99 replicas, with "),
+    ],
+)  # fmt: skip
+def test_what_is_hardly_meant_is_noted(text: str, message: str, tmp_path: Path) -> None:
+    ran = compared(tmp_path, text)
+    assert ran.status == 0 and message in ran.err and ran.err.count("warning: ") == 1, ran.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "manage: {topics: led*, acls: all}\ntopics: {ledger: }",
+        "topics: {ledger: {partitions: 5, configs: {cleanup.policy: [], remote.log.copy.disable: true, flush.ms: null}}}",
+        "variables: {a: b}\ntopics: {ledger: {configs: {segment.ms: 0, retention.bytes: -2, retention.ms: '${t}'}}}",
+    ],
+)
+def test_what_may_be_meant_is_not_noted(text: str, tmp_path: Path) -> None:
+    ran = compared(tmp_path, text, *(("--set", "a=c", "--set", "t=7") if "${t}" in text else ()))
+    assert ran.status == 0 and "warning" not in ran.err, ran.err

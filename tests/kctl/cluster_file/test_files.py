@@ -28,6 +28,7 @@ from kctl.cluster_file.present import Present
 from kctl.cluster_file.resources import Key, Resource, Wanted, by_key
 from kctl.cluster_file.sections import acl_resource, quota_resource
 from kctl.cluster_file.writing import Target, document_of, json_text, scalar, write_document, yaml_lines
+from kctl.errors import BadValue
 from kctl.rows.changes import DRIFT
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
@@ -129,7 +130,9 @@ def _only(node: Node) -> str:
 def load_files(folder: Path, **files: str) -> Wanted:
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text)
-    return load([folder / "main.yaml"], {"region": "eu"}, {"TEAM": "alpha"})
+    return load(
+        [folder / "main.yaml"], {"region": "eu"} if "region" in files["main"] else {}, {"TEAM": "alpha"}
+    )
 
 
 def test_includes_variables_and_defaults(tmp_path: Path) -> None:
@@ -306,6 +309,12 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     assert what(dict(load([one], {}, {}).resources)) == what(PRESENT)
 
 
-@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n", "topics:\n", "kctl: 1\n"])
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
+def test_a_file_with_nothing_in_it_is_an_error(text: str) -> None:
+    with pytest.raises(BadValue, match="the file is empty"):
+        wanted_of(text)
+
+
+@pytest.mark.parametrize("text", ["topics:\n", "kctl: 1\n"])
 def test_an_empty_file_asks_for_nothing(text: str) -> None:
     assert wanted_of(text).resources == {}
