@@ -30,7 +30,7 @@ READ_AS = "collect as a user who may read it, or look for errors of the disk in 
 
 @command(
     "collect",
-    status="0 all was copied · 2 a name that nothing matches · 3 something was not copied · 4 --to is not empty, or lies in a source",
+    status="0 all was copied · 2 a name that nothing matches · 3 something was not copied · 4 --to is not empty, lies in a source, or is finished",
 )
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @option(
@@ -81,6 +81,10 @@ def collect(
     sources = (*sources, *(_listed(listed) if listed else ()))
     if not sources:
         raise BadValue("no source is named", "give SOURCE..., or --sources FILE with one a line")
+    if rate == 0:
+        raise BadValue(
+            "--rate 0: nothing would be read", "leave --rate out to read as fast as the disks allow"
+        )
     choice = Choice(frozenset(topics), frozenset(partitions), parse_time(since) if since else None)
     words = ["kctl", "collect", "--to", to]
     words += [word for topic in topics for word in ("--topic", topic)]
@@ -129,8 +133,11 @@ class _Run:
         begun = monotonic()
         sources = self._sources(paths)
         planned = self._planned(sources, brokers, moments)
+        if self.frame.status == BadValue.exit_code:  # a name that nothing matches
+            return
         roots = [source.root for source in sources if source.command is None]
-        folder = prepare(self.to, roots, resume=self.is_resumed)
+        names = [*(source.shown for source, _ in planned), *self.lost]
+        folder = prepare(self.to, roots, resume=self.is_resumed, shown=names)
         progress = self.frame.progress()
         progress.start("copying", sum(amount(source, plan) for source, plan in planned))
         run = self._collection(folder)
@@ -339,7 +346,8 @@ def verified_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 @command(
-    "pack", status="0 written · 3 no manifest, or not written · 4 the file exists · 5 a file was changed"
+    "pack",
+    status="0 written · 3 no manifest, or not written · 4 the file exists, or the copy has no seal · 5 a file was changed",
 )
 @click.argument("folder", type=click.Path(readable=False))
 @option("--to FILE", "Write this file; its name ends with .tar.zst.", type=WRITTEN, required=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formats.values import Struct
-from kctl.collect.manifest import BEGINNING, MANIFEST, FileLine, lines_of
+from kctl.collect.manifest import BEGINNING, MANIFEST, FileLine, lines_of, sealed_sources
 from kctl.collect.tar_stream import BadTar, TarStream
 from kctl.collect.transport import FILE, Entry, trouble_with_name
 from kctl.collect.verification import last_files
@@ -52,7 +52,7 @@ class Packed(Struct):
 def pack(folder: Path, target: Path, packed: Packed, progress: Progress = SILENT) -> Iterator[Finding]:
     """Write the archive of a copy; a finding for each file that is not as its manifest says. `packed` is filled meanwhile.
 
-    Raises Refused where the target is there, UnreadableFile where there is no manifest, KctlError where it cannot be
+    Raises Refused where the target is there or lies in the copy, and for a copy without a seal; UnreadableFile where there is no manifest, KctlError where it cannot be
     written: then nothing of it stays.
     """
     import zstandard
@@ -62,6 +62,16 @@ def pack(folder: Path, target: Path, packed: Packed, progress: Progress = SILENT
         raise UnreadableFile(f"{folder}: has no {MANIFEST}", "name the folder that `kctl collect --to` wrote")
     if os.path.lexists(target):
         raise Refused(f"{target} already exists", OTHER_NAME)
+    if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
+        raise Refused(
+            f"--to {target}: it lies in the copy",
+            "the copy would no longer be as its manifest says: write the file elsewhere",
+        )
+    if sealed_sources(manifest) is None:
+        raise Refused(
+            f"{folder}: its manifest has no seal: the copy was interrupted",
+            "go on with the copy by `kctl collect --resume`, with the arguments of the first time, then pack it",
+        )
     partial = target.with_name(f"{target.name}.part")
     try:
         file = partial.open("xb")

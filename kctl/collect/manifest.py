@@ -216,6 +216,17 @@ def lines_of(
         raise file_error(path, error) from error
 
 
+def sealed_sources(path: Path) -> dict[str, str | None] | None:
+    """The sources of a sealed manifest, each with why its copy is incomplete; None for a manifest without a seal."""
+    sources: dict[str, str | None] = {}
+    is_sealed = False
+    for line, _ in lines_of(path, may_be_torn=True, passing=FILE_BEGINNING):
+        is_sealed = isinstance(line, SealLine)
+        if isinstance(line, SourceLine):
+            sources[line.source] = line.incomplete
+    return sources if is_sealed else None
+
+
 def _bad(path: Path, number: int, reason: str) -> KctlError:
     return UnreadableFile(
         f"{path}: no line of a manifest at line {number} ({reason})", "copy the folder again"

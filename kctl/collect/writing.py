@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -168,8 +168,11 @@ def _add_zeros(update: Callable[[memoryview], None], count: int) -> None:
         count -= step
 
 
-def prepare(folder: Path, roots: list[Path], *, resume: bool) -> Path:
-    """The folder of a new copy, made where it is not there; refuses one that holds something, or lies in a source."""
+def prepare(folder: Path, roots: list[Path], *, resume: bool, shown: Iterable[str] = ()) -> Path:
+    """The folder of a new copy, made where it is not there; refuses one that holds something, or lies in a source.
+
+    To go on with a copy that was finished, or with other sources (`shown`) than a sealed one has, is refused too.
+    """
     real = Path(os.path.realpath(folder))
     for root in roots:
         if real == root or real.is_relative_to(root) or root.is_relative_to(real):
@@ -177,7 +180,7 @@ def prepare(folder: Path, roots: list[Path], *, resume: bool) -> Path:
                 f"--to {folder}: it and the source {root} lie in each other",
                 "nothing is written to a source: name a folder elsewhere",
             )
-    from kctl.collect.manifest import MANIFEST
+    from kctl.collect.manifest import MANIFEST, sealed_sources
 
     try:
         if resume:
@@ -186,6 +189,9 @@ def prepare(folder: Path, roots: list[Path], *, resume: bool) -> Path:
                     f"--to {folder}: there is no {MANIFEST} to go on with",
                     "leave --resume out for a new copy",
                 )
+            sealed = sealed_sources(real / MANIFEST)
+            if sealed is not None:
+                _refuse_others(folder, sealed, shown)
             return real
         os.makedirs(real, FOLDER_MODE, exist_ok=True)
         if any(os.scandir(real)):
@@ -198,3 +204,19 @@ def prepare(folder: Path, roots: list[Path], *, resume: bool) -> Path:
             error = NotADirectoryError(errno.ENOTDIR, "is a file", str(folder))
         raise file_error(folder, error) from error
     return real
+
+
+def _refuse_others(folder: Path, sealed: Mapping[str, str | None], shown: Iterable[str]) -> None:
+    """Refuse to add to a sealed copy what was not begun in it."""
+    if not any(sealed.values()):
+        raise Refused(
+            f"--to {folder}: the copy is finished and sealed",
+            "copy more into a new folder: commands take several",
+        )
+    known = {*sealed, *map(os.path.realpath, sealed)}
+    for source in shown:
+        if source not in known and os.path.realpath(source) not in known:
+            raise Refused(
+                f"--to {folder}: {source} is no source of this copy, which is sealed",
+                "copy it into a new folder: commands take several",
+            )

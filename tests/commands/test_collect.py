@@ -422,6 +422,41 @@ def test_a_segment_that_retention_deleted_before_a_copy_went_on_is_taken_away(
     assert verified(copy) == (0, [])
 
 
+def test_a_finished_copy_gets_no_other_source(copy: Path, broker: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "data"
+    shutil.copytree(broker / "data", other)
+    for sources in ([other], [broker, other], [broker]):
+        with unchanged(copy):
+            ran = rows("collect", "--to", copy, "--resume", *sources)
+        assert ran.status == 4 and "finished and sealed" in ran.err
+    assert verified(copy) == (0, [])
+
+
+def test_an_incomplete_copy_goes_on_with_its_own_sources(
+    broker: Path, tmp_path: Path, forbid: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid("/orders-0")
+    copy, other = tmp_path / "copy", tmp_path / "other" / "data"
+    assert rows("collect", "--to", copy, broker).status == 3
+    monkeypatch.undo()
+    shutil.copytree(broker / "data", other)
+    with unchanged(copy):
+        refused = rows("collect", "--to", copy, "--resume", broker, other)
+    assert refused.status == 4 and f"{other} is no source of this copy" in refused.err
+    monkeypatch.chdir(broker.parent)
+    assert rows("collect", "--to", copy, "--resume", "host").status == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--topic", "ordres"), ("--topic", "orders", "--topic", "ordres"), ("--partition", 9), ("--rate", 0)],
+)
+def test_a_misspelt_choice_writes_nothing(options: tuple[object, ...], broker: Path, tmp_path: Path) -> None:
+    ran = rows("collect", "--to", tmp_path / "copy", *options, broker)
+    assert ran.status == 2 and ran.err
+    assert not (tmp_path / "copy").exists()
+
+
 @pytest.mark.slow
 def test_a_killed_copy_leaves_a_manifest_to_go_on_with(broker: Path, tmp_path: Path) -> None:
     for number in range(60):

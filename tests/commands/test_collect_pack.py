@@ -12,6 +12,7 @@ import pytest
 import zstandard
 
 from kctl.collect.archive import Packed, local_folder, pack
+from kctl.collect.manifest import MANIFEST
 from kctl.errors import Refused, UnreadableFile
 from tests.commands.test_collect import BASE, broker, copy, essence
 from tests.conftest import kctl, recording, rows, unchanged
@@ -69,6 +70,23 @@ def test_nothing_is_overwritten_and_nothing_half_written_stays(copy: Path, tmp_p
     assert rows("collect", "pack", tmp_path, "--to", tmp_path / "d.tar.zst").status == 3
     assert rows("collect", "pack", copy, "--to", tmp_path / "nowhere" / "d.tar.zst").status == 3
     assert not list(tmp_path.glob("d.tar.zst*"))
+
+
+def test_a_copy_that_was_interrupted_is_not_packed(copy: Path, tmp_path: Path) -> None:
+    path, target = copy / MANIFEST, tmp_path / "c.tar.zst"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with unchanged(copy):
+        ran = rows("collect", "pack", copy, "--to", target)
+    assert ran.status == 4 and "--resume" in ran.err
+    assert not list(tmp_path.glob("c.tar.zst*"))
+
+
+def test_a_copy_is_not_packed_into_itself(copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(copy)
+    for folder in (copy, copy / "broker-7", tmp_path / "link"):
+        with unchanged(copy):
+            ran = rows("collect", "pack", copy, "--to", folder / "c.tar.zst")
+        assert ran.status == 4 and "lies in the copy" in ran.err
 
 
 def test_a_file_that_was_changed_is_named_as_it_is_packed(copy: Path, tmp_path: Path) -> None:
