@@ -128,7 +128,7 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
         raise NoAuthorizer
     now = by_key(present.resources)
     changed = list(differences(wanted, now, present.why_unread))
-    _note_doubts(frame, doubts(wanted, now, changed, len(present.state.brokers)))
+    _note_doubts(frame, doubts(wanted, now, changed, present.brokers))
     _note_unread(frame, changed, {present.state.hidden, *(problem.reason for problem in present.problems)})
     return Compared(changed, present.state)
 

@@ -125,7 +125,7 @@ def doubts(
         if row.field == REPLICATION_FACTOR and brokers and int(row.desired or 0) > brokers:
             yield (
                 f"{row.place}: topic {row.name} is to have {row.desired} replicas, with "
-                f"{counted(brokers, 'broker')} registered; write `replication_factor: {brokers}` or less"
+                f"{counted(brokers, 'broker')} known; write `replication_factor: {brokers}` or less"
             )
 
 

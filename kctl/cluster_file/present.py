@@ -111,6 +111,12 @@ class Present(NamedTuple):
     remarks: list[str]
     not_asked: Mapping[str, str]  # why, by entity type
 
+    @property
+    def brokers(self) -> int:
+        """How many brokers there are: those registered, and those that are down and have replicas."""
+        replicas = (ids for topic in self.state.topics.values() for ids in topic.partitions.values())
+        return len(set(self.state.brokers).union(*replicas))
+
     def why_unread(self, resource: Resource) -> str | None:
         """Why it is not known whether there is such a resource, or of a topic that is there, how it is configured."""
         if resource.kind in PLACES:

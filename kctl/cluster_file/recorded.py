@@ -186,7 +186,6 @@ def _of_export(path: Path, kinds: Collection[str], wanted: Resources) -> Recorde
 
     with RecordedCluster(read_snapshot(path)) as cluster:
         present = present_in(cluster, None, kinds, None, wanted)
-    brokers = len(present.state.brokers)
     return RecordedResources(
-        present.resources, present.problems, {}, present.why_unread, brokers=brokers or None
+        present.resources, present.problems, {}, present.why_unread, brokers=present.brokers or None
     )

@@ -190,9 +190,7 @@ class TopicBody:
             values, places = config_values(table.entries["configs"], of)
             for key, value in values.items():
                 if value is not None and (reason := refusal_of_all(CONFIG_KEYS, key, str(value))):
-                    raise wrong(
-                        places[key], f"{key}={value}: {reason}", "write a value that Kafka accepts"
-                    )
+                    raise wrong(places[key], f"{key}={value}: {reason}", "write a value that Kafka accepts")
             self.fields.update(values)
             self.places.update(places)
 

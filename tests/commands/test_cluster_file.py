@@ -311,3 +311,13 @@ def test_what_is_hardly_meant_is_noted(text: str, message: str, tmp_path: Path) 
 def test_what_may_be_meant_is_not_noted(text: str, tmp_path: Path) -> None:
     ran = compared(tmp_path, text, *(("--set", "a=c", "--set", "t=7") if "${t}" in text else ()))
     assert ran.status == 0 and "warning" not in ran.err, ran.err
+
+
+def test_a_broker_that_is_down_is_counted(tmp_path: Path) -> None:
+    wanted = tmp_path / "wanted.yaml"
+    during = recording(ZOOKEEPER) / "moments" / "during" / "znodes.jsonl"
+    for factor, warnings in ((3, 0), (4, 1)):
+        wanted.write_text(f"topics: {{ledger: {{replication_factor: {factor}}}}}")
+        for option in ("--snapshot", "--against"):
+            ran = kctl("diff", wanted, option, during)
+            assert ran.status == 0 and ran.err.count("replicas, with 3 brokers known") == warnings, ran.err
