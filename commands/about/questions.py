@@ -69,7 +69,7 @@ not enough replicas; NotEnoughReplicasException, min.insync.replicas, acks=all f
     kctl cluster predict --stop 2 | what would fail if this broker stops too
 a segment is corrupt; CorruptRecordException, crc mismatch, invalid record, bad batch
     kctl segment verify /var/lib/kafka/data | every damaged byte range, and what a recovery would cut
-    kctl replica compare evidence/ | which replica has the sound bytes
+    kctl replica compare evidence/ | which replica has the right bytes
 an index is corrupt; rebuild index, time index, timeindex, missing index
     kctl segment verify /var/lib/kafka/data/orders-0 | which entries are wrong
     kctl segment rebuild /var/lib/kafka/data/orders-0 --to rebuilt | right indexes, byte for byte as a broker writes them

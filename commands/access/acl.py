@@ -23,7 +23,8 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line
 from commands.topic import note_problems
-from kctl.access.live import USERS, view_of
+from kctl.access.live import view_of
+from kctl.access.view import USERS
 from kctl.errors import BadValue, KctlError
 from kctl.rows.access import ACCESS, ACL, DECISION
 

@@ -111,11 +111,10 @@ def group_metrics(rows: Iterable[Row]) -> Iterator[Sample]:
             yield Sample("kctl_group_partition_out_of_range", int(bool(row["out_of_range"])), labels)
 
 
-VERDICTS = ("sound", "damaged", "lost", "unreadable", "could_not_judge")
-
-
 def audit_metrics(rows: Iterable[Row]) -> Iterator[Sample]:
     """The result of `kctl audit run`, which is its last row."""
+    from kctl.judging.judgement import Verdict
+
     for row in rows:
         if row["kind"] != "audit":
             continue
@@ -125,7 +124,7 @@ def audit_metrics(rows: Iterable[Row]) -> Iterator[Sample]:
         yield from _known("kctl_audit_lost_records", row["lost_records"])
         judgements = row["judgements"]
         for coverage in judgements if isinstance(judgements, Sequence) else ():
-            for verdict in VERDICTS:
+            for verdict in Verdict:
                 labels = {"question": coverage["question"], "verdict": verdict}
                 yield Sample("kctl_audit_judged", _number(coverage[verdict]), labels)
         yield Sample("kctl_audit_files", _number(row["files"]))

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import Problem
 
-RULES, USERS = "rules of access", "credentials of users"  # places of problems
 Users = Mapping[str, Mapping[str, int | None]]
 
 

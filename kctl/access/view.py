@@ -16,6 +16,7 @@ from kctl.cluster.state import Problem
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 
+RULES, USERS = "rules of access", "credentials of users"  # places of problems
 AUTHORIZER = "authorizer.class.name"
 SETTINGS = (AUTHORIZER, SUPER_USERS, ALLOW_EVERYONE)
 KNOWN_AUTHORIZERS = ("StandardAuthorizer", "AclAuthorizer", "SimpleAclAuthorizer")

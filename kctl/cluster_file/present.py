@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from formats.secrets import is_secret_key
 from formats.values import replace
-from kctl.access.live import RULES, USERS, Users, users_of, view_of
+from kctl.access.live import Users, users_of, view_of
 from kctl.access.quotas import QUOTA_NAMES, TYPES
-from kctl.access.view import NoAuthorizer
+from kctl.access.view import RULES, USERS, NoAuthorizer
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
 from kctl.cluster.interface import Cluster

@@ -21,8 +21,7 @@ from kctl.access.acl import (
 )
 from kctl.access.authorizer import AuthorizerSettings
 from kctl.access.forecast import Uses
-from kctl.access.live import RULES
-from kctl.access.view import SETTINGS, AccessView, NoAuthorizer, agreed, settings_of
+from kctl.access.view import RULES, SETTINGS, AccessView, NoAuthorizer, agreed, settings_of
 from kctl.changes.intents import AlterAcls, Intent
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict

@@ -11,8 +11,8 @@ from typing import Any
 from kafka.protocol.admin.users import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
 
 from formats.znodes.security import SCRAM_MECHANISMS
-from kctl.access.live import USERS
 from kctl.access.users import Salted, password_not_kept
+from kctl.access.view import USERS
 from kctl.changes.intents import DeleteScram, Intent, SetScram
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict

@@ -159,7 +159,7 @@ def test_a_finding_without_a_file_names_its_partition() -> None:
     rest = [{**finding, "topic": "orders", "partition": 3}, {**summary, "verdict": "V.", "report": "r"}]
     lines = list(audit_text(rest, Page(80, color=False)))
     assert lines[1].strip() == "orders-3: It is so."
-    assert "1 files, 1 bytes, 0 records in 1.0 s" in lines
+    assert "1 file, 1 byte, 0 records in 1.0 s" in lines
 
 
 def test_the_report_needs_nothing_from_outside_and_runs_only_its_own_script(out: Path) -> None:

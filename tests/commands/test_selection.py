@@ -284,6 +284,8 @@ def test_a_folder_of_evidence_is_known_and_a_command_is_proposed(
     assert "Commands:" in kctl().err, "what lies far below is no evidence yet"
     monkeypatch.chdir(EXAMPLE / "broker-3")
     said = kctl().err
-    assert "this folder holds broker logs in 1 folder" in said and "next     kctl state-log timeline ." in said
+    assert (
+        "this folder holds broker logs in 1 folder" in said and "next     kctl state-log timeline ." in said
+    )
     monkeypatch.chdir(tmp_path)
     assert "Commands:" in kctl().err

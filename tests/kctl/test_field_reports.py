@@ -28,7 +28,7 @@ AUDITS: dict[str, tuple[int, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
     "first:05-stray-after-lost-metadata": (5, {"stray-holds-earlier-records": ("50 records of an earlier topic of this name are in the stray folder",)}, ()),
     "first:12-voter-set-mismatch": (5, {"voter-set-differs": ("1, 2, 3 by broker-1/server.properties", "1 by broker-1/data/__cluster_metadata-0/quorum-state")}, ()),
     "first:17-duplicate-broker-ids": (5, {"broker-id-twice": ("host-a/data", "host-b/data", "not two moments of one", "Both hold __consumer_offsets-0")}, ()),
-    "first:19-not-compacted": (5, {"compaction-stopped": ("had compacted profiles-0 up to offset 0", "170990 bytes"), "thread-died": ("cleaner map full",)}, ()),
+    "first:19-not-compacted": (5, {"compaction-stopped": ("had compacted profiles-0 up to offset 0", "170,990 bytes"), "thread-died": ("cleaner map full",)}, ()),
     "second:02-cleaner-dirty-offset": (3, {"cleaner-point-below-log-start": ("riders-0 is 5", "begins at 20: harmless")}, ()),
     "second:03-wsl-setlength": (5, {"broker-ended": ("cannot resize a file that is mapped", "The disk has not failed, and no data are damaged", "Move `log.dirs`"), "clean-shutdown-point-behind": ("[50, 100)", "none of them is damaged")}, ("failed disk",)),
     "second:05-offsets-expired": (3, {"group-offsets-removed": ("group gate", "they expired", "tickets-0 was at 20", "offsets reset-file gate EVIDENCE --as-of 2026-11-26T16:47:28.096Z")}, ()),

@@ -222,6 +222,7 @@ OWN = {
     "kctl/replication/scenario.py",  # the package's scenarios
     "kctl/wire/messages.py",  # the package's messages
     "kctl/wire/shortcuts/schemas.py",  # the messages of an installed package
+    "kctl/replica/recovery/kept_records.py",  # what it wrote itself, beside the journal
     "kctl/collect/local_source.py",  # a source, each byte once, without its time of access
     "kctl/collect/archive.py",  # the copy that it packs
     "kctl/collect/manifest.py",  # the manifest that it goes on with
