@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kctl.collect.collection import Collected, Collection
     from kctl.collect.placement import Choice, Plan
     from kctl.collect.transport import Source
+    from kctl.evidence.model import FoundEvidence, Root
 
 
 READ_AS = "collect as a user who may read it, or look for errors of the disk in the system log, then go on with --resume"
@@ -253,9 +254,13 @@ class _Run:
         for root in evidence.roots:
             source = by_root[root.path]
             plan = plan_of(source, evidence, self.choice, places, list(settings_files([root.path], folders)))
+            source.unread += _unlisted(source, root, evidence)
             if not plan.is_empty:
                 planned.append((source, plan))
-            elif not any(root.path.is_relative_to(folder) for folder in folders):
+                continue
+            for words in source.unread:
+                self.frame.fail(words, READ_AS)
+            if not any(root.path.is_relative_to(folder) for folder in folders):
                 self.frame.fail(f"{source.shown}: no evidence of Kafka in it", "name a log directory or logs")
         if not planned and not self.lost:
             refuse_nothing(evidence)
@@ -267,6 +272,20 @@ class _Run:
         if not self.choice.is_all:
             options.report_absent(self.frame, evidence)
         return planned
+
+
+def _unlisted(source: Source, root: Root, evidence: FoundEvidence) -> Iterator[str]:
+    """Folders of a source that could not be listed, beside those of partitions, each with the reason."""
+    from kctl.findings.evidence import UNREADABLE
+
+    log_dirs = {log_dir.path for log_dir in evidence.log_dirs}
+    for finding in evidence.findings:
+        place = finding.place
+        if finding.code != UNREADABLE.code or place.evidence not in (None, root.given_path):
+            continue
+        path = root.path / (place.file or ".")
+        if path.parent not in log_dirs:
+            yield f"{source.shown_path(path)}: {finding.message}"
 
 
 def _row(done: Collected) -> Row:

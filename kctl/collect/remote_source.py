@@ -6,6 +6,7 @@ few files that say whose they are: what evidence is in them is then found as in 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -78,16 +79,18 @@ class RemoteSource:
     # --- listing ---
 
     def listing(self, folder: Path) -> list[Entry]:
-        """The entries of a folder as they are now. Raises SourceLost."""
+        """The entries of a folder as they are now. Raises SourceLost, PermissionError."""
         there = quoted(self._there(folder))
-        script = f"test -d {there} || {{ test -e / && exit 0; }}; cd {there} && exec find . {UNNAMEABLE} ! -name . -prune {STAT}"
+        script = f"test -d {there} || {{ test -e / && exit 0; }}; cd {there} || exit 3; exec find . {UNNAMEABLE} ! -name . -prune {STAT}"
         entries = []
         with self._shell.output(script) as output:
             for line in _lines(output):
                 entry = _entry(line)
                 if entry is not None and entry.name.startswith("./") and "/" not in entry.name[2:]:
                     entries.append(entry._replace(name=entry.name[2:]))
-            output.end(allowed=(0, 1))  # a file that was deleted meanwhile
+            complaint = output.end(allowed=(0, 1, 3))  # a file that was deleted meanwhile
+        if complaint and not entries and MISSING not in complaint:
+            raise PermissionError(errno.EACCES, complaint)
         return entries
 
     def shadow(self) -> None:
@@ -215,9 +218,19 @@ class RemoteSource:
                     content.entry = content.entry._replace(name=original.name)
                     content.is_renamed = True
                     yield content
-            yield from (
-                Gone(entry, "deleted before it was read") for entry in gone if entry.name not in found
-            )
+            yield from self._unread(folder, [entry for entry in gone if entry.name not in found])
+
+    def _unread(self, folder: Path, entries: Sequence[Entry]) -> Iterator[Gone]:
+        """Files that tar did not give: those that are still there could not be read."""
+        still: set[str] = set()
+        if entries:
+            with suppress(PermissionError):
+                still = {entry.name for entry in self.listing(folder) if entry.kind == FILE}
+        for entry in entries:
+            if entry.name in still:
+                yield Gone(entry, "tar could not read it there", is_there=True)
+            else:
+                yield Gone(entry, "deleted before it was read")
 
     def _read(self, folder: Path, entries: Sequence[Entry]) -> Iterator[RemoteContent]:
         if not entries:
