@@ -74,7 +74,8 @@ def _block(row: Row, page: Page) -> Iterator[str]:
     if row.get("recovered") is not None:
         is_whole = "all" if row["is_recovered"] else "not all"
         style = "good" if row["is_recovered"] else "warning"
-        there = f"{row['recovered']:,} of {row['records'] if row['records'] is not None else 'the'} records are there"
+        records = "the records" if row["records"] is None else counted(row["records"], "record")
+        there = f"{row['recovered']:,} of {records} are there"
         yield f"{PAD}cluster  {page.style(f'{there}: {is_whole} of what was committed', style)}"
     copies = cast("list[dict[str, Any]]", row["recoverable_from"])
     if copies:

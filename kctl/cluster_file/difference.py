@@ -119,12 +119,12 @@ def doubts(
     for row in (row for each in changed for row in each.drifts if each.action in (CREATE, CHANGE)):
         if row.field == PARTITIONS and int(row.present or 0) > int(row.desired or 0):
             yield (
-                f"{row.place}: topic {row.name} has {row.present} partitions, of which Kafka takes none away; "
+                f"{row.place}: topic {row.name} has {counted(int(row.present or 0), 'partition')}, of which Kafka takes none away; "
                 f"write `partitions: {row.present}` or more"
             )
         if row.field == REPLICATION_FACTOR and brokers and int(row.desired or 0) > brokers:
             yield (
-                f"{row.place}: topic {row.name} is to have {row.desired} replicas, with "
+                f"{row.place}: topic {row.name} is to have {counted(int(row.desired or 0), 'replica')}, with "
                 f"{counted(brokers, 'broker')} known; write `replication_factor: {brokers}` or less"
             )
 

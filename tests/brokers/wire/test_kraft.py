@@ -175,7 +175,7 @@ def test_no_majority_is_ever_given_away(c: Cluster, k: WireKctl) -> None:
             break
     for voter in (leader, other):
         refused = k.change("quorum", "remove", voter, status=4)
-        assert "1 of the 2 voters after the change are alive, which is no majority" in refused.err
+        assert "1 of 2 voters after the change are alive, which is no majority" in refused.err
     assert k("quorum", "describe").status == 5 and k.ids() == []
     foretold = k("cluster", "predict", "--stop", other)
     assert foretold.status == 5

@@ -16,8 +16,8 @@ from commands.cli.render import Page
 from commands.cluster_file.compare import drift_text
 from formats.values import replace
 from kctl.access.acl import OPERATIONS_OF, Acl
-from kctl.access.live import RULES
 from kctl.access.quotas import QUOTA_NAMES
+from kctl.access.view import RULES
 from kctl.cluster.rights import MissingRight, Right
 from kctl.cluster.state import DEFAULT, Broker, ClusterState, Problem, unread
 from kctl.cluster.versions import KafkaVersion
