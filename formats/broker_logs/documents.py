@@ -516,9 +516,11 @@ def _carried_at(
 def _json(text: str) -> Document | None:
     begin = text.lstrip()
     lines = [line for line in text.split("\n") if line.strip()][:100]
-    behind = [pair for line in lines if (pair := _object_in(line)) is not None]
+    behind = [objects for line in lines if (objects := _objects_in(line))]
     fields = _Fields()
-    if 2 * len(behind) > len(lines) and any(fields.lines(value, 1) for _, value in behind):
+    if 2 * len(behind) > len(lines) and any(
+        fields.lines(value, 1) for objects in behind for _, _, value in objects
+    ):
         return Document(f"JSON lines, the text in {_keys(fields)}", partial(_json_lines, fields=fields))
     if begin[:1] not in ("{", "["):
         return None
@@ -535,27 +537,53 @@ def _keys(fields: _Fields) -> str:
     return f"'{fields.keys.most_common(1)[0][0]}'" if fields.keys else "a level, a logger and a message"
 
 
-def _object_in(line: str) -> tuple[str, dict[str, object]] | None:
-    """What stands before an object in a line, and the object."""
+def _objects_in(line: str) -> list[tuple[int, int, dict[str, object]]]:
+    """The objects of a line, behind a mark or after each other, with where each begins and ends."""
     start = line.find("{", 0, FAR)
     for _ in range(4):  # a mark may hold braces
         if start < 0:
             break
-        value = _parsed(line[start:].rstrip().rstrip(",]").rstrip())
+        text = line[start:].rstrip().rstrip(",]").rstrip()
+        value = _parsed(text)
         if isinstance(value, dict):
-            return line[:start], value
+            return [(start, start + len(text), value)]
+        if several := _successive(text):
+            return [(start + begin, start + end, value) for begin, end, value in several]
         start = line.find("{", start + 1, FAR)
-    return None
+    return []
+
+
+def _successive(text: str) -> list[tuple[int, int, dict[str, object]]]:
+    """Objects that follow each other, with or without commas, up to the end of the text; none where something else follows."""
+    decoder = json.JSONDecoder()
+    objects: list[tuple[int, int, dict[str, object]]] = []
+    place = 0
+    try:
+        bounded_json.check(text)
+        while place < len(text):
+            value, end = decoder.raw_decode(text, place)
+            if not isinstance(value, dict):
+                return []
+            objects.append((place, end, value))
+            behind = _BETWEEN.match(text, end)
+            place = behind.end() if behind else end
+    except (ValueError, RecursionError):
+        return []
+    return objects
 
 
 def _json_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
     for number, line in enumerate(_lines(chunks), 1):
-        parsed = _object_in(line)
-        if parsed is None:
-            continue
-        mark, value = parsed
-        for carried in fields.lines(value, number):
-            yield carried if carried.origin else carried._replace(origin=_origin_in(mark))
+        marked_from = 0  # an object that holds no line is a mark of the next one
+        for begin, end, value in _objects_in(line):
+            listed = fields.lines(value, number)
+            for carried in listed:
+                yield (
+                    carried
+                    if carried.origin
+                    else carried._replace(origin=_origin_in(line[marked_from:begin]))
+                )
+            marked_from = end if listed else marked_from
 
 
 def _json_document(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
@@ -607,6 +635,7 @@ def _closed(text: str) -> object:
     return values[0] if len(values) == 1 else values
 
 
+_BETWEEN = re.compile(r"[\s,]*")
 _NOT_BLANK = re.compile(r"[^\s,]")
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
 
