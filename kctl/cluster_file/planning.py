@@ -167,9 +167,15 @@ def plan_files(
 
 def _needs(changes: Iterable[Changed], accepted: Accepted) -> str:
     """The option that accepts the deletions, where it was not given with their number."""
-    deletes = sum(changed.action == DELETE for changed in changes)
+    deletes = sum(changed.action == DELETE or _loses_mechanism(changed) for changed in changes)
     missing = [f"--accept-deletes {deletes}"] if deletes and accepted.deletes != deletes else []
     return " and ".join([*missing, *([ACCEPT] if accepted.lockouts else [])])
+
+
+def _loses_mechanism(changed: Changed) -> bool:
+    """Whether a user that stays loses a credential, which nothing gives back."""
+    is_changed = changed.resource.kind == "user" and changed.action == CHANGE
+    return is_changed and any(value is None for value in changed_fields(changed).values())
 
 
 def _is_final(intent: Intent) -> bool:
@@ -285,12 +291,7 @@ class _Planner:
         placement = str(fields.get(PLACEMENT))
         if not placement.startswith(BROKERS):
             return None
-        ids = brokers_in(placement)
-        if dead := [id for id in ids if not self._state.is_alive(id)]:
-            raise Refused(
-                f"{brokers_named(dead)} not alive; nothing was written", "start them, or name others"
-            )
-        racks = {id: self._state.brokers[id].rack for id in ids}
+        racks = self._racks_of(brokers_in(placement))
         partitions, factor = int(fields[PARTITIONS] or 0), int(fields[REPLICATION_FACTOR] or 0)
         return place_replicas(racks, partitions, factor, draw(len(racks), Random()))
 
@@ -303,7 +304,9 @@ class _Planner:
         resource = changed.resource
         for row in changed.drifts:
             if row.field == PARTITIONS and row.action == CHANGE:
-                growth = growth_of(self._state, resource.name, int(row.desired or 0))
+                growth = growth_of(
+                    self._state, resource.name, int(row.desired or 0), replicas=self._added_replicas(resource)
+                )
                 if growth is not None:
                     self._steps.growths.append(growth)
                     self._steps.warnings.append(f"topic {resource.name}: {MOVED_KEYS}")
@@ -315,6 +318,25 @@ class _Planner:
             raise _both_at_once(resource.name)
         if moved:
             self.moved.append((resource, frozenset(filter(None, moved))))
+
+    def _added_replicas(self, resource: Resource) -> list[Replicas] | None:
+        """The replicas of partitions that are added, where the file says which brokers take them; None: as Kafka places them."""
+        placement = str(resource.fields.get(PLACEMENT))
+        topic = self._state.topics[resource.name]
+        added = int(resource.fields.get(PARTITIONS) or 0) - len(topic.partitions)
+        if not placement.startswith(BROKERS) or added <= 0:
+            return None
+        racks = self._racks_of(brokers_in(placement))
+        factor = min(map(len, topic.partitions.values()), default=1)
+        return list(place_replicas(racks, added, factor, draw(len(racks), Random())).values())
+
+    def _racks_of(self, ids: Sequence[int]) -> dict[int, str | None]:
+        """The racks of brokers that are to get replicas. Raises Refused for those that are not alive."""
+        if dead := [id for id in ids if not self._state.is_alive(id)]:
+            raise Refused(
+                f"{brokers_named(dead)} not alive; nothing was written", "start them, or name others"
+            )
+        return {id: self._state.brokers[id].rack for id in ids}
 
     def _rearrange(self, resource: Resource, listed: Mapping[int, Replicas]) -> None:
         """Put the replicas of each partition where the file lists them; what is listed beyond the present ones is new."""

@@ -71,7 +71,8 @@ def resources_in(
             if fields:
                 yield Resource(kind=by_type[entity_type], name=name, fields=fields)
         elif entity_type in TYPES and "quota" in kinds:
-            values = {key: number_text(value) for key, value in config.values.items() if key in QUOTA_NAMES}
+            numbers = {key: number_text(value) for key, value in config.values.items() if key in QUOTA_NAMES}
+            values: dict[str, Value] = {key: number for key, number in numbers.items() if number is not None}
             if values:
                 yield _quota(entity_type, name, values)
 

@@ -55,7 +55,8 @@ def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Res
     if "quota" in kinds:
         for entity, quota_values in image.quotas.items():
             whom = {kind: DEFAULT if name is None else name for kind, name in entity}
-            fields = {key: number_text(str(value)) for key, value in quota_values.items()}
+            numbers = {key: number_text(str(value)) for key, value in quota_values.items()}
+            fields = {key: number for key, number in numbers.items() if number is not None}
             if fields:
                 yield quota_resource(whom.get("user"), whom.get("client-id"), whom.get("ip"), fields)
     view = view_of_image(image)

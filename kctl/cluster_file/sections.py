@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from math import inf
 
 from formats.secrets import is_secret_key
 from formats.values import replace
@@ -309,11 +310,13 @@ def _mechanisms(node: Node) -> tuple[dict[str, Value], dict[str, Place]]:
 
 def number_text(text: str) -> str | None:
     """A number as quotas have it: whole ones without a fraction; None for any other text."""
+    if text.isdecimal() and len(text) < 20:
+        return str(int(text))  # a float would round what is beyond 2^53
     try:
         number = float(text)
     except ValueError:
         return None
-    if not (0 <= number < 2**63):
+    if not (0 <= number < inf):
         return None
     return str(int(number)) if number.is_integer() else repr(number)
 

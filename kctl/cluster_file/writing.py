@@ -12,6 +12,7 @@ from kctl.access.acl import WILDCARD, Acl
 from kctl.cluster.state import DEFAULT
 from kctl.cluster_file.loading import FORMAT, SUFFIXES
 from kctl.cluster_file.resources import SECTIONS, SHAPE, Resource, by_key
+from kctl.cluster_file.variables import REFERENCE
 from kctl.errors import BadValue, Refused, file_error
 from kctl.files import LARGEST_TEXT, read_whole
 from kctl.model import Json
@@ -37,7 +38,18 @@ def document_of(resources: Iterable[Resource]) -> dict[str, Json]:
             document[section] = [_quota(resource) for resource in of_kind]
         else:
             document[section] = {resource.name: _body(resource) for resource in of_kind}
-    return document
+    return {key: _literal(value) for key, value in document.items()}
+
+
+def _literal(value: Json) -> Json:
+    """The value so that `${...}` in it is read as it is, and not as a variable."""
+    if isinstance(value, str):
+        return REFERENCE.sub(lambda match: f"${match[0]}", value)
+    if isinstance(value, list):
+        return [_literal(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_literal(key)): _literal(item) for key, item in value.items()}
+    return value
 
 
 def _body(resource: Resource) -> Json:
@@ -57,8 +69,8 @@ def _quota(resource: Resource) -> Json:
     entity = _whom(resource)
     values: dict[str, Json] = {}
     for key, value in sorted(resource.fields.items()):
-        number = float(str(value))
-        values[key] = int(number) if number.is_integer() else number
+        text = str(value)
+        values[key] = int(text) if text.isdecimal() else float(text)
     return {**entity, **values}
 
 

@@ -391,3 +391,30 @@ def test_an_unclean_election_that_comes_to_be_allowed_needs_its_word(
     text = "topics: {old: {configs: {unclean.leader.election.enable: true}}, n: {partitions: 1, replication_factor: 1}}"
     assert planned(run, tmp_path, text).needs == "--accept-loss"
     assert planned(run, tmp_path, text, Accepted(loss=True)).needs == ""
+
+
+def test_a_mechanism_that_leaves_counts_as_a_deletion(run: ChangeRun, tmp_path: Path) -> None:
+    carry_out(planned(run, tmp_path, USERS, Accepted(passwords=True)), with_passwords(run))
+    text = "manage: {users: all}\nusers: {app: {mechanisms: [SCRAM-SHA-256]}}\n"
+    assert planned(run, tmp_path, text).needs == "--accept-deletes 1"  # b
+    text = "manage: {users: all}\nusers: {app: {mechanisms: [SCRAM-SHA-256]}, b: {mechanisms: [SCRAM-SHA-256]}}\n"
+    assert planned(run, tmp_path, text, Accepted(passwords=True)).needs == "--accept-deletes 1"
+
+
+def test_new_partitions_go_where_the_file_says(run: ChangeRun, tmp_path: Path) -> None:
+    text = "topics: {n: {partitions: %d, replication_factor: 1, placement: 'brokers 1,2'}}\n"
+    carry_out(planned(run, tmp_path, text % 2), run)
+    carry_out(planned(run, tmp_path, text % 8), run)
+    replicas = run.cluster.read_state(["n"]).topics["n"].partitions
+    assert len(replicas) == 8 and {broker for ids in replicas.values() for broker in ids} == {1, 2}
+    assert planned(run, tmp_path, text % 8).is_empty
+
+
+def test_an_export_reads_back_what_looks_like_variables_and_the_largest_quota(
+    run: ChangeRun, store: FakeStore, tmp_path: Path
+) -> None:
+    config = {"ssl.keystore.location": "${file:/etc/k:path}", "x": "$${y}"}
+    store.put("/config/brokers/1", {"version": 1, "config": config})
+    quota = {"producer_byte_rate": "9223372036854775807"}
+    store.put("/config/clients/max", {"version": 1, "config": quota})
+    assert planned(run, tmp_path, json.dumps({**export(run), "manage": {"quotas": "all"}})).is_empty
