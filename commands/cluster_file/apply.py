@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from commands.access.acl import ACCEPT_LOCKOUT, effect_of, known_view
+from commands.access.acl import ACCEPT_LOCKOUT, connected_as, effect_of, known_view
 from commands.access.sources import Known, known
 from commands.access.user import Password, credential_writes
 from commands.cli.changing import ACCEPT_UNCLEAN, CHANGE_STATUS, How, carry_out, changes
@@ -173,7 +173,13 @@ def apply(
 
 
 def locked_out(frame: Frame, cluster: Cluster, told: Known, changed: Sequence[Changed]) -> Iterator[str]:
-    """Whom a change of rules locks out, in sentences; and what of those in use it takes away, as a note."""
+    """Whom a change of users or rules locks out, in sentences; and what of those in use it takes away, as a note."""
+    from kctl.cluster_file.planning import loses_mechanism
+
+    if losing := {each.resource.name for each in changed if loses_mechanism(each)}:
+        for principal, who in zip(connected_as(cluster), ("kctl connects", "brokers connect"), strict=True):
+            if principal is not None and principal.removeprefix("User:") in losing:
+                yield f"{who} as {principal}, whose credentials would be gone"
     rules = [(each.action, each.resource.acl) for each in changed if each.resource.acl is not None]
     added = [acl for action, acl in rules if action == "create" and acl is not None]
     removed = [acl for action, acl in rules if action == "delete" and acl is not None]

@@ -167,15 +167,16 @@ def plan_files(
 
 def _needs(changes: Iterable[Changed], accepted: Accepted) -> str:
     """The option that accepts the deletions, where it was not given with their number."""
-    deletes = sum(changed.action == DELETE or _loses_mechanism(changed) for changed in changes)
+    deletes = sum(changed.action == DELETE or loses_mechanism(changed) for changed in changes)
     missing = [f"--accept-deletes {deletes}"] if deletes and accepted.deletes != deletes else []
     return " and ".join([*missing, *([ACCEPT] if accepted.lockouts else [])])
 
 
-def _loses_mechanism(changed: Changed) -> bool:
-    """Whether a user that stays loses a credential, which nothing gives back."""
-    is_changed = changed.resource.kind == "user" and changed.action == CHANGE
-    return is_changed and any(value is None for value in changed_fields(changed).values())
+def loses_mechanism(changed: Changed) -> bool:
+    """Whether a user loses a credential, which nothing gives back."""
+    if changed.resource.kind != "user" or changed.action not in (CHANGE, DELETE):
+        return False
+    return changed.action == DELETE or any(value is None for value in changed_fields(changed).values())
 
 
 def _is_final(intent: Intent) -> bool:

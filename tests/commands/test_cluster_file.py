@@ -12,6 +12,9 @@ import jsonschema
 import pytest
 import yaml
 
+from commands.cluster_file import apply as apply_module
+from kctl.cluster_file.difference import Changed, Drift
+from kctl.cluster_file.resources import Resource
 from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.cluster_file.test_bad_files import BAD
 
@@ -321,3 +324,25 @@ def test_a_broker_that_is_down_is_counted(tmp_path: Path) -> None:
         for option in ("--snapshot", "--against"):
             ran = kctl("diff", wanted, option, during)
             assert ran.status == 0 and ran.err.count("replicas, with 3 brokers known") == warnings, ran.err
+
+
+def test_the_users_that_kctl_and_brokers_connect_as_are_not_lost_unasked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def losing(name: str, mechanisms: dict[str, str], left: dict[str, str | None]) -> Changed:
+        present = Resource(kind="user", name=name, fields=dict(mechanisms))
+        desired = Resource(kind="user", name=name, fields=dict(left))
+        drifts = tuple(Drift("user", name, key, mechanisms[key], None, None, "change") for key in left)
+        return Changed("change", present, desired, drifts)
+
+    monkeypatch.setattr(apply_module, "connected_as", lambda cluster: ("User:admin", "User:broker"))
+    changed = [
+        losing(name, {"SCRAM-SHA-256": "4096"}, {"SCRAM-SHA-256": None})
+        for name in ("admin", "broker", "app")
+    ]
+    sentences = list(apply_module.locked_out(*(None,) * 3, changed))  # type: ignore[arg-type]
+    assert sentences == [
+        "kctl connects as User:admin, whose credentials would be gone",
+        "brokers connect as User:broker, whose credentials would be gone",
+    ]
+    assert list(apply_module.locked_out(*(None,) * 3, [])) == []  # type: ignore[arg-type]
