@@ -11,6 +11,7 @@ from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_brokers_for_change, open_for_change, reads
 from commands.cli.frame import Frame, command
+from commands.cli.leaving import visible
 from commands.cli.options import PARTITION, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, ids, table
 from kctl.errors import BadValue
@@ -132,16 +133,19 @@ def _wrong(row: Row) -> str:
 
 
 def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Topics in columns."""
+    """Topics in columns; the heading of the last gives way to long names."""
+    listed = list(rows)
+    longest = max((len(visible(str(row["topic"]))) for row in listed), default=0)
+    factor = "replication factor" if longest + len(" partitions replication") <= page.width else "replicas"
     yield from table(
         [
             {
                 "topic": row["topic"],
                 "partitions": row["partition_count"],
-                "replication factor": row["replication_factor"],
+                factor: row["replication_factor"],
                 "": "marked for deletion" if row["is_marked_for_deletion"] else None,
             }
-            for row in rows
+            for row in listed
         ],
         page,
     )

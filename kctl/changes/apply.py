@@ -281,7 +281,7 @@ def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int,
 
     Raises NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again.
     """
-    stage, until = entry.stages[index], 0.0
+    stage, until = entry.stages[index], time.monotonic() + LATE
     taken = _by_controller(stage.writes)
     remaining: list[str] = []
     places = [f"broker {id}" for id in intent.rates]
@@ -300,7 +300,6 @@ def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int,
                 with _alone(entry, run):
                     run.cluster.commit(writes)
                 taken |= _by_controller(writes)
-        until = until or time.monotonic() + LATE  # a look may take longer where a broker has just died
         if time.monotonic() > until:
             break
         time.sleep(0.2)

@@ -440,22 +440,31 @@ def test_a_row_that_is_too_wide_stands_in_lines() -> None:
     ]
 
 
-LONG = "payments-reconciliation-eu-west-1-production-events-v2-inter"  # 60 characters
+LONG = "payments-reconciliation-eu-west-1-production-events-v2-inter"  # 60 characters, the longest beside its columns
 
 
-def test_names_of_57_characters_fit_a_terminal_of_80() -> None:
+@pytest.mark.parametrize(
+    ("length", "headings"),
+    [
+        (60, ["topic                                                        partitions replicas"]),
+        (57, [
+            "                                                                     replication",
+            "topic                                                     partitions      factor",
+        ]),
+    ],
+)  # fmt: skip
+def test_names_of_60_characters_fit_a_terminal_of_80(length: int, headings: list[str]) -> None:
     """Headings and gaps give way before a row does."""
     listed = [
         {"kind": "topic", "topic": name, "partition_count": partitions, "replication_factor": 3,
          "is_marked_for_deletion": False}
-        for name, partitions in ((LONG[:57], 12), ("orders", 100))
+        for name, partitions in ((LONG[:length], 12), ("orders", 100))
     ]  # fmt: skip
-    assert list(list_text(listed, Page(80, color=False))) == [
-        "                                                                     replication",
-        "topic                                                     partitions      factor",
-        "payments-reconciliation-eu-west-1-production-events-v2-in         12           3",
-        "orders                                                           100           3",
-    ]
+    *shown, first, second = list_text(listed, Page(80, color=False))
+    assert shown == headings
+    width = len(headings[-1]) - length - len(" partitions ")
+    assert first == f"{LONG[:length]} {12:>10} {3:>{width}}"
+    assert second == f"{'orders':<{length}} {100:>10} {3:>{width}}"
 
 
 def test_only_rows_whose_name_is_too_long_take_two_lines() -> None:
