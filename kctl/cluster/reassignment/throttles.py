@@ -211,7 +211,12 @@ def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
     """The brokers and topics that may still have a part of a throttle, since their configuration was not read."""
     if state.backend != "admin":
         return []
-    brokers = [f"broker {b}" for b in sorted(intent.rates, key=int) if int(b) not in state.broker_files]
+    kept = brokers_throttled_otherwise(intent, state)
+    brokers = [
+        f"broker {b}"
+        for b, rates in sorted(intent.rates.items(), key=lambda item: int(item[0]))
+        if int(b) not in state.broker_files and (int(b) not in kept or DISK_RATE in rates)
+    ]
     topics = [f"topic {t}" for t in sorted(intent.throttled) if state.why_unread("topics", t) is not None]
     return brokers + topics
 

@@ -12,7 +12,7 @@ from kctl.changes.intents import AlterConfig, ClearThrottle, DeleteTopic, ElectP
 from kctl.changes.plan import Write
 from kctl.changes.waiting import Waited, how_far
 from kctl.cluster.reassignment.execution import reassigned
-from kctl.cluster.reassignment.throttles import not_read, with_hidden_topics
+from kctl.cluster.reassignment.throttles import DISK_RATE, LEADER_REPLICAS, not_read, with_hidden_topics
 from kctl.cluster.state import (
     UNTOLD,
     Broker,
@@ -264,6 +264,15 @@ def test_a_throttle_on_what_cannot_be_read_may_be_left() -> None:
     assert asked == [["t"]] and not_read(clear, now) == ["broker 9", "broker 10", "topic t"]
     with_hidden_topics(cluster, clear.throttled, replace(state(None, KRAFT), topic_names=("t",)))
     assert asked == [["t"]], "it is listed, and not asked for"
+
+
+def test_a_rate_that_other_throttled_replicas_need_is_not_left_but_kept() -> None:
+    """By a list of `*` the rates of all brokers stay, read or not; that of copies between disks does not."""
+    everything = EntityConfig(entity_type="topics", entity_name="other", values={LEADER_REPLICAS: "*"})
+    now = replace(state(None, KRAFT), configs={("topics", "other"): everything}, broker_files={})
+    now = replace(now, brokers={id: Broker(broker_id=id, host="h", port=1) for id in (1, 2)})
+    assert not_read(ClearThrottle(throttled={}, rates={"1": {RATE: None}, "2": {}}), now) == []
+    assert not_read(ClearThrottle(throttled={}, rates={"1": {DISK_RATE: None}}), now) == ["broker 1"]
 
 
 def test_what_the_controller_refuses_beforehand_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
