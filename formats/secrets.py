@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 REDACTED = "(redacted)"
+WITHHELD = REDACTED[:-1].encode()  # how a content begins that an export leaves out
 # Kafka's keys of type PASSWORD and those of its plug-ins, whatever listener, mechanism or plug-in prefix they have.
 SECRET_KEY = re.compile(
     r"^scram-sha-|passw(or)?d|passphrase|passcode|jaas[._]config|credential(?!s?\.(provider|class|file|url))|hmac"
@@ -90,7 +91,7 @@ def withheld(data: bytes) -> str:
     """The text that replaces secret content: its length and digest."""
     from hashlib import sha256  # most that is read holds no secret
 
-    return f"{REDACTED[:-1]}: {len(data)} bytes, sha256 {sha256(data).hexdigest()})"
+    return f"{WITHHELD.decode()}: {len(data)} bytes, sha256 {sha256(data).hexdigest()})"
 
 
 def redact_values(values: Any) -> Any:

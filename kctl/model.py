@@ -7,6 +7,8 @@ from formats.whole_numbers import counted as counted
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Row = Mapping[str, object]
+# Characters that reorder the text around them (Unicode's property Bidi_Control), as in a class of an expression.
+REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 
 
 class TopicPartition(NamedTuple):

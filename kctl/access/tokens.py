@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import FormatError
+from formats.secrets import WITHHELD
 from kctl.cluster.state import Problem
 from kctl.errors import KctlError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kctl.wire.adapter import Wire
     from kctl.zookeeper.store import ZnodeReader
 
-TOKENS = "/delegation_token/tokens"
 REFUSALS = {
     61: ("brokers have none without a key for them", "set delegation.token.secret.key on all brokers"),
     64: (
@@ -81,7 +81,7 @@ def described_tokens(wire: Wire) -> Iterator[DelegationToken]:
 
 def _stored_tokens(reader: ZnodeReader, problems: list[Problem]) -> Iterator[DelegationToken]:
     from formats.znodes.security import parse_delegation_token
-    from kctl.cluster.migration.zookeeper_side import WITHHELD
+    from kctl.zookeeper.access import TOKENS
 
     names = reader.children(TOKENS) or []
     paths = [f"{TOKENS}/{name}" for name in names]

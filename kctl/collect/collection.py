@@ -47,7 +47,7 @@ from kctl.errors import reason_of
 from kctl.evidence.model import encodable
 from kctl.evidence.names import SEGMENT_FILE
 from kctl.files import read_whole
-from kctl.model import SILENT, Progress, counted
+from kctl.model import REORDERING, SILENT, Progress, counted
 
 NOT_COPIED = frozenset({".lock"})  # empty, and says nothing
 LARGEST_BESIDE = 64 << 20
@@ -494,7 +494,7 @@ def _is_same(copied: Entry | None, now: Entry) -> bool:
 def _printable(text: str) -> str:
     r"""A path that nobody vouches for as text of one line: \xNN for what commands a terminal."""
     return re.sub(
-        r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]",
+        rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{REORDERING}]",
         lambda match: f"\\x{ord(match[0]):02x}",
         encodable(text),
     )

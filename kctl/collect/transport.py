@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kctl.errors import KctlError
+from kctl.model import REORDERING
 
-UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+UNSAFE = re.compile(rf"[\x00-\x1f\x7f-\x9f/\ud800-\udfff\u2028\u2029{REORDERING}]")
 LONGEST_NAME = 255
 FILE, FOLDER = "file", "folder"
 

@@ -3,10 +3,10 @@
 import re
 from html import escape
 
+from kctl.model import REORDERING
+
 # Characters that XML forbids, and those that reorder text.
-UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+UNPRINTABLE = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{REORDERING}\ud800-\udfff]")
 NO_ID = re.compile(r"[^A-Za-z0-9._-]")
 VOID = frozenset({"br", "col", "hr", "input", "meta"})
 

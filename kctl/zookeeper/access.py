@@ -16,6 +16,7 @@ from kctl.zookeeper.store import HiddenZnodes, ZnodeReader
 
 STORES = {"literal": "/kafka-acl", "prefixed": "/kafka-acl-extended/prefixed"}
 USERS = "/config/users"
+TOKENS = "/delegation_token/tokens"
 
 
 def read_acls(reader: ZnodeReader, problems: list[Problem]) -> Iterator[Acl]:

@@ -7,16 +7,21 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.cli.leaving import folded
+from commands.cli.leaving import folded, visible
 from commands.cli.render import Page, aligned, tab_separated, table
 from commands.topic import list_text
+from kctl.collect.collection import _printable
+from kctl.collect.transport import UNSAFE
 from kctl.errors import KctlError
+from kctl.model import REORDERING
+from kctl.report.html import element
 from kctl.rows import RowType, is_wrong
 from kctl.settings import Context, read_context, with_secrets
 from kctl.wire import adapter
@@ -539,3 +544,20 @@ def test_rows_with_no_value_to_show_are_no_table(width: int) -> None:
 def test_a_remark_that_is_too_wide_stands_alone() -> None:
     text = "\n".join(table([{"kind": "finding", "": "long " * 30}] * 2, Page(80, color=False)))
     assert text.count("long " * 29) == 2
+
+
+def test_characters_that_reorder_text_are_seen_everywhere() -> None:
+    """Unicode's Bidi_Control, on terminals, in reports, in names of collected files."""
+    reordering = [
+        chr(code)
+        for code in range(0x110000)
+        if unicodedata.bidirectional(chr(code))
+        in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+    ]
+    reordering += ["\u200e", "\u200f", "\u061c"]  # marks
+    for character in reordering:
+        assert re.fullmatch(f"[{REORDERING}]", character), hex(ord(character))
+        assert character not in visible(f"a{character}b") and character not in str(
+            element("b", f"a{character}b")
+        )
+        assert UNSAFE.search(character) and character not in _printable(f"a{character}b")

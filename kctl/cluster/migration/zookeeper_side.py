@@ -7,6 +7,7 @@ from itertools import pairwise
 from urllib.parse import unquote
 
 from formats.errors import FormatError
+from formats.secrets import WITHHELD
 from formats.values import Struct, field
 from formats.znodes.cluster import (
     ControllerZnode,
@@ -40,13 +41,12 @@ from kctl.cluster.migration.entities import (
     quota_value,
 )
 from kctl.cluster.state import ClusterState, Problem
+from kctl.zookeeper.access import TOKENS
 from kctl.zookeeper.reading import read_cluster
 from kctl.zookeeper.store import Znode, ZnodeReader, walk
 
 CONFIGS = ("topics", "brokers", "clients", "users", "ips")
 PATTERNS = {"LITERAL": "/kafka-acl", "PREFIXED": "/kafka-acl-extended/prefixed"}
-TOKENS = "/delegation_token/tokens"
-WITHHELD = b"(redacted"
 SECRET, UNREADABLE = "the export has no secrets", "it cannot be read"  # why something is not compared
 # The parents of znodes that come and go; for topics only the list, since their states change all the time.
 ROOTS = {
