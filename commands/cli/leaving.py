@@ -14,7 +14,6 @@ from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 
 from kctl.errors import KctlError
-from kctl.model import REORDERING
 
 Chunk = bytes | memoryview
 
@@ -24,7 +23,8 @@ COLOUR = rf"{re.escape(OWN_COLOUR)}[0-9;]*m"
 WORDS = rf"{COLOUR}|\s+|(?:(?!{COLOUR})\S)+"
 NEXT = "next     "  # begins a line with a command to copy
 
-ELSE = f"\x7f-\x9f{REORDERING}\u2028\u2029\ud800-\udfff"
+# With kctl.model.REORDERING, which would be one module more for every command.
+ELSE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 IN_A_LINE = f"([\x00-\x1f{ELSE}])\\1*"  # a file may end with a gigabyte of NUL bytes
 # A carriage return before a line end moves no cursor over what was written: line ends stay as they are.
 IN_LINES = f"([\x00-\x08\x0b\x0c\x0e-\x1f{ELSE}])\\1*|\r(?!\n)"
