@@ -76,6 +76,12 @@ def recover(
         recovery = Recovery(cluster, ranges, recovery_options, frame.progress())
         planned = list(recovery.partitions())
         rows = [*recovery.passed_over, *(row for partition in planned for row in partition.rows())]
+        if unproven := list(_unproven(planned)):
+            error = KctlError(
+                f"records that no copy gives are not recovered: {some(unproven)}",
+                "look for other copies: disks of brokers that were replaced, snapshots, the tier",
+            )
+            frame.report(error) if verify else frame.note(str(error))
         if verify:
             return Outcome([*rows, *_missing(planned)], text=recovery_text)
         before, files = journalled(), {}
@@ -141,6 +147,17 @@ def _lost_ranges(
             f"`kctl replica loss {shlex.join(options.command_words())}` says what is missing",
         )
         frame.report(error) if decides else frame.note(str(error))
+
+
+def _unproven(planned: Iterable[PlannedPartition]) -> Iterator[str]:
+    """The ranges of which copies hold a part only, or records that cannot be read."""
+    for partition in planned:
+        for fate in partition.ranges:
+            lost = fate.lost
+            if not lost.is_whole or fate.unreadable:
+                unreadable = f", {counted(fate.unreadable, 'unreadable record')}" if fate.unreadable else ""
+                part = "" if lost.is_whole else ", which copies hold in part or not at all"
+                yield f"{lost.partition} [{lost.from_offset:,}, {lost.to_offset:,}){part}{unreadable}"
 
 
 def _missing(planned: Iterable[PlannedPartition]) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from commands.replica.recover import _unproven
 from formats.log.record_batch import Record
 from kctl.errors import KctlError, Refused
 from kctl.model import OffsetRange, TopicPartition
@@ -15,6 +16,7 @@ from kctl.replica.recovery import kept_records as kept
 from kctl.replica.recovery.comparison import Fate, PartitionComparison, RangeFate
 from kctl.replica.recovery.lost_ranges import LostRange, exported_ranges, is_exported
 from kctl.replica.recovery.marks import LostRecord, PresentRecord, marked, written_so_far
+from kctl.wire.recovering.planning import PlannedPartition
 from tests.conftest import recording, rows
 
 LEDGER = TopicPartition("ledger", 0)
@@ -202,3 +204,14 @@ def test_an_exported_folder_holds_the_same_records(tmp_path: Path) -> None:
     segment.write_bytes(segment.read_bytes()[:-1])
     with pytest.raises(KctlError, match="is damaged at position"):
         list(exported_ranges(folder))
+
+
+def test_what_no_copy_holds_is_not_proved_to_be_there() -> None:
+    """A loss of which copies hold nothing has no record that could be missing in the cluster."""
+    whole, unreadable = RangeFate(lost(batch(record(10)))), RangeFate(lost(), unreadable=2)
+    in_part = RangeFate(lost(start=30, end=40)._replace(is_whole=False))
+    planned = [PlannedPartition(LEDGER, LEDGER, [whole, unreadable, in_part], 0)]
+    assert list(_unproven(planned)) == [
+        "ledger-0 [10, 20), 2 unreadable records",
+        "ledger-0 [30, 40), which copies hold in part or not at all",
+    ]
