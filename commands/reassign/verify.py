@@ -19,7 +19,7 @@ from commands.topic import note_hidden, note_problems
 from kctl.errors import NotFinished
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from kctl.changes.intents import ClearThrottle
     from kctl.cluster.disks import BrokerLogDir
@@ -94,10 +94,7 @@ def verify(
             listed = with_disk_moves(listed, file.log_dirs, state, entries, look.before, look.seconds)
         note_problems(frame, moves_unread(state))
         is_finished = all(status.state == DONE for status in listed)
-        if any(status.state is None for status in listed):
-            frame.raise_status(3)
-        if any(status.state not in (DONE, None) for status in listed):
-            frame.raise_status(5)
+        _raise_status(frame, listed)
         if entries or is_anything_throttled(state):
             clear = throttle_of(file.targets, entries, state)
             may_clear = is_finished and not keep_throttle
@@ -107,6 +104,17 @@ def verify(
         text=move_status_text,
         encoded=lambda form: move_status_lines(listed, form),
     )
+
+
+def _raise_status(frame: Frame, listed: Sequence[MoveStatus]) -> None:
+    """3 where a topic is hidden, 5 where something is not done."""
+    from kctl.cluster.reassignment.verification import DONE
+
+    states = {status.state for status in listed}
+    if None in states:
+        frame.raise_status(3)
+    if states - {DONE, None}:
+        frame.raise_status(5)
 
 
 class Look(NamedTuple):
@@ -216,7 +224,6 @@ def status(
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.throttles import KEYS
     from kctl.cluster.reassignment.verification import (
-        DONE,
         IN_PROGRESS,
         entries_of,
         explain,
@@ -267,10 +274,7 @@ def status(
             listed = statuses_with(look.sizes, look)
     note_problems(frame, moves_unread(state))
     note_hidden(frame, state)
-    if any(status.state is None for status in listed):
-        frame.raise_status(3)
-    if any(status.state not in (DONE, None) for status in listed):
-        frame.raise_status(5)
+    _raise_status(frame, listed)
     for reason in explain(state):
         frame.note(reason)
         frame.raise_status(5)
