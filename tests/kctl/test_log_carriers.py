@@ -57,6 +57,16 @@ LINES = (
 )  # fmt: skip
 
 
+def in_json() -> list[str]:
+    return [json.dumps({"pod": "kafka-3", "log": line.own}) for line in LINES]
+
+
+def batches(form: str, between: str) -> str:
+    """The lines as objects, two in the first line and three in the second."""
+    objects = in_json()
+    return "".join(form.format(between.join(part)) for part in (objects[:2], objects[2:]))
+
+
 def each(form: Callable[[Line], str]) -> str:
     """A record at a time, its trace as one text with it."""
     return "".join(form(line) + "\n" for line in LINES)
@@ -204,6 +214,10 @@ CARRIERS: dict[str, Callable[[], str]] = {
     "grep -H": lambda: each(lambda n: f"logs/kafka.out:{n.own.splitlines()[0]}"),
     "quoted in a mail": lambda: every(lambda n, t: f"> {t}"),
     "ts": lambda: every(lambda n, t: f"{n.at('%b %d %H:%M:%S')} {t}"),
+    "arrays of two and three a line": lambda: batches("[{}]\n", ", "),
+    "objects one behind the other": lambda: batches("{}\n", ""),
+    "objects behind a mark of braces": lambda: batches('{{"app": "kafka"}} {}\n', " "),
+    "one array in a line": lambda: f"[{','.join(in_json())}]",
     "wrapped at 80 columns": lambda: "".join(part + "\n" for n in LINES for t in n.own.split("\n") for part in (t[i : i + 80] for i in range(0, len(t), 80))),
 }  # fmt: skip
 WITHOUT_TRACE = {
