@@ -519,7 +519,7 @@ def _json(text: str) -> Document | None:
     behind = [objects for line in lines if (objects := _objects_in(line))]
     fields = _Fields()
     if 2 * len(behind) > len(lines) and any(
-        fields.lines(value, 1) for objects in behind for _, _, value in objects
+        fields.lines(value, 1) for objects in behind for _, value in objects
     ):
         return Document(f"JSON lines, the text in {_keys(fields)}", partial(_json_lines, fields=fields))
     if begin[:1] not in ("{", "["):
@@ -537,8 +537,8 @@ def _keys(fields: _Fields) -> str:
     return f"'{fields.keys.most_common(1)[0][0]}'" if fields.keys else "a level, a logger and a message"
 
 
-def _objects_in(line: str) -> list[tuple[int, int, dict[str, object]]]:
-    """The objects of a line, behind a mark or after each other, with where each begins and ends."""
+def _objects_in(line: str) -> list[tuple[int, dict[str, object]]]:
+    """The objects of a line, behind a mark or after each other, with where each begins."""
     start = line.find("{", 0, FAR)
     for _ in range(4):  # a mark may hold braces
         if start < 0:
@@ -546,17 +546,17 @@ def _objects_in(line: str) -> list[tuple[int, int, dict[str, object]]]:
         text = line[start:].rstrip().rstrip(",]").rstrip()
         value = _parsed(text)
         if isinstance(value, dict):
-            return [(start, start + len(text), value)]
+            return [(start, value)]
         if several := _successive(text):
-            return [(start + begin, start + end, value) for begin, end, value in several]
+            return [(start + begin, value) for begin, value in several]
         start = line.find("{", start + 1, FAR)
     return []
 
 
-def _successive(text: str) -> list[tuple[int, int, dict[str, object]]]:
+def _successive(text: str) -> list[tuple[int, dict[str, object]]]:
     """Objects that follow each other, with or without commas, up to the end of the text; none where something else follows."""
     decoder = json.JSONDecoder()
-    objects: list[tuple[int, int, dict[str, object]]] = []
+    objects: list[tuple[int, dict[str, object]]] = []
     place = 0
     try:
         bounded_json.check(text)
@@ -564,7 +564,7 @@ def _successive(text: str) -> list[tuple[int, int, dict[str, object]]]:
             value, end = decoder.raw_decode(text, place)
             if not isinstance(value, dict):
                 return []
-            objects.append((place, end, value))
+            objects.append((place, value))
             behind = _BETWEEN.match(text, end)
             place = behind.end() if behind else end
     except (ValueError, RecursionError):
@@ -574,16 +574,11 @@ def _successive(text: str) -> list[tuple[int, int, dict[str, object]]]:
 
 def _json_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
     for number, line in enumerate(_lines(chunks), 1):
-        marked_from = 0  # an object that holds no line is a mark of the next one
-        for begin, end, value in _objects_in(line):
-            listed = fields.lines(value, number)
-            for carried in listed:
-                yield (
-                    carried
-                    if carried.origin
-                    else carried._replace(origin=_origin_in(line[marked_from:begin]))
-                )
-            marked_from = end if listed else marked_from
+        origin: str | None = None  # in what stands before the first object that holds a line
+        for begin, value in _objects_in(line):
+            for carried in fields.lines(value, number):
+                origin = _origin_in(line[:begin]) if origin is None else origin
+                yield carried if carried.origin else carried._replace(origin=origin)
 
 
 def _json_document(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:

@@ -244,6 +244,23 @@ def test_lines_are_found_in_what_carried_them(tmp_path: Path, carrier: str, enco
     assert events_of(path) == expected
 
 
+def test_what_stands_before_objects_of_a_line_names_their_process(tmp_path: Path) -> None:
+    """One mark for all of a line, to which an object without a line of a log belongs."""
+    one, *others = [json.dumps({"log": line.own}) for line in LINES]
+    text = (
+        f"kafka-3 | {one}{others[0]}\n" + f'{{"id": "kafka-4"}} {others[1]}, {others[2]}\n' + f"{others[3]}\n"
+    )
+    document = document_of(text.encode())
+    assert document is not None
+    origins = [carried.origin for carried in document.lines(iter([text.encode()]))]
+    assert (
+        origins[:2] == ["kafka-3"] * 2
+        and all("kafka-4" in origin for origin in origins[2:4])
+        and origins[4] == ""
+    )
+    assert not any("KafkaServer" in origin or "Log" in origin for origin in origins)
+
+
 @given(data=st.data())
 def test_no_export_is_too_strange(data: st.DataObject) -> None:
     """Bytes that were torn, cut and glued give lines or nothing, and nothing that a mark could be mistaken for."""

@@ -89,6 +89,10 @@ def test_many_reads_come_back_in_order_and_missing_ones_are_none() -> None:
     call = answering(sent, lambda r: hidden if r.path == "/2" else r.path)
     assert pipelined(call, GET_DATA, ["/1", "/2", "/3"], 1) == ["/1", hidden, "/3"]  # type: ignore[arg-type]
     sent.clear()
+    answers = lambda r: [hidden if path == "/2" else path for path in r.paths]  # noqa: E731
+    assert multi_read(answering([], answers), GET_DATA, ["/1", "/2"], 1) == ["/1", hidden]  # type: ignore[arg-type]
+    with pytest.raises(ConnectionLoss):
+        multi_read(answering([], lambda r: [ConnectionLoss()]), GET_DATA, ["/1"], 1)  # type: ignore[arg-type]
     found = multi_read(answering(sent, lambda r: list(r.paths)), GET_DATA, paths, 1)  # type: ignore[arg-type]
     assert found == paths and len(sent) == 13
 
