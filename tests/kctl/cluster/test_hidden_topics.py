@@ -54,6 +54,8 @@ def test_a_hidden_topic_is_no_target_and_no_failed_move() -> None:
         with pytest.raises(MissingRight, match="Describe on Topic masked"):
             refuse()
     refuse_hidden(["gone"], seen())
+    # Brokers list no names that they hide: one that is listed was not asked for.
+    assert seen(hidden=HIDES, topic_names=("a", "other")).why_unseen("other") is None
     hidden, gone = sorted(
         move_statuses({MASKED: (1,), GONE: (1,)}, seen()), key=lambda s: s.partition, reverse=True
     )
