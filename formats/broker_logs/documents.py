@@ -21,6 +21,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from formats import bounded_json
+from formats.broker_logs.carrier_names import carrier_name
 
 SEPARATOR = "\x1f"
 LOOKED_AT = 1 << 16
@@ -58,6 +59,8 @@ ORIGIN_KEYS = tuple(
         r"host\.?_?name|source_host|host|node\.?_?name|computer|instance|system|hostname|program",
     )
 )
+# What names a process or anything else, such as a column without a heading: it counts where a number of Kafka's is in it.
+MAYBE_ORIGIN = re.compile(r"(?:^|[._@]|_)(?:tag|source|\w*unit|service_?name)$|^\d+$", re.IGNORECASE)
 STAMP = re.compile(
     rf"(?P<stamp>{_STAMP})(?:[,.](?P<fraction>\d{{1,9}}))?(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?(?!\d)"
 )
@@ -251,7 +254,7 @@ class _Fields:
         if is_flat and len(self._places) < MOST_KINDS:
             texts = tuple(key for key, inner in value.items() if isinstance(inner, str))
             self._places[_kind(value)] = places._replace(
-                origins=tuple(sorted((key for key in texts if _rank(key) < len(ORIGIN_KEYS)), key=_rank)),
+                origins=tuple(key for _, key in sorted(_named(value))),
                 texts=tuple(key for key in texts if key != places.time),
                 times=tuple(key for key in value if _is(TIME_KEY, key) or key.isdecimal()),
             )
@@ -480,17 +483,34 @@ def _of_second(stamp: str, zone: str) -> int | str | None:
 
 def _origin(around: Iterable[Mapping[str, object]]) -> str:
     """What names the process that printed a line, in the objects around it."""
-    best, name = len(ORIGIN_KEYS), ""
+    best, name = (3, 0), ""
     for fields in around:
-        for key, value in _flat(fields):
-            if isinstance(value, str) and value and (rank := _rank(key)) < best:
-                best, name = rank, value
+        values = dict(_flat(fields))
+        for order, key in _named(values):
+            if order < best:
+                best, name = order, str(values[key])
     return _name(name)
+
+
+def _named(values: Mapping[str, object]) -> Iterator[tuple[tuple[int, int], str]]:
+    """The keys of what may name the process, with their order.
+
+    Pods first; then what has the number of one of Kafka's before what has none, as a container has that is called `kafka`
+    on each host.
+    """
+    for key, value in values.items():
+        rank = _rank(key)
+        if rank > len(ORIGIN_KEYS) or not isinstance(value, str) or not value:
+            continue
+        is_numbered = carrier_name(value) is not None
+        if rank < len(ORIGIN_KEYS) or (is_numbered and " " not in value):
+            yield (0 if rank == 0 else 1 if is_numbered else 2, rank), key
 
 
 @lru_cache(4096)
 def _rank(key: str) -> int:
-    return next((rank for rank, keys in enumerate(ORIGIN_KEYS) if keys.search(key)), len(ORIGIN_KEYS))
+    kinds = (*ORIGIN_KEYS, MAYBE_ORIGIN)
+    return next((rank for rank, keys in enumerate(kinds) if keys.search(key)), len(kinds))
 
 
 @lru_cache(4096)

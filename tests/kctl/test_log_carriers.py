@@ -391,3 +391,45 @@ def test_a_carrier_without_an_offset_tells_no_zone(tmp_path: Path) -> None:
     assert not file.is_utc
     first = next(iter(prepare(find_sources([str(path)]), {3: parse_zones(["3=+09:00"])[0][3]}).events()))
     assert first.time_ms == LINES[0].millis
+
+
+# Two brokers in one export, of which the lines of one never name it: what names the process decides.
+TWO: dict[str, Callable[[str, str], str]] = {
+    "Graylog, JSON": lambda name, own: json.dumps({"timestamp": "2026-10-02T10:00:00Z", "source": name, "message": own}),
+    "Docker's JSON with a tag": lambda name, own: json.dumps({"log": own + "\n", "stream": "stdout", "attrs": {"tag": name}}),
+    "containers of one name on many hosts": lambda name, own: json.dumps({"container_name": "kafka", "host": name, "log": own}),
+    "Swarm": lambda name, own: json.dumps({"container": "kafka", "instance": name, "line": own}),
+    "journald, units of one host": lambda name, own: json.dumps({"_HOSTNAME": "h", "_SYSTEMD_UNIT": f"{name}.service", "MESSAGE": own}),
+    "Papertrail, no headings": lambda name, own: f"7\t2026-10-02T10:00:00Z\t10.0.0.1\t{name}\tlocal0\t{own}",
+    "a column of pods": lambda name, own: f"{name}\t{own}",
+    "Graylog, CSV": lambda name, own: f'"2026-10-02T10:00:00Z","{name}","{own}"',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("carrier", TWO)
+def test_lines_without_a_broker_are_those_of_the_process_that_the_carrier_names(
+    tmp_path: Path, carrier: str
+) -> None:
+    form = TWO[carrier]
+    halt = LINES[4].own
+    text = [
+        form("kafka-3", LINES[0].own),
+        form("kafka-4", halt),
+        form("kafka-3", LINES[1].own.replace('"it" ', "")),
+    ]
+    path = tmp_path / "export.txt"
+    path.write_text(
+        "\n".join([*(['"timestamp","source","message"'] if carrier == "Graylog, CSV" else []), *text * 3])
+        + "\n"
+    )
+    states = {
+        (row["broker_id"], row["state"]) for row in rows("state-log", "timeline", path).of("broker_state")
+    }
+    assert states == {(3, "up"), (4, "halted")}
+
+
+def test_a_namespace_with_a_number_names_no_broker(tmp_path: Path) -> None:
+    lines = [json.dumps({"namespace": "kafka-1", "log": line.own}) for line in (LINES[0], LINES[4])]
+    (tmp_path / "export.json").write_text("\n".join(lines * 2))
+    ran = rows("state-log", "timeline", tmp_path / "export.json")
+    assert {row["broker_id"] for row in ran.of("broker_state")} == {3}
