@@ -226,14 +226,16 @@ def _committed(
 def _first_line(
     facts: PartitionFacts, variant: _Variant, brokers: set[int], offset: int, *, is_contested: bool
 ) -> Note | None:
-    notes = facts.log_notes.of(facts.partition, "leader", "follower", "shrank", "initial_high_watermark")
+    notes = facts.log_notes.of(
+        facts.partition, "leader", "follower", "fetching", "shrank", "initial_high_watermark"
+    )
     for note in notes:
         if note.broker_id not in brokers or note.high_watermark is None or note.high_watermark <= offset:
             continue
         if note.what == "leader" and variant.epoch >= 0 and (note.leader_epoch or 0) < variant.epoch:
             continue
         # A follower logs what it had before it followed; for a loaded log it is unknown which record it held.
-        if note.what == "follower" and (note.leader_epoch or 0) <= variant.epoch:
+        if note.what in ("follower", "fetching") and (note.leader_epoch or 0) <= variant.epoch:
             continue
         if note.what == "initial_high_watermark" and is_contested:
             continue

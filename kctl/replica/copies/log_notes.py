@@ -30,6 +30,12 @@ FETCHED = re.compile(
     r"(?:\[(?P<old>[\w.-]+),(?P<id>\d{1,18})\]|(?P<topic>[\w.-]+)-(?P<partition>\d{1,18})), initOffset (?P<end>\d{1,18}) to"
 )
 
+# `orders-0 -> (offset=108, leaderEpoch=8)`: the high watermark of a log when its fetcher is created (2.1 to 2.7).
+# `core/src/main/scala/kafka/server/ReplicaManager.scala, makeFollowers @ 2.4.0`
+FETCHED_FROM_MARK = re.compile(
+    r"(?P<topic>[\w.-]+)-(?P<partition>\d{1,18}) -> \(offset=(?P<mark>\d{1,18}), leaderEpoch=(?P<epoch>\d{1,18})\)"
+)
+
 
 class Note(NamedTuple):
     """One log line about a replica; numbers that the line lacks are None."""
@@ -131,6 +137,8 @@ def _noted_events(
             log_notes.last_ms[event.broker_id] = max(time_ms, log_notes.last_ms.get(event.broker_id, 0))
         if name == "T01":
             fetched.update(_fetched(event))
+        elif name == "T02":
+            _note_marks(log_notes, event, is_selected)
         elif name in WHAT:
             _note(log_notes, event, is_selected)
             if name == "T04":
@@ -147,6 +155,33 @@ def _fetched(event: Event) -> Iterator[tuple[tuple[int, TopicPartition], Note]]:
         end = int(match["end"])
         note = Note("follower", event.broker_id, event.time_ms, event.proof(), end, end)
         yield (event.broker_id, partition), note
+
+
+def _note_marks(log_notes: LogNotes, event: Event, is_selected: Callable[[TopicPartition], bool]) -> None:
+    """The high watermarks of the logs of a new fetcher.
+
+    The line may follow the first cut that the fetcher makes: a mark above the cut was taken before it.
+    """
+    if event.broker_id is None or event.time_ms is None:
+        return
+    source = str(event.fields.get("to_broker", ""))
+    if source == str(event.broker_id) or ":-1)" in source:
+        return  # a replica that moves to another disk, from the one of the same broker
+    for match in FETCHED_FROM_MARK.finditer(str(event.fields.get("listed", ""))):
+        partition = TopicPartition(match["topic"], int(match["partition"]))
+        if not is_selected(partition):
+            continue
+        mark, epoch = int(match["mark"]), int(match["epoch"])
+        note = Note("fetching", event.broker_id, event.time_ms, event.proof(), None, None, mark, epoch)
+        notes = log_notes.notes.setdefault(partition, [])
+        last = notes[-1] if notes else None
+        is_before_cut = (
+            last is not None
+            and (last.what, last.broker_id) == ("cut", event.broker_id)
+            and last.offset is not None
+            and mark > last.offset
+        )
+        notes.insert(len(notes) - is_before_cut, note)
 
 
 def _cut_after_all(

@@ -174,7 +174,7 @@ def _lines(
     since = facts.log_notes.began_at(facts.partition)
     for broker_id in broker_ids:
         cut = _first_cut(facts, broker_id, term.from_ms if term else None, claims)
-        kinds = ("leader", "follower", "shrank", "initial_high_watermark")
+        kinds = ("leader", "follower", "fetching", "shrank", "initial_high_watermark")
         for note in facts.log_notes.of(facts.partition, *kinds, broker_id=broker_id):
             if note.high_watermark is None or note.time_ms < since:
                 continue
@@ -196,7 +196,7 @@ def _first_cut(
     cuts += [note.time_ms for note in notes if dropped_ms is not None and note.time_ms >= dropped_ms]
     if cuts:
         return min(cuts)
-    roles = facts.log_notes.of(facts.partition, "follower", "asked_to_cut", broker_id=broker_id)
+    roles = facts.log_notes.of(facts.partition, "follower", "fetching", "asked_to_cut", broker_id=broker_id)
     after = [note.time_ms for note in roles if dropped_ms is not None and note.time_ms >= dropped_ms]
     return min(after, default=None)
 

@@ -17,7 +17,18 @@ from kctl.replica.loss.causes import PROMPT_MS
 from kctl.replica.loss.present_lineage import PresentLeader
 from kctl.replication.epochs import next_epoch
 
-NOTED = ("leader", "follower", "loaded", "created", "asked_to_cut", "cut", "fell_back", "reset", "shrank")
+NOTED = (
+    "leader",
+    "follower",
+    "fetching",
+    "loaded",
+    "created",
+    "asked_to_cut",
+    "cut",
+    "fell_back",
+    "reset",
+    "shrank",
+)
 
 
 class Claim(Struct, frozen=True):
@@ -71,13 +82,13 @@ def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) 
     if note.what == "leader":
         replica.led_at, replica.end, replica.notes = note.time_ms, None, []
         replica.high_watermark = replica.reached = None
-        replica.end_before_cut = 0
+        replica.end_before_cut, replica.fell_back = 0, False
         if note.leader_epoch is not None and note.offset is not None:
             replica.began = note.leader_epoch, note.offset
-    elif note.what in ("loaded", "follower", "shrank"):
+    elif note.what in ("loaded", "follower", "fetching", "shrank"):
         _learn(replica, note, log_notes)
     elif note.what == "created":
-        replica.end = 0
+        replica.end, replica.fell_back = 0, False
     elif note.what == "fell_back":
         replica.fell_back = True
     elif note.what == "asked_to_cut":
@@ -105,10 +116,13 @@ def _learn(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
     elif note.high_watermark is not None and replica.led_at is not None:
         alive = not log_notes.started_between(note.broker_id, replica.led_at, note.time_ms)
         replica.high_watermark = note.high_watermark if alive else None
-        if note.what == "follower":
+        if note.what in ("follower", "fetching"):
             replica.led_at = None
     if note.what == "shrank":  # a leader's log keeps growing
         replica.end, replica.reached = None, note.log_end_offset
+    elif note.what == "fetching":  # a log reaches at least to its high watermark
+        if replica.end is None:
+            replica.reached = max(replica.reached or 0, note.high_watermark or 0)
     else:
         replica.end, replica.reached = note.log_end_offset, None
     replica.notes.append(note)

@@ -284,7 +284,7 @@ def _losses_of_group(
             lost_parts.findings.append(_handover(facts, drop, start, parts, claims))
         proofs = _proofs(drop, commitment, parts, claims)
         reached = max((c.reached for c in claims if c.reached is not None), default=0)
-        classes = _classes(commitment, start, end)
+        classes = _classes(commitment, start, end, reached)
         if is_doubtful:
             classes = [(start, end, "unknown")]
             proofs.append(Proof("copy", "weak", "what holds it may be of an earlier topic of that name"))
@@ -303,6 +303,7 @@ def _losses_of_group(
                 proofs,
                 parts,
                 reached,
+                is_at_least=end is None and class_end == classes[-1][1],
             )
             for class_start, class_end, loss_class in classes
         ]
@@ -362,12 +363,16 @@ def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
     return merged
 
 
-def _classes(commitment: Commitment, start: int, end: int | None) -> list[tuple[int, int | None, str]]:
-    """The range split into committed, uncommitted and unknown."""
+def _classes(
+    commitment: Commitment, start: int, end: int | None, reached: int
+) -> list[tuple[int, int | None, str]]:
+    """The range split into committed, uncommitted and unknown; `reached` is where the log ended at least."""
     classes: list[tuple[int, int | None, str]] = []
     if commitment.lower > start:
         classes.append((start, commitment.lower, "committed"))
     rest = max(start, commitment.lower)
+    if end is None and rest >= max(start + 1, reached):
+        return classes  # nothing says that there was a record behind the committed ones
     if end is None or rest < end:
         uncommitted = commitment.upper is not None and commitment.upper <= rest
         classes.append((rest, end, "uncommitted" if uncommitted else "unknown"))
@@ -400,6 +405,8 @@ def _loss(
     proofs: list[Proof],
     parts: Sequence[LostPart],
     reached: int = 0,
+    *,
+    is_at_least: bool = False,
 ) -> Loss:
     present_end = facts.present.log_end_offset
     # Without an end only the first record is certain, and the offsets up to the last known log end.
@@ -416,7 +423,7 @@ def _loss(
     missing, holding = sorted(set(missing)), [part for part in parts if part.overlaps(start, until)]
     return Loss(
         facts.partition, start, end, loss_class, drop, replaced, missing, proofs, holding,
-        facts.topic_id, facts.incarnation, lost_parts.is_compacted, end is None,
+        facts.topic_id, facts.incarnation, lost_parts.is_compacted, is_at_least or end is None,
     )  # fmt: skip
 
 

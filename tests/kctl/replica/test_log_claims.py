@@ -70,3 +70,17 @@ def test_what_a_log_held_below_a_cut_went_with_its_disk() -> None:
     # What is cut under that leadership was fetched from it up to there.
     assert claimed(*lines, dropped_ms=1_500) == [(60, 70)]
     assert claimed(*lines, dropped_ms=2_500) == [(60, 70)]  # the clocks of two brokers
+
+
+def test_a_leader_no_longer_falls_back_to_an_earlier_mark() -> None:
+    """Before it led it was to fall back to its mark, which changed nothing."""
+    assert claimed(note("fell_back"), note("leader"), note("cut", 42)) == [(42, None)]
+    assert claimed(note("fell_back"), note("created"), note("leader"), note("cut", 42)) == [(42, None)]
+    assert claimed(note("fell_back"), note("cut", 42)) == []
+
+
+def test_a_log_reaches_to_the_mark_from_which_it_is_fetched_on() -> None:
+    fetching = Note("fetching", 1, 0, {}, None, None, 108)
+    assert claimed(note("leader"), fetching, note("cut", 30)) == [(42, None)]
+    assert claimed(note("leader"), note("cut", 30)) == []
+    assert claimed(note("loaded", end=152), fetching, note("cut", 42)) == [(42, 152)]

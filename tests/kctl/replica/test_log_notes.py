@@ -49,3 +49,40 @@ def test_a_fetcher_proves_one_cut_only(tmp_path: Path) -> None:
     again = text + text.splitlines(keepends=True)[1]
     notes = heard(tmp_path, again)
     assert [note.what for note in notes] == ["follower", "cut", "asked_to_cut"]
+
+
+MARKS = (
+    "[2026-11-26 13:57:26,917] INFO [{manager} on broker 3] Added fetcher to broker {source} for partitions {listed} "
+    "(kafka.server.{manager})\n"
+)
+CUT = "[2026-11-26 13:57:{second},222] INFO [Log partition=zed-1, dir=/d] Truncating to offset 21 (kafka.log.Log)\n"
+BROKER = "BrokerEndPoint(id=2, host=10.0.0.2:9092)"
+
+
+@pytest.mark.parametrize(
+    ("source", "listed", "mark"),
+    [
+        (BROKER, "Map(zed-0 -> (offset=7, leaderEpoch=3), zed-1 -> (offset=108, leaderEpoch=8))", 108),
+        ("2", "HashMap(zed-1 -> (offset=108, leaderEpoch=8))", 108),
+        (BROKER, "Map(zed-10 -> (offset=108, leaderEpoch=8))", None),
+        # From 2.8 on it may be the end of the log, which no leader has to have committed.
+        ("2", "Map(zed-1 -> InitialFetchState(BrokerEndPoint(id=2, host=10.0.0.2:9092),8,108))", None),
+        # A replica that moves to another disk fetches from its own broker.
+        ("BrokerEndPoint(id=3, host=localhost:-1)", "Map(zed-1 -> (offset=108, leaderEpoch=8))", None),
+        ("3", "Map(zed-1 -> (offset=108, leaderEpoch=8))", None),
+    ],
+)  # fmt: skip
+def test_from_2_1_to_2_7_a_fetcher_begins_at_the_mark(
+    source: str, listed: str, mark: int | None, tmp_path: Path
+) -> None:
+    fetcher = MARKS.format(manager="ReplicaFetcherManager", source=source, listed=listed)
+    notes = heard(tmp_path, fetcher + CUT.format(second=27))
+    marks = [(note.what, note.high_watermark, note.leader_epoch) for note in notes[:-1]]
+    assert marks == ([] if mark is None else [("fetching", mark, 8)])
+
+
+@pytest.mark.parametrize(("mark", "kinds"), [(108, ["fetching", "cut"]), (21, ["cut", "fetching"])])
+def test_a_mark_above_a_cut_was_taken_before_it(mark: int, kinds: list[str], tmp_path: Path) -> None:
+    listed = f"Map(zed-1 -> (offset={mark}, leaderEpoch=8))"
+    fetcher = MARKS.format(manager="ReplicaFetcherManager", source=BROKER, listed=listed)
+    assert [note.what for note in heard(tmp_path, CUT.format(second=26) + fetcher)] == kinds
