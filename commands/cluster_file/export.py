@@ -111,7 +111,7 @@ def export(
 
     def encoded(form: str) -> Iterator[bytes]:
         if form != "text":
-            yield json_text(document, is_line=form == "jsonl").encode()
+            yield json_text(document, found.head, found.comments, is_line=form == "jsonl").encode()
         else:
             yield from (f"{line}\n".encode() for line in yaml_lines(document, found.head, found.comments))
 
@@ -163,7 +163,7 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
             frame.note(recorded.remark)
         return _Found(*recorded[:2], [], recorded.comments)
     source.check()
-    from kctl.cluster_file.present import present_in, secrets_in, uneven
+    from kctl.cluster_file.present import present_in, remarks_of, secrets_in
 
     with at.open(frame) as cluster:
         present = present_in(cluster, at.version, kinds, None)
@@ -171,9 +171,7 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
     note_hidden(frame, present.state)
     for remark in present.remarks:
         frame.note(remark)
-    comments = {
-        f"topics/{topic.name}": [text] for topic in present.state.topics.values() if (text := uneven(topic))
-    }
+    comments = remarks_of(present.resources)
     head = [*present.remarks, *secrets_in(present.state)]
     head += [f"not all topics: {present.state.hidden}"] if present.state.hidden else []
     return _Found(present.resources, present.problems, head, comments)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from kctl.cluster_file.document import Node, Place, Table, read_document, wrong
+from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, read_document, wrong
 from kctl.cluster_file.resources import SECTIONS, Key, Managed, Resource, Wanted, by_key
 from kctl.cluster_file.sections import (
     READERS,
@@ -24,6 +24,8 @@ from kctl.errors import KctlError, file_error
 FORMAT = "1"
 SUFFIXES = (".yaml", ".yml", ".json")
 HEAD = ("kctl", "include", "variables", "labels", "manage", "defaults")
+LABELLED = {"topics": 1, "users": 1, "quotas": 1, "acls": 1, "defaults": 2}
+"""How many levels below these sections labels may stand."""
 MOST_FILES, DEEPEST = 10_000, 50
 
 
@@ -125,11 +127,29 @@ class _Reading:
 
 
 def _filled(files: Iterable[_File], variables: Variables) -> Iterator[tuple[str, Node]]:
-    """The sections of all files, variables filled in."""
+    """The sections of all files, variables filled in, without labels."""
     for file in files:
         for section, node in file.table.entries.items():
-            if section not in ("variables", "labels", "include", "kctl"):
-                yield section, variables.fill(node)
+            if section == "labels":
+                variables.mention(node)
+            elif section not in ("variables", "include", "kctl"):
+                yield section, variables.fill(_unlabelled(node, LABELLED.get(section), variables))
+
+
+def _unlabelled(node: Node, depth: int | None, variables: Variables) -> Node:
+    """The tree without the labels that stand so many levels below it."""
+    if depth is None or isinstance(node, Scalar):
+        return node
+    if isinstance(node, Items):
+        items = (_unlabelled(item, depth - 1, variables) for item in node.items)
+        return node._replace(items=tuple(items)) if depth else node
+    if depth:
+        entries = {key: _unlabelled(child, depth - 1, variables) for key, child in node.entries.items()}
+        return node._replace(entries=entries)
+    if "labels" not in node.entries:
+        return node
+    variables.mention(node.entries["labels"])
+    return node._replace(entries={key: child for key, child in node.entries.items() if key != "labels"})
 
 
 def _wanted(sections: Iterator[tuple[str, Node]]) -> Wanted:

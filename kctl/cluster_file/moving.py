@@ -12,15 +12,15 @@ from kctl.cluster.reassignment.plan_files import identity_of
 from kctl.cluster.reassignment.planner import ReassignmentGoal
 from kctl.cluster.reassignment.planner import plan as plan_moves
 from kctl.cluster.reassignment.replica_sizes import partition_sizes
-from kctl.cluster.state import ClusterState, Replicas, Topic
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.topics import parse_replica_assignment
 from kctl.cluster.versions import KafkaVersion
-from kctl.cluster_file.resources import PLACEMENT, REPLICAS, REPLICATION_FACTOR, Resource, Value
+from kctl.cluster_file.resources import PLACEMENT, REPLICAS, REPLICATION_FACTOR, Resource, Value, listed
 from kctl.errors import Refused
 from kctl.model import TopicPartition, counted, some
 
 RACKS, BROKERS, UNTOUCHED = "racks", "brokers ", "untouched"
-BATCH = 500_000  # bytes of a request
+Racks = Mapping[int, str | None]
 
 
 def brokers_in(placement: Value) -> list[int]:
@@ -29,25 +29,23 @@ def brokers_in(placement: Value) -> list[int]:
     return [id for part in ids if (id := whole_number(part)) is not None]
 
 
-def placed(topic: Topic, desired: Resource, state: ClusterState) -> dict[str, Value]:
+def placed(replicas: Mapping[int, Replicas], desired: Resource, racks: Racks) -> dict[str, Value]:
     """The fields of a topic's shape that are asked for, as they are: a placement that holds is the one asked for."""
     fields: dict[str, Value] = {}
-    replicas = {p: topic.target_replicas(p) for p in sorted(topic.partitions)}
     if REPLICAS in desired.fields:
-        fields[REPLICAS] = ",".join(":".join(map(str, ids)) for ids in replicas.values())
+        fields[REPLICAS] = listed(replicas)
     placement = desired.fields.get(PLACEMENT)
     if isinstance(placement, str):
         used = sorted({id for ids in replicas.values() for id in ids})
-        is_so = _is_spread(replicas, state) if placement == RACKS else True
+        is_so = _is_spread(replicas, racks) if placement == RACKS else True
         if placement.startswith(BROKERS):
             is_so = set(used) <= set(brokers_in(placement))
         fields[PLACEMENT] = placement if is_so else f"{BROKERS}{','.join(map(str, used))}"
     return fields
 
 
-def _is_spread(replicas: Mapping[int, Replicas], state: ClusterState) -> bool:
+def _is_spread(replicas: Mapping[int, Replicas], racks: Racks) -> bool:
     """Whether each partition is on as many racks as it can be; without racks nothing tells."""
-    racks = {id: broker.rack for id, broker in state.brokers.items()}
     known = {rack for rack in racks.values() if rack is not None}
     return all(
         len({racks.get(id) for id in ids}) >= min(len(ids), len(known)) for ids in replicas.values() if known

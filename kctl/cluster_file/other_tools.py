@@ -3,12 +3,12 @@
 One way: what they say and these files cannot is a remark with its place.
 
 Source: topicctl's docs (topics/*.yaml: meta, spec); strimzi.io, KafkaTopicSpec and KafkaUserSpec of v1beta2; tools/src/main/
-java/org/apache/kafka/tools/TopicCommand.java @ 3.9.0-rc3 (--describe)
+java/org/apache/kafka/tools/TopicCommand.java @ 3.9.0-rc3 (--describe: every value that is not Kafka's own default)
 """
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from kctl.access.acl import CLUSTER, OPERATIONS_OF, WILDCARD, Acl
 from kctl.access.users import FEWEST_ITERATIONS
 from kctl.cluster.names import check_topic_name, is_internal
 from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, read_documents, wrong
-from kctl.cluster_file.resources import PARTITIONS, REPLICATION_FACTOR, Resource, Value
+from kctl.cluster_file.resources import PARTITIONS, REPLICAS, REPLICATION_FACTOR, Resource, Value, shape_of
 from kctl.cluster_file.sections import (
     MOST_PARTITIONS,
     MOST_REPLICAS,
@@ -265,6 +265,14 @@ TOPIC_LINE = re.compile(
 )
 CONFIGS = re.compile(r"\bConfigs:\s*(\S.*?)\s*$")
 BETWEEN = re.compile(r",(?=[a-z][a-z.]*=)")
+PARTITION_LINE = re.compile(
+    r"^\s+Topic:\s*(?P<topic>\S+)\s+Partition:\s*(?P<partition>\d+)\s.*?\bReplicas:\s*(?P<replicas>[\d,]+)"
+)
+REMOVING = re.compile(r"\bRemoving Replicas:\s*([\d,]+)")
+OF_BROKERS = (
+    "Configs also has what brokers set for all topics, by their files or as a default: take it out of these topics, or "
+    "export from the cluster, whose brokers tell them apart"
+)
 
 
 def _described(path: Path, taken: Taken) -> None:
@@ -272,7 +280,10 @@ def _described(path: Path, taken: Taken) -> None:
         text = read_whole(path, follow=True).decode("utf-8", "replace")
     except OSError as error:
         raise file_error(path, error) from error
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = text.splitlines()
+    shapes = _described_shapes(lines)
+    is_configured = False
+    for number, line in enumerate(lines, 1):
         match = TOPIC_LINE.match(line)
         if match is None:
             continue
@@ -283,7 +294,14 @@ def _described(path: Path, taken: Taken) -> None:
             (REPLICATION_FACTOR, "factor", MOST_REPLICAS),
         ):
             fields[field] = number_of(Scalar(match[name], place), field, 1, highest)
+        shape = shapes.get(match["topic"], {})
+        if REPLICAS in shape and shape[PARTITIONS] == fields[PARTITIONS]:
+            fields.update(shape)
+            taken.remarks.append(
+                f"{place}: replication_factor {shape[REPLICATION_FACTOR]}: all replicas are listed"
+            )
         configs = CONFIGS.search(line)
+        is_configured |= configs is not None
         for pair in BETWEEN.split(configs[1]) if configs else ():
             key, equals, value = pair.partition("=")
             if not equals:
@@ -292,3 +310,15 @@ def _described(path: Path, taken: Taken) -> None:
                 )
             fields[key] = value
         _topic(match["topic"], place, fields, taken)
+    taken.remarks.extend([f"{path}: {OF_BROKERS}"] if is_configured else [])
+
+
+def _described_shapes(lines: Iterable[str]) -> dict[str, dict[str, Value]]:
+    """The shape of each topic by the lines of its partitions: the topic's own line knows the replicas of one."""
+    replicas: dict[str, dict[int, tuple[int, ...]]] = {}
+    for match in filter(None, map(PARTITION_LINE.match, lines)):
+        removing = REMOVING.search(match.string)
+        leaving = removing[1].split(",") if removing else []
+        ids = tuple(int(id) for id in match["replicas"].split(",") if id and id not in leaving)
+        replicas.setdefault(match["topic"], {})[int(match["partition"])] = ids
+    return {topic: shape_of(listed) for topic, listed in replicas.items()}

@@ -1,12 +1,11 @@
 """What a cluster has now, or had: from its state and its rules, whatever the backend."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from formats.secrets import is_secret_key
-from formats.values import replace
 from kctl.access.live import Users, users_of, view_of
 from kctl.access.quotas import QUOTA_NAMES, TYPES
 from kctl.access.view import RULES, USERS, NoAuthorizer
@@ -16,35 +15,48 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic, unread
 from kctl.cluster.versions import KafkaVersion
-from kctl.cluster_file.moving import placed
+from kctl.cluster_file.moving import Racks, placed
 from kctl.cluster_file.resources import (
     ENTITY_TYPES,
-    PARTITIONS,
     PLACEMENT,
     REPLICAS,
     REPLICATION_FACTOR,
+    Key,
     Resource,
     Resources,
     Value,
+    shape_of,
 )
 from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
 from kctl.errors import KctlError
 
 
-def topic_resource(topic: Topic, configs: Mapping[str, str]) -> Resource:
-    """A topic; while it is being moved with the replicas that it will have."""
-    first = min(topic.partitions, default=None)
-    factor = len(topic.target_replicas(first)) if first is not None else 0
-    fields: dict[str, Value] = {PARTITIONS: len(topic.partitions), REPLICATION_FACTOR: factor, **configs}
+def topic_resource(
+    topic: Topic, configs: Mapping[str, str], racks: Racks, desired: Resource | None = None
+) -> Resource:
+    """A topic; while it is being moved with the replicas that it will have.
+
+    It has the fields of its shape that are `desired`, and its replicas where their number differs between partitions.
+    """
+    replicas = {p: topic.target_replicas(p) for p in sorted(topic.partitions)}
+    fields = {**shape_of(replicas), **configs}
+    if desired is not None and not desired.fields.keys().isdisjoint((REPLICAS, PLACEMENT)):
+        fields = {**placed(replicas, desired, racks), **fields}
     return Resource(kind="topic", name=topic.name, fields=fields)
 
 
-def uneven(topic: Topic) -> str:
-    """What of a topic no file says: partitions with another number of replicas than the first; nothing if all are alike."""
-    numbers = {p: len(topic.target_replicas(p)) for p in topic.partitions}
-    usual = numbers.get(min(numbers, default=0))
-    others = [f"{p} ({number})" for p, number in sorted(numbers.items()) if number != usual]
-    return f"partitions with another number of replicas: {', '.join(others[:8])}" if others else ""
+def remarks_of(topics: Iterable[Resource]) -> dict[str, list[str]]:
+    """What a file should say of topics beside their fields, by `topics/NAME`."""
+    text = f"not all partitions have as many replicas; `{REPLICATION_FACTOR}: N` in the place of `{REPLICAS}` makes them alike"
+    uneven = (
+        each
+        for each in topics
+        if each.kind == "topic" and isinstance(each.fields.get(REPLICATION_FACTOR), str)
+    )
+    return {
+        f"topics/{each.name}": [f"{REPLICATION_FACTOR} {each.fields[REPLICATION_FACTOR]}: {text}"]
+        for each in uneven
+    }
 
 
 def resources_in(
@@ -54,14 +66,13 @@ def resources_in(
 
     Topics have the fields of their shape that are `wanted` of them, too.
     """
+    racks = {id: broker.rack for id, broker in state.brokers.items()}
     if "topic" in kinds:
         for name, topic in state.topics.items():
             if not is_internal(name) and name not in state.deleting:
-                resource = topic_resource(topic, state.config("topics", name))
-                desired = wanted.get(resource.key)
-                if desired is not None and not desired.fields.keys().isdisjoint((REPLICAS, PLACEMENT)):
-                    resource = replace(resource, fields={**placed(topic, desired, state), **resource.fields})
-                yield resource
+                yield topic_resource(
+                    topic, state.config("topics", name), racks, wanted.get(Key("topic", name))
+                )
     by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
     for (entity_type, name), config in state.configs.items():
         if entity_type in by_type:

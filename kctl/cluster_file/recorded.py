@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from formats.secrets import is_secret_key
+from formats.values import replace
 from kctl.access.recorded import view_of_image
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import DEFAULT, Problem, Topic
+from kctl.cluster.topics import parse_replica_assignment
 from kctl.cluster_file.loading import SUFFIXES, load
-from kctl.cluster_file.present import present_in, topic_resource, uneven, user_resources
-from kctl.cluster_file.resources import KINDS, Resource, Resources, Value, of_kinds
+from kctl.cluster_file.present import present_in, remarks_of, topic_resource, user_resources
+from kctl.cluster_file.resources import KINDS, REPLICAS, Key, Resource, Resources, Value, of_kinds, shape_of
 from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.discover import discover
@@ -38,16 +41,20 @@ class RecordedResources(NamedTuple):
     brokers: int | None = None  # how many there are, where it is known
 
 
-def image_resources(image: ClusterImage, kinds: Collection[str]) -> Iterator[Resource]:
-    """The resources of a KRaft cluster, without internal topics and secrets."""
+def image_resources(
+    image: ClusterImage, kinds: Collection[str], wanted: Resources = MappingProxyType({})
+) -> Iterator[Resource]:
+    """The resources of a KRaft cluster, without internal topics and secrets. `wanted`: see `resources_in`."""
 
     def configs(kind: str, name: str) -> dict[str, Value]:
         values = image.configs.get((kind, name), {})
         return {key: str(value) for key, value in values.items() if not is_secret_key(key)}
 
+    racks = {id: broker.rack for id, broker in image.brokers.items()}
     if "topic" in kinds:
         for topic in topics_of_image(image):
-            yield topic_resource(topic, {key: str(v) for key, v in configs("topic", topic.name).items()})
+            values = {key: str(value) for key, value in configs("topic", topic.name).items()}
+            yield topic_resource(topic, values, racks, wanted.get(Key("topic", topic.name)))
     for kind, name in image.configs:
         if CONFIGURED.get(kind) in kinds and (fields := configs(kind, name)):
             shown = name or (DEFAULT if kind == "broker" else name)
@@ -85,7 +92,10 @@ def topics_of_image(image: ClusterImage) -> Iterator[Topic]:
 
 
 def metadata_resources(
-    folders: Iterable[Path], as_of: AsOf = NOW, kinds: Collection[str] = EVERY_KIND
+    folders: Iterable[Path],
+    as_of: AsOf = NOW,
+    kinds: Collection[str] = EVERY_KIND,
+    wanted: Resources = MappingProxyType({}),
 ) -> RecordedResources:
     """The cluster by the copy of the metadata log that reaches furthest.
 
@@ -94,10 +104,10 @@ def metadata_resources(
     folders = list(folders)
     image, trouble = furthest_image(folders, as_of)
     problems = [Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble]
-    comments = {f"topics/{topic.name}": [text] for topic in topics_of_image(image) if (text := uneven(topic))}
+    resources = list(image_resources(image, kinds, wanted))
     remark = _check_bound(folders, as_of, image) if as_of != NOW else ""
     return RecordedResources(
-        list(image_resources(image, kinds)), problems, comments, remark=remark, brokers=len(image.brokers)
+        resources, problems, remarks_of(resources), remark=remark, brokers=len(image.brokers)
     )
 
 
@@ -142,7 +152,7 @@ def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedRe
     folders = {log_dir.path / f"{CLUSTER_METADATA}-0": log_dir.moment for log_dir in evidence.log_dirs}
     if logs := {folder: moment for folder, moment in folders.items() if folder.is_dir()}:
         newest, remark = _of_the_last(path, logs, evidence)
-        return metadata_resources(newest, kinds=kinds)._replace(remark=remark)
+        return metadata_resources(newest, kinds=kinds, wanted=wanted)._replace(remark=remark)
     if exports := {export.path: export.moment for export in evidence.znode_exports}:
         newest, remark = _of_the_last(path, exports, evidence)
         export = newest[0] if len(newest) == 1 else max(newest, key=greatest_zxid)
@@ -178,7 +188,16 @@ def _of_the_last(
 
 
 def _of_files(path: Path, kinds: Collection[str]) -> RecordedResources:
-    return RecordedResources(list(of_kinds(load([path], {}, {}).resources, kinds)), [], {})
+    resources = of_kinds(load([path], {}, {}).resources, kinds)
+    return RecordedResources(list(map(_shaped, resources)), [], {})
+
+
+def _shaped(resource: Resource) -> Resource:
+    """The resource; a topic whose replicas are listed has the numbers of partitions and replicas, too."""
+    if (text := resource.fields.get(REPLICAS)) is None:
+        return resource
+    shape = shape_of(parse_replica_assignment(str(text)))
+    return replace(resource, fields={**shape, **resource.fields})
 
 
 def _of_export(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedResources:

@@ -84,6 +84,34 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 
 Resources = Mapping[Key, Resource]
+Lists = Mapping[int, tuple[int, ...]]
+
+
+def listed(replicas: Lists) -> str:
+    """The replicas of partitions as files list them: `1:2,2:3`."""
+    return ",".join(":".join(map(str, ids)) for _, ids in sorted(replicas.items()))
+
+
+def shape_of(replicas: Lists) -> dict[str, Value]:
+    """The number of partitions and the replication factor.
+
+    Where partitions differ in it, the factor is a text that says how, and all replicas are listed, too.
+    """
+    numbers = {partition: len(ids) for partition, ids in sorted(replicas.items())}
+    usual = next(iter(numbers.values()), 0)
+    others: dict[int, list[int]] = {}
+    for partition, number in numbers.items():
+        if number != usual:
+            others.setdefault(number, []).append(partition)
+    if not others:
+        return {PARTITIONS: len(replicas), REPLICATION_FACTOR: usual}
+    differ = (
+        f"{number} of partition{'s' if len(of) > 1 else ''} {', '.join(map(str, of[:8]))}"
+        + (f" and {len(of) - 8} more" if len(of) > 8 else "")
+        for number, of in others.items()
+    )
+    factor = f"{usual}, but {', '.join(differ)}"
+    return {PARTITIONS: len(replicas), REPLICATION_FACTOR: factor, REPLICAS: listed(replicas)}
 
 
 class Managed(NamedTuple):

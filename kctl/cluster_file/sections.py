@@ -201,8 +201,10 @@ class TopicBody:
     def over(self, defaults: "TopicBody") -> "TopicBody":
         """This with what defaults add."""
         merged = TopicBody.__new__(TopicBody)
-        is_explicit = REPLICAS in self.fields
-        left_out = (PARTITIONS, REPLICATION_FACTOR) if is_explicit else ()
+        numbers = (PARTITIONS, REPLICATION_FACTOR)
+        left_out: tuple[str, ...] = numbers if REPLICAS in self.fields else ()
+        if not self.fields.keys().isdisjoint(numbers):
+            left_out = (REPLICAS,)
         added = {name: value for name, value in defaults.fields.items() if name not in left_out}
         merged.fields = {**added, **self.fields}
         merged.places = {**{name: defaults.places[name] for name in added}, **self.places}

@@ -69,6 +69,17 @@ class Variables:
             raise wrong(place, f"${{{name}}} has no value", hint)
         return values[name]
 
+    def mention(self, node: Node) -> None:
+        """Take the variables that a part refers to which is ignored, as labels are, for used."""
+        if isinstance(node, Scalar):
+            self._used.update(name for escape, name in REFERENCE.findall(node.text) if not escape)
+        elif isinstance(node, Items):
+            for item in node.items:
+                self.mention(item)
+        else:
+            for child in node.entries.values():
+                self.mention(child)
+
     def fill(self, node: Node) -> Node:
         """The tree with values in the place of references, in names too. Raises BadValue."""
         if isinstance(node, Scalar):

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from kctl.access.acl import WILDCARD, Acl
 from kctl.cluster.state import DEFAULT
 from kctl.cluster_file.loading import FORMAT, SUFFIXES
-from kctl.cluster_file.resources import SECTIONS, SHAPE, Resource, by_key
+from kctl.cluster_file.resources import REPLICAS, SECTIONS, SHAPE, Resource, by_key
 from kctl.cluster_file.variables import REFERENCE
 from kctl.errors import BadValue, Refused, file_error
 from kctl.files import LARGEST_TEXT, read_whole
@@ -21,6 +21,7 @@ PLAIN = re.compile(r"[A-Za-z_](?:[\w./:@+-]*[\w./@+-])?|-?[1-9][0-9]{0,17}(?:\.[
 OTHER_WORDS = re.compile(
     r"(?i)null|y|n|yes|no|on|off"
 )  # which other readers take for something else than text
+BEYOND_ASCII = re.compile(r"[^\n -~]")
 Comments = Mapping[str, Iterable[str]]
 
 
@@ -61,8 +62,10 @@ def _body(resource: Resource) -> Json:
     configs: dict[str, Json] = dict(sorted(resource.configs.items()))
     if resource.kind != "topic":
         return configs
-    body: dict[str, Json] = {key: resource.fields[key] for key in SHAPE if key in resource.fields}
-    return {**body, "configs": configs} if configs else body
+    shape: dict[str, Json] = {key: resource.fields[key] for key in SHAPE if key in resource.fields}
+    if REPLICAS in shape:  # which say the two numbers
+        shape = {REPLICAS: list[Json](str(shape[REPLICAS]).split(","))}
+    return {**shape, "configs": configs} if configs else shape
 
 
 def _quota(resource: Resource) -> Json:
@@ -160,12 +163,46 @@ def scalar(value: Json) -> str:
         return "null"
     text = str(value)
     is_plain = PLAIN.fullmatch(text) and not OTHER_WORDS.fullmatch(text)
-    return text if is_plain or text == DEFAULT else json.dumps(text, ensure_ascii=not text.isprintable())
+    return text if is_plain or text == DEFAULT else _quoted(text)
 
 
-def json_text(document: Mapping[str, Json], *, is_line: bool = False) -> str:
-    """The document as JSON, or as one line of it."""
-    return json.dumps(document, indent=None if is_line else 2, ensure_ascii=False) + "\n"
+def _quoted(value: Json, indent: int | None = None) -> str:
+    """The value in JSON, which readers of YAML take alike: they allow fewer characters, and no pair of escapes for one."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return BEYOND_ASCII.sub(
+        lambda c: c[0] if c[0].isprintable() or c[0] > "\uffff" else f"\\u{ord(c[0]):04x}", text
+    )
+
+
+def with_remarks(document: Mapping[str, Json], head: Iterable[str], comments: Comments) -> dict[str, Json]:
+    """The document with what stands in YAML as comments, as `remarks` among labels, which its reader ignores."""
+    before = [*head, *(text for section in document for text in comments.get(section, ()))]
+    remarked = {**_labels(before), **document}
+    for section, content in document.items():
+        bodies = content.items() if isinstance(content, dict) else ()
+        added = {name: _labels(texts) for name, _ in bodies if (texts := comments.get(f"{section}/{name}"))}
+        if isinstance(content, dict) and added:
+            remarked[section] = {
+                name: {**body, **added.get(name, {})} if isinstance(body, dict) else body
+                for name, body in bodies
+            }
+    return remarked
+
+
+def _labels(remarks: Iterable[str]) -> dict[str, Json]:
+    texts = list[Json](remarks)
+    return {"labels": {"remarks": texts}} if texts else {}
+
+
+def json_text(
+    document: Mapping[str, Json],
+    head: Iterable[str] = (),
+    comments: Comments | None = None,
+    *,
+    is_line: bool = False,
+) -> str:
+    """The document as JSON, or as one line of it, with `head` and `comments` as labels."""
+    return _quoted(with_remarks(document, head, comments or {}), None if is_line else 2) + "\n"
 
 
 class Target(NamedTuple):
@@ -256,9 +293,9 @@ def write_document(
 def _text_of(
     document: Mapping[str, Json], suffix: str, head: Iterable[str], comments: Comments | None
 ) -> str:
-    return (
-        json_text(document) if suffix == ".json" else "\n".join([*yaml_lines(document, head, comments), ""])
-    )
+    if suffix == ".json":
+        return json_text(document, head, comments)
+    return "\n".join([*yaml_lines(document, head, comments), ""])
 
 
 def _replace(path: Path, text: str) -> None:

@@ -46,6 +46,25 @@ def test_an_export_asks_for_what_the_evidence_has(name: str, tmp_path: Path) -> 
     jsonschema.validate(json.loads((tmp_path / "cluster.json").read_text()), SCHEMA)
 
 
+@pytest.mark.parametrize("name", [KRAFT, ZOOKEEPER])
+def test_replicas_and_placement_are_compared_with_evidence(name: str, tmp_path: Path) -> None:
+    place, options = evidence(name)
+    topics = yaml.safe_load(kctl("export", *options).out)["topics"]
+    topic, (partitions, factor) = next(
+        (topic, (body["partitions"], body["replication_factor"])) for topic, body in topics.items()
+    )
+    file = tmp_path / "cluster.yaml"
+    file.write_text(f"topics: {{{topic}: {{replicas: '9', placement: racks}}}}")
+    rows_of = {row["field"]: row for row in rows("diff", file, "--against", place).rows}
+    present = rows_of["replicas"]["present"]
+    assert [len(ids.split(":")) for ids in present.split(",")] == [factor] * partitions
+    used = ",".join(sorted({id for ids in present.split(",") for id in ids.split(":")}, key=int))
+    for placement, differs in ((f"brokers {used}", False), ("brokers 99", True)):
+        file.write_text(f"topics: {{{topic}: {{replicas: '{present}', placement: '{placement}'}}}}")
+        changed = [r for r in rows("diff", file, "--against", place).rows if r["action"] == "change"]
+        assert [(r["field"], r["present"]) for r in changed] == [("placement", f"brokers {used}")] * differs
+
+
 def test_patterns_and_kinds(tmp_path: Path) -> None:
     _, options = evidence(ZOOKEEPER)
     document = yaml.safe_load(kctl("export", *options, "--topics", "led*", "--kinds", "topics,acls").out)

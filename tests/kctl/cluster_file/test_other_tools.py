@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kctl.cluster_file.loading import load
-from kctl.cluster_file.other_tools import read_other
+from kctl.cluster_file.other_tools import OF_BROKERS, read_other
 from kctl.cluster_file.writing import document_of, yaml_lines
 from kctl.errors import KctlError
 from tests.conftest import kctl
@@ -173,6 +173,22 @@ def test_what_is_taken_over(tool: str, tmp_path: Path) -> None:
     assert yaml.safe_load(out.read_text())["topics"].keys() == wanted["topics"].keys()
     assert out.read_text().splitlines()[-1] == [*yaml_lines(document)][-1]
     assert load([out], {}, {}).resources.keys() == {resource.key for resource in taken.resources}
+
+
+def test_what_kafka_topics_describes_of_brokers_and_of_uneven_topics_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "described.txt"
+    path.write_text(DESCRIBED.replace("Replicas: 2,3\t", "Replicas: 2,3,1\t"))
+    taken = read_other("kafka-topics", path)
+    (orders,) = (resource for resource in taken.resources if resource.name == "orders")
+    assert orders.fields["replicas"] == "1:2,2:3:1"
+    assert document_of([orders])["topics"]["orders"]["replicas"] == ["1:2", "2:3:1"]  # type: ignore[index, call-overload]
+    assert f"{path}:1: replication_factor 2, but 3 of partition 1: all replicas are listed" in taken.remarks
+    assert f"{path}: {OF_BROKERS}" in taken.remarks
+    moving = "Replicas: 2,3,1\tIsr: 2,3\tAdding Replicas: 1\tRemoving Replicas: 3"
+    path.write_text(DESCRIBED.replace("Replicas: 2,3\tIsr: 2,3", moving))
+    assert "replicas" not in read_other("kafka-topics", path).resources[0].fields
+    path.write_text("".join(DESCRIBED.splitlines(keepends=True)[3:5]))
+    assert read_other("kafka-topics", path).remarks == []
 
 
 BAD = (
