@@ -1,11 +1,13 @@
 """The batches of a log file as a broker's loader meets them: up to its end, a batch cut short, or corruption.
 
-A broker goes from one batch to the next by the size in its header. Sizes below 14 are corruption, a batch that reaches
-behind the end of the file ends the log quietly; of the magic it asks only whether it is below 2. What kctl calls damage
+A broker goes from one batch to the next by the size in its header. Sizes below 14 are corruption (up to 0.10.1 they end the
+log quietly), a batch that reaches behind the end of the file ends the log quietly; of the magic it asks only whether it is
+below 2. What kctl calls damage
 may therefore be a batch for the broker, and is taken as one here.
 
 Source: clients/src/main/java/org/apache/kafka/common/record/FileLogInputStream.java,
-{DefaultRecordBatch,LegacyRecord}.java (ensureValid) @ 0.11.0.0 to 3.9.0-rc3
+{DefaultRecordBatch,LegacyRecord}.java (ensureValid) @ 0.11.0.0 to 3.9.0-rc3,
+core/src/main/scala/kafka/log/FileMessageSet.scala @ 0.8.2.2 to 0.10.1.1
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ class LoadedBatches:
     """The batches of a file from a position on; iterate once.
 
     Behind the last one, `position` is where they end and `corrupt` Kafka's words about what is there, None where the
-    file or a batch cut short ends there.
+    file or a batch cut short ends there; `small_size` is a size below 14.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class LoadedBatches:
     ) -> None:
         self.position = start
         self.corrupt: str | None = None
+        self.small_size: int | None = None
         self._source = source
         self._end = end
         self._check_crc = check_crc
@@ -79,6 +82,7 @@ class LoadedBatches:
         head = bytearray(self._source.read_at(position, HEADER_SIZE))
         framing = read(Framing, bytes(head))
         if framing.length < LEAST:
+            self.small_size = framing.length
             self.corrupt = (
                 f"Found record size {framing.length} smaller than minimum record overhead ({LEAST})"
             )

@@ -45,6 +45,8 @@ def start_directory(
     names = sorted(os.listdir(path))
     start.is_clean = CLEAN_SHUTDOWN in names
     recovery_points = _offsets(start, RECOVERY_POINT, rules)
+    if start.failure is not None:
+        return start
     log_starts = _offsets(start, LOG_START, rules) if rules.has_log_start else {}
     folders = [name for name in names if (path / name).is_dir()]
     for name in folders:
@@ -52,11 +54,7 @@ def start_directory(
         if name == REMOTE_INDEX_CACHE and rules.knows_index_cache:
             continue
         if named is None or not _is_known(named.kind, rules):
-            words = (
-                f"Found directory {path / name}, '{name}' is not in the form of topic-partition or"
-                " topic-partition.uniqueId-delete (if marked for deletion)."
-            )
-            start.failure = LoadFails(rules.kafka_exception, words, name)
+            start.failure = _refused_name(path / name, rules)
             return start
         if name in not_copied or (named.topic == METADATA_TOPIC and rules.skips_metadata_log):
             continue
@@ -76,6 +74,22 @@ def start_directory(
         if loaded.failure is not None:
             _note_failure(start, loaded.failure, rules)
     return start
+
+
+def _refused_name(folder: Path, rules: StartRules) -> LoadFails:
+    """Why the process ends over a folder that is no partition's."""
+    _, hyphen, number = folder.name.rpartition("-")
+    if not hyphen and not rules.looks_for_hyphen:
+        words = "String index out of range: -1"
+        return LoadFails("java.lang.StringIndexOutOfBoundsException", words, folder.name)
+    if hyphen and not rules.checks_partition_number:
+        words = f'For input string: "{number}"'
+        return LoadFails("java.lang.NumberFormatException", words, folder.name)
+    words = (
+        f"Found directory {folder}, '{folder.name}' is not in the form of topic-partition or"
+        " topic-partition.uniqueId-delete (if marked for deletion)."
+    )
+    return LoadFails(rules.kafka_exception, words, folder.name)
 
 
 def _is_known(kind: FolderKind, rules: StartRules) -> bool:
@@ -101,7 +115,7 @@ def _note_failure(start: DirectoryStart, failure: LoadFails, rules: StartRules) 
 def _offsets(start: DirectoryStart, name: str, rules: StartRules) -> Mapping[TopicPartition, int]:
     """The offsets of a checkpoint; none where the broker cannot read it: it goes on with zeros.
 
-    Reading a malformed one takes the directory offline from 1.0 on, though its logs are loaded.
+    Reading a malformed one ends the process of 0.8.2, and takes the directory offline from 1.0 on, though its logs are loaded.
     """
     path = start.path / name
     try:
@@ -109,11 +123,17 @@ def _offsets(start: DirectoryStart, name: str, rules: StartRules) -> Mapping[Top
     except FileNotFoundError:
         return {}
     except (OSError, MalformedCheckpoint, UnicodeDecodeError) as error:
-        is_number = (
-            isinstance(error, MalformedCheckpoint)
-            and error.refusal is Refusal.STARTUP_FAILS
-            and not rules.bad_number_is_io
-        )
+        is_number = isinstance(error, MalformedCheckpoint) and error.refusal is Refusal.STARTUP_FAILS
+        if rules.bad_checkpoint_ends_process:
+            in_header = (
+                isinstance(error, MalformedCheckpoint)
+                and error.what.startswith("malformed")
+                and error.position <= 2
+            )
+            exception = "java.lang.NumberFormatException" if is_number or in_header else "java.io.IOException"
+            start.failure = LoadFails(exception, str(error), name)
+            return {}
+        is_number = is_number and not rules.bad_number_is_io
         if rules.io_error_takes_directory and not is_number:
             words = f"Error while reading checkpoint file {path}"
             _note_failure(start, LoadFails("java.io.IOException", words, name, is_io=True), rules)

@@ -303,7 +303,7 @@ class _Loader(Struct, dict=True):
 
     def _load_segments(self) -> None:
         for name in sorted(self.files):
-            if name.endswith(INDEXES):
+            if name.endswith(self._indexes):
                 log = f"{self._offset(name):020d}.log"
                 if log not in self.files:
                     self._delete(name, "an index without its log")
@@ -327,6 +327,13 @@ class _Loader(Struct, dict=True):
         self.segments.append(segment)
         self.segments.sort(key=lambda loaded: loaded.base_offset)
 
+    @property
+    def _indexes(self) -> tuple[str, ...]:
+        """The suffixes of the indexes that the version has, and looks for when it loads a log."""
+        if self.rules.has_snapshots:
+            return INDEXES
+        return (".index", ".timeindex") if self.rules.has_time_index else (".index",)
+
     def _make_indexes(self, base: int, path: Path) -> None:
         for suffix in (".index", ".timeindex") if self.rules.has_time_index else (".index",):
             self.files.setdefault(f"{base:020d}{suffix}", (path, 0))
@@ -336,7 +343,7 @@ class _Loader(Struct, dict=True):
         if f"{base:020d}.index" not in self.files and self.rules.notices_missing_index:
             return "its offset index is missing"
         if self.rules.index_check is IndexCheck.REBUILD:
-            for suffix in (".index", ".timeindex"):
+            for suffix in INDEXES[:2] if self.rules.has_time_index else INDEXES[:1]:
                 name = f"{base:020d}{suffix}"
                 if name in self.files and (why := self._corrupt_index(base, name)):
                     return why
@@ -345,7 +352,7 @@ class _Loader(Struct, dict=True):
             return self._corrupt_transaction_index(base, name)
         return None
 
-    def _corrupt_index(self, base: int, name: str) -> str | None:
+    def _corrupt_index(self, base: int, name: str, *, is_resized: bool = False) -> str | None:
         data = read_padded(self.files[name][0])
         if name.endswith(".timeindex"):
             times = read_time_index(data)
@@ -356,7 +363,7 @@ class _Loader(Struct, dict=True):
             entries = read_offset_index(data)
             last = entries[-1].relative_offset if entries else 0
             is_wrong = bool(entries) and (last < 0 or (last == 0 and not self.rules.allows_index_of_base))
-            is_torn = len(data) % 8 != 0
+            is_torn = len(data) % 8 != 0 and not is_resized
         return f"{name} is corrupt" if is_wrong or is_torn else None
 
     def _corrupt_transaction_index(self, base: int, name: str) -> str | None:
@@ -374,7 +381,12 @@ class _Loader(Struct, dict=True):
             if (
                 segment.index is None
                 and name in self.files
-                and (why := self._corrupt_index(segment.base_offset, name))
+                # The index of the active segment is resized to whole entries before.
+                and (
+                    why := self._corrupt_index(
+                        segment.base_offset, name, is_resized=segment is self.segments[-1]
+                    )
+                )
             ):
                 raise LoadFails(
                     "java.lang.IllegalArgumentException",

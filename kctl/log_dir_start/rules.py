@@ -76,6 +76,12 @@ class StartRules(NamedTuple):
     compares_voters: bool  # of quorum-state with those of the settings
     needs_roles: bool  # there is no mode with ZooKeeper
     starts_epochs_at_checkpoint: bool  # epochs are cut at the checkpoint's log start, not at the log's
+    small_size_ends_log: (
+        bool  # a size below that of a message ends a log quietly, where no offset is looked for
+    )
+    bad_checkpoint_ends_process: bool  # recovery points that cannot be read; later versions begin at 0
+    looks_for_hyphen: bool  # in a folder's name; before, the name is cut at the place -1
+    checks_partition_number: bool  # in a folder's name; before, whatever follows the hyphen is read as one
 
 
 # First version of each rule, newest first.
@@ -118,6 +124,10 @@ STARTS_EPOCHS_AT_CHECKPOINT = (3, 0)
 CHECKS_CLUSTER_ID = (2, 4)
 VOTERS_UNCOMPARED = (3, 8)
 NEEDS_ROLES = (4, 0)
+SMALL_SIZE_IS_CORRUPT = (0, 10, 2)
+CHECKPOINT_FALLS_BACK = (0, 9)
+LOOKS_FOR_HYPHEN = (0, 9)
+CHECKS_PARTITION_NUMBER = (0, 10, 2)
 
 
 def start_rules(kafka_version: str) -> StartRules:
@@ -166,6 +176,10 @@ def start_rules(kafka_version: str) -> StartRules:
         needs_roles=version >= NEEDS_ROLES,
         compares_voters=version < VOTERS_UNCOMPARED,
         starts_epochs_at_checkpoint=version >= STARTS_EPOCHS_AT_CHECKPOINT,
+        small_size_ends_log=version < SMALL_SIZE_IS_CORRUPT,
+        bad_checkpoint_ends_process=version < CHECKPOINT_FALLS_BACK,
+        looks_for_hyphen=version >= LOOKS_FOR_HYPHEN,
+        checks_partition_number=version >= CHECKS_PARTITION_NUMBER,
     )
 
 

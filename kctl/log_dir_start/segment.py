@@ -115,7 +115,11 @@ class LoadedSegment(Struct):
                 at_row = headers.base_offset if self.rules.searches_base_offsets else headers.last_offset
                 is_found = is_found or bool((at_row >= sought).any())
                 ends = int(headers.last_offset[-1]) + 1
-        if batches.corrupt:
+        if batches.small_size is not None and self.rules.small_size_ends_log:
+            if not is_found:
+                words = f"Invalid message size: {batches.small_size}"
+                raise LoadFails("java.lang.IllegalStateException", words, self.name)
+        elif batches.corrupt:
             raise LoadFails(
                 "org.apache.kafka.common.errors.CorruptRecordException", batches.corrupt, self.name
             )
