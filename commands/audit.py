@@ -345,7 +345,7 @@ def _findings_lines(
 
 def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) -> Iterator[str]:
     from kctl.audit.tables import Tables
-    from kctl.report.answer import answer_of
+    from kctl.report.answer import START, answer_of
     from kctl.report.incidents import incidents
 
     yield ""
@@ -365,7 +365,8 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
     if answer.more_incidents:
         yield f"  {answer.more_incidents}"
     if answer.severity in SEVERITIES:
-        following.append(answer.commands[0][0])
+        commands = [command for command, _ in answer.commands]
+        following += [commands[0], *(command for command in commands[1:] if command.startswith(START))]
 
 
 @command("report", status="0 written · 3 no audit found")

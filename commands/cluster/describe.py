@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.cli import completing
+from commands.cli.answer import with_answer
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
@@ -445,7 +446,11 @@ def predict(
         if not has_majority:
             frame.raise_status(5)
         rows.append(_quorum_after(state.quorum, stop, has_majority))
-    return Outcome(rows, text=prediction_text)
+    # Records that only the stopped brokers have: their next start may cut them.
+    following = (
+        ["kctl log-dir start LOG_DIR"] if {p.outcome for p in affected} & {"offline", "unclean"} else []
+    )
+    return Outcome(rows, text=with_answer(prediction_text, following))
 
 
 def _quorum_after(quorum: Quorum, stopped: tuple[int, ...], has_majority: bool) -> Row:

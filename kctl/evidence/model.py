@@ -161,6 +161,10 @@ class FoundEvidence(Struct, frozen=True, dict=True):
         """Names of the moments, oldest first; empty where there is only one. Reads znode exports or batches."""
         return self.order_of(self)
 
+    def is_beside(self, moment: str | None, other: str | None) -> bool:
+        """Whether what is of `moment` is of `other`: of the same one, or it lies beside the moments, and `other` is the last."""
+        return moment == other or (moment is None and other == (self.moments or (None,))[-1])
+
     @property
     def unopened(self) -> tuple[str, ...]:
         """Paths that could not be opened, below which more evidence may lie."""

@@ -51,8 +51,11 @@ def surroundings(evidence: FoundEvidence, log_dirs: Sequence[LogDir]) -> Surroun
     """The settings and the cluster of a broker's log directories, as far as they are in the evidence."""
     paths = {log_dir.path for log_dir in log_dirs}
     of_broker = (s for s in settings_in(evidence) if paths & {log_dir.path for log_dir in s.log_dirs})
-    moment = log_dirs[0].moment
-    exports = (cluster_id_of(export) for export in evidence.znode_exports if export.moment == moment)
+    moments = (
+        log_dirs[0].moment,
+        None,
+    )  # a cluster keeps its id: an export beside the moments tells it as well
+    exports = (cluster_id_of(export) for export in evidence.znode_exports if export.moment in moments)
     return Surroundings(next(of_broker, None), next((id for id in exports if id), None))
 
 

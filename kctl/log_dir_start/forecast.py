@@ -118,14 +118,17 @@ def _note_not_copied(start: BrokerStart, evidence: FoundEvidence) -> None:
 
 
 def _logged_version(evidence: FoundEvidence, broker_id: int | None, moment: str | None) -> str | None:
-    """The version that the broker's own log names at its last start."""
-    logs = (
+    """The version that the broker's own log names at its last start: a log of the moment, else one beside the moments."""
+    own = [
         log
         for log in evidence.broker_logs
-        if log.kind in ("server", "stdout") and (log.broker_id, log.moment) == (broker_id, moment)
-    )
-    starts = [(ids.version_at, ids.version) for log in logs if (ids := logged_ids(log)).version_at]
-    return max(starts)[1] if starts else None
+        if log.kind in ("server", "stdout") and log.broker_id == broker_id and log.moment in (moment, None)
+    ]
+    for logs in ([log for log in own if log.moment == moment], own):
+        starts = [(ids.version_at, ids.version) for log in logs if (ids := logged_ids(log)).version_at]
+        if starts:
+            return max(starts)[1]
+    return None
 
 
 def recognised_version(paths: Sequence[Path]) -> str:

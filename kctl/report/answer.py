@@ -43,6 +43,16 @@ COMMANDS = {
     "unclean-": "state-log timeline", "isr-": "state-log timeline", "zombie-": "replica loss",
     "hanging-transaction": "transactions hanging", "log-zone": "state-log timeline", "": "segment verify",
 }  # fmt: skip
+START = "kctl log-dir start "
+OF_STARTS = frozenset(
+    {
+        "startup-recovery-cuts", "replica-damaged-copy", "log-dir-foreign-folder", "log-dir-duplicate-partition",
+        "checkpoint-malformed", "meta-properties-malformed", "cluster-id-differs", "node-id-differs", "voter-set-differs",
+        "log-dirs-of-two-brokers", "directory-id-twice", "kraft-over-zookeeper-dir", "zookeeper-over-kraft-dir",
+        "kraft-no-partition-metadata", "metadata-version-of-newer-software",
+    }
+)  # fmt: skip
+"""Findings that decide whether a broker starts, or what its start cuts."""
 
 
 class UnansweredQuestion(Struct, frozen=True):
@@ -239,13 +249,17 @@ def _commands(
         where = f"--topic {shlex.quote(topic)} --partition {partition}"
         arguments = _arguments(tables, "state-log timeline")
         chosen.append((f"kctl state-log timeline {arguments} {where}", "who led when, line by line"))
+    amounts, _ = _errors_and_warnings(tables, {key for cause in causes for key in cause.partitions})
     if len(chosen) < 2:
-        amounts, _ = _errors_and_warnings(tables, {key for cause in causes for key in cause.partitions})
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
             purpose = f"every place of {code} and its surroundings"
             chosen.append((f"kctl {verb} {_arguments(tables, verb)}", purpose))
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
+    if any(code in OF_STARTS for _, code in amounts):
+        chosen.insert(
+            1, (START + _arguments(tables), "whether each broker starts, and what its start would cut")
+        )
     if len(chosen) < 3 and missing and missing[0].get:
         subjects = count(len(missing[0].subjects), "subject")
         chosen.append((missing[0].get, f"to judge {missing[0].question} of {subjects}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from commands.cli.render import Page
@@ -23,7 +25,7 @@ from kctl.cluster.rolling import rolling_restart
 from kctl.model import TopicPartition
 from kctl.rows.cluster_wide import RESTART
 from kctl.rows.kraft import FEATURE_LEVELS
-from tests.conftest import rows
+from tests.conftest import kctl, rows
 from tests.kctl.cluster.test_kraft import cluster, quorum
 
 PAGE = Page(100, color=False)
@@ -143,3 +145,10 @@ def test_a_voter_whose_directory_is_gone() -> None:
     assert quorum_row(found)["replaced_voters"] == [103]
     lines = list(describe_text([quorum_row(found), *member_rows(found)], PAGE))
     assert any("`kctl quorum remove 103`, then `kctl quorum add 103`" in line for line in lines)
+
+
+@pytest.mark.parametrize(("stopped", "is_named"), [("1,2", True), ("2", False)])
+def test_the_start_of_what_a_partition_is_left_with_is_named(stopped: str, is_named: bool) -> None:
+    znodes = Path(__file__).parents[2] / "examples/unclean-election/moments/after/znodes.jsonl"
+    ran = kctl("cluster", "predict", "--stop", stopped, "--snapshot", znodes, columns=120)
+    assert ("kctl log-dir start LOG_DIR" in ran.out.decode()) is is_named

@@ -288,6 +288,25 @@ def test_the_version_is_that_of_the_last_start_in_the_log(tmp_path: Path) -> Non
     assert of(rows, "start")[0]["kafka_version"] == "2.8.2"
 
 
+def test_a_log_beside_the_moments_tells_the_version_of_the_broker(tmp_path: Path) -> None:
+    for moment in ("before", "after"):
+        broker(tmp_path / "moments" / moment, 3)
+    logs_of = tmp_path / "logs" / "broker-3"
+    logs_of.mkdir(parents=True)
+    line = "[2024-01-02 03:04:05,678] INFO {} (org.apache.kafka.common.utils.AppInfoParser)\n"
+    (logs_of / "server.log").write_text(line.format("Kafka version: 2.4.1"))
+    _, rows = rows_of(tmp_path)
+    assert [row["kafka_version"] for row in of(rows, "start")] == ["2.4.1", "2.4.1"]
+    of_moment = tmp_path / "moments" / "before" / "broker-3" / "logs"
+    of_moment.mkdir()
+    (of_moment / "server.log").write_text(line.format("Kafka version: 2.3.1"))
+    _, rows = rows_of(tmp_path)
+    assert {row["moment"]: row["kafka_version"] for row in of(rows, "start")} == {
+        "before": "2.3.1",
+        "after": "2.4.1",
+    }
+
+
 def test_the_version_is_not_older_than_the_metadata_version(tmp_path: Path) -> None:
     (kraft_node(tmp_path).parent / "server.properties").unlink()
     _, rows = rows_of(tmp_path)
@@ -427,3 +446,18 @@ def test_a_partition_folder_is_no_log_directory(tmp_path: Path) -> None:
 def test_a_version_that_kctl_does_not_know_is_said(tmp_path: Path) -> None:
     broker(tmp_path, 1)
     assert "no rules of Kafka 9.0" in kctl("log-dir", "start", tmp_path, "--kafka-version", "9.0").err
+
+
+def test_an_audit_names_the_forecast_where_a_start_would_cut(tmp_path: Path) -> None:
+    for number in (1, 2):
+        data = broker(tmp_path / "evidence", number)
+    ran = kctl("audit", "run", tmp_path / "evidence", "--out", tmp_path / "healthy", columns=120)
+    assert "log-dir start" not in ran.out.decode()
+    damage_second_batch(data)
+    ran = kctl("audit", "run", tmp_path / "evidence", "--out", tmp_path / "audit", columns=120)
+    command = f"kctl log-dir start {tmp_path / 'evidence'}"
+    assert command in " ".join(ran.out.decode().split())
+    page = (tmp_path / "audit" / "report.html").read_text()
+    markdown = kctl("audit", "report", tmp_path / "audit", "--format", "markdown").out.decode()
+    assert command in page
+    assert command in markdown

@@ -69,7 +69,10 @@ def _cluster_ids(evidence: FoundEvidence) -> Iterator[Finding]:
         if cluster_id is None:
             continue
         for log_dir in evidence.log_dirs:
-            if log_dir.moment == export.moment and log_dir.cluster_id not in (None, cluster_id):
+            if evidence.is_beside(export.moment, log_dir.moment) and log_dir.cluster_id not in (
+                None,
+                cluster_id,
+            ):
                 yield say.CLUSTER_ID_DIFFERS.at(
                     place_in(evidence, meta(log_dir), log_dir), value=log_dir.cluster_id, other=cluster_id,
                     source=shown(evidence, meta(log_dir), log_dir.root),
@@ -106,17 +109,16 @@ def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog
         ids, source = logged_ids(log), shown(evidence, log.path, log.root)
         place = evidence.place_of(log.path, log.root)
         for log_dir in evidence.log_dirs:
-            if log_dir.broker_id is None or (log_dir.broker_id, log_dir.moment) != (
-                log.broker_id,
-                log.moment,
-            ):
+            is_own = log_dir.broker_id is not None and log_dir.broker_id == log.broker_id
+            if not is_own or not evidence.is_beside(log.moment, log_dir.moment):
                 continue
             if ids.cluster_id and log_dir.cluster_id not in (None, ids.cluster_id):
                 yield say.CLUSTER_ID_DIFFERS.at(
                     place, value=ids.cluster_id, other=log_dir.cluster_id, source=source,
                     other_source=shown(evidence, meta(log_dir), log_dir.root),
                 )  # fmt: skip
-        yield from _newer_metadata(evidence, log, ids, logs.get(log.moment))
+        of_moment = (logs[moment] for moment in logs if evidence.is_beside(log.moment, moment))
+        yield from _newer_metadata(evidence, log, ids, next(of_moment, None))
         if ids.is_denied and not any(has_owners(log_dir) for log_dir in evidence.log_dirs):
             yield say.OWNERS_NOT_COPIED.at(place, source=source)
 
@@ -146,7 +148,7 @@ def _place_of_level(evidence: FoundEvidence, log: BrokerLog, level: int, metadat
     """Where a metadata version is written, in words."""
     for log_dir in evidence.log_dirs:
         path = log_dir.path / BOOTSTRAP_CHECKPOINT
-        if log_dir.moment == log.moment and level in levels_in(path):
+        if evidence.is_beside(log.moment, log_dir.moment) and level in levels_in(path):
             return f"written in {shown(evidence, path, log_dir.root)}"
     if metadata and metadata.image.features.get(METADATA_VERSION) == level:
         return f"written in {shown(evidence, metadata.folder, metadata.log_dir.root)}"
