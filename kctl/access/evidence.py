@@ -8,8 +8,8 @@ from kctl.access.recorded import view_of_image
 from kctl.access.view import SETTINGS, AccessView, agreed, settings_of
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.settings import settings_in
 from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders
-from kctl.judging.identities.statements import settings_in
 
 
 def views_in(evidence: FoundEvidence) -> Iterator[AccessView]:

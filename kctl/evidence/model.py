@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import PARTITION_METADATA, FolderKind
@@ -129,6 +130,22 @@ class ZnodeExport(Struct, frozen=True):
     moment: str | None = None
 
 
+class LackingDir(NamedTuple):
+    """A directory that the `log.dirs` of a broker lists, and of which the evidence has no copy."""
+
+    broker_id: int | None
+    moment: str | None
+    path: str
+
+
+class Unopened(NamedTuple):
+    """Where more evidence may lie, why it was not examined, and how to get it."""
+
+    path: str
+    why: str = "could not be opened"
+    get: str = "give kctl a copy that it can read"
+
+
 class FoundEvidence(Struct, frozen=True, dict=True):
     """Everything found below the paths given. `failures` are about paths that were named and cannot be opened."""
 
@@ -155,6 +172,7 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     clock_offsets: tuple[tuple[int, int], ...] = ()
     """By broker how far its clock was ahead of that of the machine that copied its files, in milliseconds."""
     order_of: Callable[[FoundEvidence], tuple[str, ...]] = lambda evidence: ()
+    lacking_of: Callable[[FoundEvidence], tuple[LackingDir, ...]] = lambda evidence: ()
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
@@ -174,10 +192,28 @@ class FoundEvidence(Struct, frozen=True, dict=True):
         ]
         return tuple(dict.fromkeys([*named, *below, *self.unreached]))
 
-    def unopened_for(self, partition: TopicPartition) -> tuple[str, ...]:
-        """The same, with the folders of a partition that were copied in part."""
+    @cached_property
+    def lacking_dirs(self) -> tuple[LackingDir, ...]:
+        """Log directories of brokers that are not in the evidence. Reads settings."""
+        return self.lacking_of(self)
+
+    def unopened_for(self, partition: TopicPartition) -> tuple[Unopened, ...]:
+        """The same, with the folders of a partition that were copied in part, and directories in which a copy may lie."""
         folders = (str(cut.folder) for cut in self.cut_off if cut.topic_partition == partition)
-        return (*self.unopened, *folders)
+        known = map(Unopened, (*self.unopened, *folders))
+        if not self.lacking_dirs:
+            return tuple(known)
+        holders = {(r.broker_id, r.moment) for r in self.replicas if r.topic_partition == partition}
+        lacking = (
+            Unopened(
+                f"{path} of broker {broker_id}",
+                "is not in the evidence",
+                f"kctl collect --to more ssh://BROKER{broker_id}{path}",
+            )
+            for broker_id, moment, path in self.lacking_dirs
+            if (broker_id, moment) not in holders
+        )
+        return (*known, *lacking)
 
     def was_cut_off(self, partition: TopicPartition, broker_id: int | None) -> bool:
         """Whether the copy of a partition that a broker has was cut off."""

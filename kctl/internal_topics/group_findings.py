@@ -146,7 +146,7 @@ def _span(milliseconds: int) -> str:
 
 def _retention_minutes(evidence: FoundEvidence) -> int | None:
     """The shortest offsets.retention.minutes in `server.properties` of the evidence; None where none has it."""
-    from kctl.judging.identities.statements import settings_in
+    from kctl.evidence.settings import settings_in
 
     numbers = [whole_number(settings.values.get(RETENTION, "").strip()) for settings in settings_in(evidence)]
     return min((number for number in numbers if number is not None), default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from kctl.evidence.model import Unopened
 from kctl.judging.fetching import assignment, other_replicas, replica_of, unopened_path
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition, counted
@@ -22,7 +23,7 @@ def judge_divergence(
     reason: str = "",
     unreadable: Sequence[tuple[int, str]] = (),
     incomplete: Sequence[tuple[int, str]] = (),
-    unopened: Sequence[str] = (),
+    unopened: Sequence[Unopened] = (),
     agreement: str = "hold the same records at every shared offset",
 ) -> Judgement:
     """The judgement on the copies of one partition at one moment.
@@ -60,7 +61,7 @@ def judge_divergence(
         if unopened:
             return judged(
                 Verdict.COULD_NOT_JUDGE,
-                f"the assignment is unknown, and {unopened[0]} could not be opened",
+                f"the assignment is unknown, and {unopened[0].path} {unopened[0].why}",
                 [*map(unopened_path, unopened), assignment("which brokers hold replicas", moment)],
             )
         if len(evidence_brokers) > 1 and copies:

@@ -7,7 +7,7 @@ its own protocol nothing is copied. `fitting` gives a judgement the commands of 
 from collections.abc import Callable, Iterator
 
 from formats.log_dir.file_names import FolderKind
-from kctl.evidence.model import FoundEvidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica, Unopened
 from kctl.judging.judgement import (
     Judgement,
     JudgementSubject,
@@ -85,11 +85,9 @@ def of_unknown_brokers(
         )
 
 
-def unopened_path(path: str) -> MissingEvidence:
-    """A path of the evidence that could not be opened, below which more copies may lie."""
-    return MissingEvidence(
-        f"what lies below {path}", None, None, "it could not be opened", "give kctl a copy that it can read"
-    )
+def unopened_path(unopened: Unopened) -> MissingEvidence:
+    """A path that was not examined, below which more copies may lie."""
+    return MissingEvidence(f"what lies below {unopened.path}", None, None, f"it {unopened.why}", unopened.get)
 
 
 def assignment(

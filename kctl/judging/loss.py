@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from formats.values import Struct
+from kctl.evidence.model import Unopened
 from kctl.findings import Finding
 from kctl.findings import replica as replica_findings
 from kctl.judging.fetching import (
@@ -65,7 +66,7 @@ class LossFacts(Struct, frozen=True):
     is_deleted: bool = False  # the cluster's newest metadata has no such topic
     was_there: bool = False  # earlier metadata of the cluster has it
     is_metadata_there: bool = False  # znodes or a metadata log are in the evidence
-    unopened: tuple[str, ...] = ()  # paths of the evidence below which more copies may lie
+    unopened: tuple[Unopened, ...] = ()  # paths of the evidence below which more copies may lie
     # Checkpoints of the last moment name it, and no log directory of then has it.
     is_folder_missing: bool = False
     remote_only: tuple[int, int] | None = None  # offsets below the local log, in remote storage alone
@@ -249,7 +250,7 @@ def _of_unknown_assignment(facts: LossFacts, judged: Judge, dropped: str) -> Jud
     if facts.unopened:
         return judged(
             Verdict.COULD_NOT_JUDGE,
-            f"the assignment is unknown, and {facts.unopened[0]} could not be opened",
+            f"the assignment is unknown, and {facts.unopened[0].path} {facts.unopened[0].why}",
             [*map(unopened_path, facts.unopened), assignment()],
         )
     if len(facts.evidence_brokers) > 1 and facts.copies:

@@ -17,7 +17,8 @@ from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence, LogDir
-from kctl.judging.identities.statements import logged_ids, settings_in
+from kctl.evidence.settings import settings_in
+from kctl.judging.identities.statements import logged_ids
 from kctl.log_dir_start.bootstrap import levels_in, release_of, snapshot_failure
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,

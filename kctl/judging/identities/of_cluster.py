@@ -18,6 +18,7 @@ from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
 from kctl.cluster.versions import parse_version
 from kctl.evidence.broker_logs import own_broker_id
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
+from kctl.evidence.settings import settings_in
 from kctl.files import read_lenient
 from kctl.findings import Finding, Place
 from kctl.findings import identities as say
@@ -30,7 +31,6 @@ from kctl.judging.identities.statements import (
     logged_ids,
     metadata_logs,
     quorum_voters,
-    settings_in,
 )
 from kctl.log_dir_start.bootstrap import levels_in
 from kctl.model import TopicPartition

@@ -9,10 +9,11 @@ from formats.log_dir.file_names import META_PROPERTIES, PARTITION_METADATA, Fold
 from formats.values import replace
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir, Root
+from kctl.evidence.settings import Settings, settings_in
 from kctl.findings import Finding, Place
 from kctl.findings import identities as say
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, read_image
-from kctl.judging.identities.statements import Settings, quorum_voters, settings_in
+from kctl.judging.identities.statements import quorum_voters
 
 MOST_NAMED = 3
 
@@ -190,11 +191,6 @@ def _kraft_over_zookeeper(
         yield say.ROLES_OF_ZOOKEEPER_DIR.at(place, value=roles, source=source, other_source=path)
 
 
-def _is_there(settings: Settings, name: str) -> bool:
-    """Whether a folder of this name is beside the log directories: one that holds nothing yet."""
-    return any((log_dir.path.parent / name).is_dir() for log_dir in settings.log_dirs)
-
-
 def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     configured = settings.voters
     for log_dir in settings.log_dirs:
@@ -211,7 +207,7 @@ def _log_dirs(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     """Directories beside the settings that `log.dirs` does not list: known by their names where one of them is listed."""
     paths = settings.listed_dirs
     listed, names = {Path(path).name for path in paths}, {log_dir.path.name for log_dir in settings.log_dirs}
-    lacking = [path for path in settings.lacking_dirs if not _is_there(settings, Path(path).name)]
+    lacking = [path for path in settings.lacking_dirs if not settings.is_there(path)]
     if lacking:
         count = len(paths) - len(settings.log_dirs) if lacking == paths else len(lacking)
         yield say.LOG_DIR_NOT_THERE.at(

@@ -1,6 +1,6 @@
 """What places of the evidence state about identities.
 
-Sources: `meta.properties` and `server.properties` of 2.0 to 4.3, `quorum-state`, znodes (`K:zk/ZkData.scala @ 3.9.0`),
+Sources: `meta.properties` of 2.0 to 4.3, `quorum-state`, znodes (`K:zk/ZkData.scala @ 3.9.0`),
 records of the metadata log (`metadata/src/main/resources/common/metadata @ 3.9.0`) and its control records (KIP-853).
 """
 
@@ -17,14 +17,13 @@ from typing import NamedTuple
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, Fields, read_key, read_value
 from formats.log.records import LogEntry, iterate_records, walk
-from formats.log_dir.meta_properties import parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from formats.values import Struct
 from formats.znodes.json_text import parse_object
 from kctl.broker_logs.opening import chunks_of
 from kctl.cluster.kraft.features import METADATA_VERSION
 from kctl.errors import KctlError
-from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Root, ZnodeExport
+from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, ZnodeExport
 from kctl.evidence.znodes import read_znodes
 from kctl.files import read_lenient
 from kctl.internal_topics.cluster_image import (
@@ -37,8 +36,6 @@ from kctl.internal_topics.cluster_image import (
 from kctl.internal_topics.reading import LIMIT, entries
 from kctl.scan.source import opened_source
 
-VOTER = re.compile(r"\s*(\d{1,10})@[^,\s]+\s*")
-LARGEST = 1 << 20
 VOTERS = (ControlType.KRAFT_VOTERS, ControlType.LEADER_CHANGE)
 CLUSTER_ID_LINE = re.compile(rb"Cluster ID = ([\w-]{1,64})")
 REFUSED_CLUSTER = re.compile(
@@ -54,91 +51,6 @@ DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException(?!: [A-Za-z]:\\)|\
 OVERLAP = 4096
 FURTHEST_ZONE = timedelta(hours=14)
 """How far local time may be ahead of UTC."""
-
-
-class Settings(Struct, frozen=True):
-    """A `server.properties` in the evidence, and the log directories beside and below it."""
-
-    path: Path
-    root: Root
-    values: dict[str, str]
-    log_dirs: tuple[LogDir, ...]
-
-    @property
-    def node_id(self) -> tuple[str, str] | None:
-        """The key and value of the configured id; None without one, or where the broker chooses it."""
-        for key in ("node.id", "broker.id"):
-            value = self.values.get(key, "").strip()
-            if value.isascii() and value.isdigit():
-                return key, value
-        return None
-
-    @property
-    def lists_all_together(self) -> bool:
-        """Whether it lists each of its log directories, beside each other and of one moment, as those of one broker."""
-        names = [log_dir.path.name for log_dir in self.log_dirs]
-        places = {(log_dir.path.parent, log_dir.moment) for log_dir in self.log_dirs}
-        return len(places) == 1 and set(names) <= {Path(path).name for path in self.listed_dirs}
-
-    @property
-    def voters(self) -> frozenset[int] | None:
-        """The node ids of `controller.quorum.voters`; None without any."""
-        text = self.values.get("controller.quorum.voters", "")
-        voters = [VOTER.fullmatch(part) for part in text.split(",")]
-        return frozenset(int(voter[1]) for voter in voters if voter) if all(voters) else None
-
-    @property
-    def listed_dirs(self) -> list[str]:
-        """The directories of `log.dirs`, or of `log.dir`, in order, each once."""
-        text = self.values.get("log.dirs", "").strip() or self.values.get("log.dir", "").strip()
-        return list(dict.fromkeys(part.strip().rstrip("/") for part in text.split(",") if part.strip()))
-
-    @property
-    def metadata_dir(self) -> str:
-        """The directory of the metadata log: that of the setting, else the first one listed; "" without either."""
-        return self.values.get("metadata.log.dir", "").strip().rstrip("/") or next(iter(self.listed_dirs), "")
-
-    @property
-    def lacking_dirs(self) -> list[str]:
-        """Listed directories that are no log directory here; all of them where only their number tells that some lack."""
-        listed = self.listed_dirs
-        listed_names = {Path(path).name for path in listed}
-        names = {log_dir.path.name for log_dir in self.log_dirs}
-        if listed_names & names and len(listed_names) == len(listed):
-            return [path for path in listed if Path(path).name not in names]
-        # The copies have other names than the directories.
-        metadata = Path(self.values.get("metadata.log.dir", "").strip()).name
-        there = len(self.log_dirs) - (bool(metadata) and metadata not in listed_names)
-        return listed if 0 < there < len(listed) else []
-
-
-def settings_in(evidence: FoundEvidence) -> Iterator[Settings]:
-    """Every `server.properties` that stands in the folder of a broker's log directories, or one or two folders above.
-
-    Directories of several brokers have one where it lists all of them: a disk of another broker was mounted.
-    """
-    folders: dict[Path, list[LogDir]] = {}
-    for log_dir in evidence.log_dirs:
-        if log_dir.is_whole and log_dir.is_marked:
-            above = [log_dir.path, *log_dir.path.parents[:2]]
-            inside = [folder for folder in above if folder.is_relative_to(log_dir.root.path)]
-            for folder in inside:
-                folders.setdefault(folder, []).append(log_dir)
-    for folder, log_dirs in folders.items():
-        is_shared = len({(log_dir.broker_id, log_dir.moment) for log_dir in log_dirs}) > 1
-        for path in _properties_files(folder):
-            try:
-                values = parse_properties(read_lenient(path, LARGEST))
-            except (OSError, FormatError):
-                continue
-            settings = Settings(path, log_dirs[0].root, values, tuple(log_dirs))
-            if not is_shared or settings.lists_all_together:  # else whose the file is nobody knows
-                yield settings
-
-
-def _properties_files(folder: Path) -> list[Path]:
-    candidates = (folder / below / "server.properties" for below in ("", "config", "conf"))
-    return [path for path in candidates if path.is_file() and not path.is_symlink()]
 
 
 def cluster_id_of(export: ZnodeExport) -> str | None:

@@ -15,6 +15,7 @@ from kctl.findings import Finding
 from kctl.judging.identities.of_cluster import cluster_findings
 from kctl.judging.identities.of_folders import folder_findings
 from kctl.replica.copies.moments import clusters_of
+from tests.conftest import rows
 from tests.kctl.test_metadata_decisions import record, write_log
 
 VOTERS = (
@@ -137,6 +138,13 @@ def other_ensemble(folder: Path) -> None:
         "[2026-11-26 16:56:45,628] INFO Cluster ID = WZvsMGZrT5afOvZpYboU2Q (kafka.server.KafkaServer)\n"
         "[2026-11-26 16:56:45,629] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)\n"
     )
+
+
+def other_ensemble_beside_the_moments(folder: Path) -> None:
+    other_ensemble(folder)
+    for moment in ("before", "after"):
+        shutil.copytree(folder / "broker-1" / "data", folder / "moments" / moment / "broker-1" / "data")
+    shutil.rmtree(folder / "broker-1" / "data")
 
 
 def znode_of_an_old_client(folder: Path) -> None:
@@ -304,6 +312,7 @@ def disk_of_another_broker(root: Path) -> None:
         (forgotten_disk, "log-dir-not-in-log-dirs", ("broker-3/disk2", "/mnt/disk1")),
         (emptied_zookeeper, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "znodes.jsonl")),
         (other_ensemble, "cluster-id-differs", (CLUSTER, "broker-1/data/meta", "WZvsMGZrT5afOvZpYboU2Q", "server.log")),
+        (other_ensemble_beside_the_moments, "cluster-id-differs", (CLUSTER, "moments/before/broker-1/data", "server.log")),
         (znode_of_an_old_client, "topic-id-of-znode-differs", ("FF0hqVGRSYKquNtJ_YGuDQ", "zcdgx9lCR06NL_1lwO72wA in broker-", "with it: 1")),
         (generated_ids, "replicas-under-other-broker-ids", ("1001, 1002, 1003", "1004, 1005, 1006", "ids agree")),
         (two_hosts, "broker-id-twice", ("host-a/data", "host-b/data", "epoch 3, the other's with 4", "orders-0")),
@@ -346,3 +355,17 @@ def test_places_that_agree_are_no_finding(tmp_path: Path) -> None:
         tmp_path / "broker-3", process_roles="broker", node_id=3, zookeeper_metadata_migration_enable="true"
     )
     assert found_in(tmp_path) == [], "a broker that migrates keeps version 0"
+
+
+@pytest.mark.parametrize("verb", ["compare", "loss"])
+def test_a_copy_may_lie_in_a_log_directory_that_is_not_in_the_evidence(verb: str, tmp_path: Path) -> None:
+    for number in (1, 2):
+        partition(
+            log_dir(tmp_path / f"broker-{number}" / "disk1", number, version=0) / f"of-{number}-0", DIRECTORY
+        )
+    settings(tmp_path / "broker-2", broker_id=2, log_dirs="/mnt/disk1,/mnt/disk2")
+    ran = rows("replica", verb, tmp_path)
+    verdicts = {row["topic"]: (row["verdict"], row["reason"]) for row in ran.of("judgement")}
+    assert verdicts["of-2"][0] == "sound"
+    reason = "the assignment is unknown, and /mnt/disk2 of broker 2 is not in the evidence"
+    assert verdicts["of-1"] == ("could_not_judge", reason)

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.broker_logs.history.leaderships import Leadership as LoggedLeadership
+from kctl.evidence.model import Unopened
 from kctl.findings import Place
 from kctl.findings import evidence as said_of_evidence
 from kctl.findings import remote as said_of_tier
@@ -98,7 +99,7 @@ UNKNOWN = {"assigned": frozenset[int](), "is_metadata_there": False}
         ({"copies": frozenset({1, 2}), "assigned": frozenset({1, 2}), "leaderships": CLEAN_HISTORY}, [], OPEN),
         ({"copies": frozenset[int](), "leaderships": CLEAN_HISTORY, "has_broker_logs": True}, [], OPEN),
         (UNKNOWN | {"copies": frozenset[int]()}, [], OPEN),
-        (UNKNOWN | {"unopened": ("broker-4",)}, [], OPEN),
+        (UNKNOWN | {"unopened": (Unopened("broker-4"),)}, [], OPEN),
     ],
 )  # fmt: skip
 def test_loss(changed: dict[str, Any], classes: list[str], expected: Verdict) -> None:
