@@ -15,6 +15,7 @@ from kctl.evidence.model import (
     BrokerLog,
     BrokerLogKind,
     FoundEvidence,
+    LackingDir,
     LogDir,
     Replica,
     Root,
@@ -25,7 +26,6 @@ from kctl.evidence.model import (
 from kctl.evidence.moments import colliding, moment_folders, moment_of
 from kctl.evidence.names import LOG_DIR_FILES
 from kctl.evidence.order import ordered_moments
-from kctl.evidence.settings import lacking_dirs
 from kctl.evidence.walk import FoundLogDir, Walked, walk
 from kctl.findings import evidence as say
 from kctl.findings import manifest as say_manifest
@@ -218,8 +218,14 @@ def _evidence(
         unread=tuple(sorted(notes.unread.items())),
         clock_offsets=tuple(sorted(notes.clock_offsets.items())),
         order_of=ordered_moments,
-        lacking_of=lacking_dirs,
+        lacking_of=_lacking_dirs,
     )
+
+
+def _lacking_dirs(evidence: FoundEvidence) -> tuple[LackingDir, ...]:
+    from kctl.evidence.settings import lacking_dirs  # most commands compare no copies
+
+    return lacking_dirs(evidence)
 
 
 def _notes(walked: Walked) -> CopyNotes:
