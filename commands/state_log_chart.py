@@ -82,7 +82,11 @@ def _axis(name: str, leaderships: list[dict[str, Any]], page: Page) -> Iterator[
     form = "%H:%M:%S" if span < A_DAY else "%m-%d %H:%M"
     for at in range(0, width - len(form), max(width // 4, 12)):
         times = times.ljust(at) + f"{start + timedelta(seconds=span * at / width):{form}}"
-    yield page.style(visible(name).ljust(LABEL), "bold") + page.style(f" {times}", "dim")
+    label = visible(name)
+    if len(label) > LABEL:
+        yield page.style(label, "bold")
+        label = ""
+    yield page.style(label.ljust(LABEL), "bold") + page.style(f" {times}", "dim")
     leaders, epochs, isrs = [" "] * width, [" "] * width, [" "] * width
     styles: list[str] = ["bold"] * width
     for row in leaderships:

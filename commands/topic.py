@@ -133,10 +133,12 @@ def _wrong(row: Row) -> str:
 
 
 def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Topics in columns; the heading of the last gives way to long names."""
+    """Topics in columns; the heading of the last gives way to names that would stand beside a shorter one."""
     listed = list(rows)
     longest = max((len(visible(str(row["topic"]))) for row in listed), default=0)
-    factor = "replication factor" if longest + len(" partitions replication") <= page.width else "replicas"
+    room = page.width - len(" partitions ")
+    is_short = len(listed) > 1 and room - len("replication") < longest <= room - len("replicas")
+    factor = "replicas" if is_short else "replication factor"
     yield from table(
         [
             {

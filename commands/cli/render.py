@@ -264,7 +264,8 @@ def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
     """Rows of one kind in aligned columns, numbers to the right; a single row that is too wide in lines.
 
     Where the page is too narrow headings take several lines and gaps one space, then the rows whose first cell is too
-    long two lines. Where that is not enough, the columns that do not fit stand indented below the first.
+    long two lines; then the widest columns are folded, numbers never. Where that is not enough, the columns that do not
+    fit stand indented below the first.
     """
     if not rows:
         return
@@ -284,7 +285,7 @@ def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
             )
             return
         beside = len(names) - (names[-1] == "")  # a remark at the end stands below where there is one
-        narrow = _narrow(names[:beside], [[len(cell) for cell in row[:beside]] for row in cells], page.width)
+        narrow = _narrow(names[:beside], [row[:beside] for row in cells], page.width)
         if narrow is None:
             lines = list(_fitting(widths, page.width))
         else:
@@ -297,32 +298,63 @@ def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
             yield row[0]
             row = ["", *row[1:]]
         for columns in lines:
-            line = (" " * gap).join(
-                row[i].rjust(widths[i]) if right[i] else row[i].ljust(widths[i]) for i in columns
-            )
-            text = (line if columns.start == 0 else "    " + line).rstrip()
-            if text or columns.start == 0:
-                yield page.style(text, "dim") if n < len(heads) else text
+            for part in _folded_cells(row, widths, columns):
+                line = (" " * gap).join(
+                    part[i].rjust(widths[i]) if right[i] else part[i].ljust(widths[i]) for i in columns
+                )
+                text = (line if columns.start == 0 else "    " + line).rstrip()
+                if text or columns.start == 0:
+                    yield page.style(text, "dim") if n < len(heads) else text
 
 
 def _narrow(
-    names: Sequence[str], lengths: Sequence[Sequence[int]], room: int
+    names: Sequence[str], cells: Sequence[Sequence[str]], room: int
 ) -> tuple[list[list[str]], list[int], int] | None:
     """Lines of headings, widths and the gap with which columns fit but for the longest first cells; None if they do not."""
     if not names:
         return None
-    widest = [max(row[i] for row in lengths) for i in range(len(names))]
+    widest = [max(len(row[i]) for row in cells) for i in range(len(names))]
     heads = [list(names)]
     if _total(list(map(max, widest, map(len, names))), 2) > room:
         heads = _folded_heads(names, widest)
     least = [max(len(head[i]) for head in heads) for i in range(len(names))]
     widths = list(map(max, widest, least))
     gap = 2 if _total(widths, 2) <= room else 1
-    remaining = room - _total([0, *widths[1:]], gap)
-    if remaining < max(room // 4, least[0]):
-        return None
-    first = max((row[0] for row in lengths if row[0] <= remaining), default=remaining)
+    for_first = max(min(room // 4, widest[0]), least[0])
+    foldable = [i for i in range(1, len(names)) if not all(re.fullmatch(NUMBERS, row[i]) for row in cells)]
+    while (remaining := room - _total([0, *widths[1:]], gap)) < for_first:
+        fold = max(foldable, key=widths.__getitem__, default=0)
+        if widths[fold] <= max(FOLDED, least[fold]):
+            return None
+        widths[fold] -= 1
+    first = max((len(row[0]) for row in cells if len(row[0]) <= remaining), default=remaining)
     return heads, [max(first, least[0]), *widths[1:]], gap
+
+
+FOLDED = 12  # characters that a folded column has at least
+# What is never folded: numbers, lists and ranges of them, with a unit or without.
+NUMBERS = r"[\d\W_]*(?: ?[A-Za-z%]{1,3})?"
+
+
+def _folded_cells(row: Sequence[str], widths: Sequence[int], columns: range) -> Iterator[Sequence[str]]:
+    """The row in as many lines as its longest cell needs, broken after a character between words where there is one."""
+    if all(len(row[i]) <= widths[i] for i in columns):
+        yield row
+        return
+    rest = list(row)
+    while any(rest[i] for i in columns):
+        line = [""] * len(rest)
+        for i in columns:
+            width = max(widths[i], 1)
+            end = len(rest[i]) if i == columns.start or len(rest[i]) <= width else _break(rest[i], width)
+            line[i], rest[i] = rest[i][:end].rstrip(), rest[i][end:].lstrip()
+        yield line
+
+
+def _break(text: str, width: int) -> int:
+    """Where a text longer than the width is broken: after the last character between words in its second half."""
+    ends = [match.end() for match in re.finditer(r"[^A-Za-z0-9]", text[:width])]
+    return width if text[width] == " " or not ends or ends[-1] <= width // 2 else ends[-1]
 
 
 def _total(widths: Sequence[int], gap: int) -> int:

@@ -16,7 +16,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import TOPICS, OrderedBrokers, flag, option
-from commands.cli.render import Outcome, Page, Row, ids, size, table
+from commands.cli.render import Outcome, Page, Row, folding, ids, size, table
 from commands.cluster.quorum import member_rows, members_text, quorum_row
 from commands.topic import READ_STATUS, note_hidden, note_problems, note_unknown_moves
 from kctl.cluster.rights import MissingRight, Right
@@ -358,7 +358,7 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         rows = health_rows(frame, cluster, state, at, growth)
     encoded = as_metrics(frame, "cluster health", rows, health_metrics)
-    return Outcome(rows, text=health_text, encoded=encoded)
+    return Outcome(rows, text=folding(health_text), encoded=encoded)
 
 
 def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, growth: int = 0) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from commands.cli.connecting import At, reads, wire
 from commands.cli.frame import Frame, command
-from commands.cli.render import Outcome, Page, Row, table
+from commands.cli.render import Outcome, Page, Row, folding, table
 from commands.cluster.describe import broker_rows, brokers_text, health_rows, health_text
 from commands.topic import note_hidden, note_problems
 
@@ -73,7 +73,7 @@ def screen(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """Brokers, problems, moves, groups; an empty line between."""
     from commands.reassign.rows import move_status_text
 
-    texts = {"broker": brokers_text, "health": health_text, "partition": move_status_text}
+    texts = {"broker": brokers_text, "health": folding(health_text), "partition": move_status_text}
     for kind, some in groupby(rows, key=lambda row: str(row["kind"])):
         if kind == "group":
             yield from table(

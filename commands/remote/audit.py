@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from commands.cli.answer import with_answer
@@ -67,6 +68,7 @@ def audit(
     """
     from functools import partial
 
+    from kctl.stores.mirror import given_name
     from kctl.tier.audit.audit import AuditOptions
     from kctl.tier.audit.opening import open_audit
     from kctl.times import parse_time
@@ -87,9 +89,15 @@ def audit(
         refuse_nothing(opened.evidence)
     if not opened.stores:
         frame.note("no tier in the evidence and no --tier: metadata are compared with local logs only")
-    return Outcome(
-        opened.rows(plan_cleanup), text=folding(with_answer(partial(audit_text, everything=everything)))
+    given = [*options.command_words(), *(["--tier", given_name(tier)] if tier else [])]
+    following: list[str] = []
+    text = partial(
+        audit_text,
+        everything=everything,
+        cleanup="" if plan_cleanup else f"kctl remote audit {shlex.join(given)} --plan-cleanup orphans.jsonl",
+        following=following,
     )
+    return Outcome(opened.rows(plan_cleanup), text=folding(with_answer(text, following)))
 
 
 def parse_bound(text: str | None) -> MetadataAsOf:

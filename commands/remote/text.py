@@ -72,14 +72,33 @@ def _total(row: Row) -> Iterator[str]:
     yield f"{name}: {', '.join(parts)}"
 
 
-def audit_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> Iterator[str]:
-    """Findings, those of a partition with one code as one entry unless all are asked for; a line a partition; totals."""
+def audit_text(
+    rows: Iterable[Row],
+    page: Page,
+    *,
+    everything: bool = False,
+    cleanup: str = "",
+    following: list[str] | None = None,
+) -> Iterator[str]:
+    """Findings, those of a partition with one code as one entry unless all are asked for; a line a partition; totals.
+
+    What to run next is added to `following`: `cleanup` where leftovers are, and what the worst finding means.
+    """
+    worst: dict[str, str] = {}
+    leftovers = 0
     for partition, same in groupby(rows, _partition_of_finding):
         if partition is not None:
-            yield from _grouped(same, page, everything)
+            findings = list(same)
+            for row in findings:
+                worst.setdefault(str(row["severity"]), str(row["code"]))
+            yield from _grouped(findings, page, everything)
             continue
         for row in same:
+            leftovers += int(str(row["orphan_bytes"])) if row["kind"] == "tier_summary" else 0
             yield from _row_text(row, page)
+    if following is not None:
+        following += [cleanup] if leftovers and cleanup else []
+        following += [f"kctl finding {code}" for code in [worst.get("error", worst.get("warning"))] if code]
 
 
 def _partition_of_finding(row: Row) -> tuple[object, object] | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
-from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from formats.values import Struct
 from kctl.changes.intents import GroupOffset
@@ -21,14 +21,22 @@ from kctl.errors import KctlError, near_names
 from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
-from kctl.wire.replicas.fetching import CONSUMER, DEBUGGER, EARLIEST, LATEST, list_offsets
+from kctl.wire.replicas.fetching import (
+    CONSUMER,
+    DEBUGGER,
+    EARLIEST,
+    LATEST,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    list_offsets,
+)
 from kctl.wire.rights import failure, right_for
-from kctl.wire.shortcuts.metadata import PlacesRequest, places
+from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
 CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 BY_GROUP, BY_NAME = 8, 9  # versions of OffsetFetch: the first of many groups, the last with topics by name
 GROUP_ID_NOT_FOUND = 69
 OFFSETS = "__consumer_offsets"
+NAMES_CREATE_NOTHING = 10  # the version of Metadata of 2.8
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 EMPTY = frozenset({"Empty", "Dead"})  # states without members
 
@@ -107,14 +115,37 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
 
 def offsets_partitions(wire: Wire) -> dict[int, bool]:
     """Whether each partition of __consumer_offsets lacks a live leader; empty if there is no such topic."""
-    topic = PlacesRequest.MetadataRequestTopic(name=OFFSETS)
-    metadata = places(wire.read(PlacesRequest(topics=[topic], allow_auto_topic_creation=False)))
+    metadata, topic = _offsets_topic(wire)
     alive = {node.node_id for node in metadata.brokers}
-    return {
-        number: state.leader not in alive
-        for topic in metadata.topics
-        for number, state in topic.states.items()
-    }
+    return {number: state.leader not in alive for number, state in topic.states.items()} if topic else {}
+
+
+def _offsets_topic(wire: Wire) -> tuple[Places, TopicPlaces | None]:
+    """What brokers say of __consumer_offsets; None for the topic if it is not in their answer.
+
+    Brokers up to 2.7 create it where a request names it, so that all topics are read there.
+
+    Source: KafkaApis.scala (getTopicMetadata) @ 2.7.2, 2.8.2
+    """
+    topics = None
+    if (wire.version_of(MetadataRequest) or 0) >= NAMES_CREATE_NOTHING:
+        topics = [PlacesRequest.MetadataRequestTopic(name=OFFSETS)]
+    metadata = places(wire.read(PlacesRequest(topics=topics, allow_auto_topic_creation=False)))
+    return metadata, next((topic for topic in metadata.topics if topic.name == OFFSETS), None)
+
+
+def _is_without_groups(wire: Wire) -> bool:
+    """Whether brokers have no __consumer_offsets, which they create once they are asked for a coordinator.
+
+    False where it may be hidden.
+    """
+    _, topic = _offsets_topic(wire)
+    if topic is not None:
+        return topic.error_code == UNKNOWN_TOPIC_OR_PARTITION
+    from kctl.wire.hidden import visibility_of  # only where the answer is not one of that topic
+
+    visibility = visibility_of(wire)
+    return not (visibility.hidden or visibility.unproven)
 
 
 START_COORDINATORS = f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`"
@@ -180,7 +211,12 @@ def read_group(wire: Wire, group: str) -> ConsumerGroup:
 
 
 def find_group(wire: Wire, group: str) -> ConsumerGroup | None:
-    """A group with its members; None if there is no such group. Raises KctlError if a coordinator does not answer."""
+    """A group with its members; None if there is no such group. Raises KctlError if a coordinator does not answer.
+
+    Nothing is created where the cluster never had a group.
+    """
+    if _is_without_groups(wire):
+        return None
     return find_groups(wire, {coordinator_of(wire, group): [group]}).get(group)
 
 

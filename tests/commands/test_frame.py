@@ -472,6 +472,15 @@ def test_names_of_60_characters_fit_a_terminal_of_80(length: int, headings: list
     assert second == f"{'orders':<{length}} {100:>10} {3:>{width}}"
 
 
+@pytest.mark.parametrize("names", [[LONG + LONG, "orders"], [LONG]])
+def test_a_name_that_stands_alone_leaves_the_heading_whole(names: list[str]) -> None:
+    listed = [
+        {"kind": "topic", "topic": name, "partition_count": 12, "replication_factor": 3, "is_marked_for_deletion": False}
+        for name in names
+    ]  # fmt: skip
+    assert not any("replicas" in line for line in list_text(listed, Page(80, color=False)))
+
+
 def test_only_rows_whose_name_is_too_long_take_two_lines() -> None:
     group = {"kind": "group", "type": "consumer", "protocol_type": "consumer", "coordinator": 2}
     listed = [
@@ -493,14 +502,29 @@ def test_only_rows_whose_name_is_too_long_take_two_lines() -> None:
 
 
 def test_columns_that_do_not_fit_stand_below() -> None:
-    rows = [WIDE(name="a", registered_at=None, path="p" * 30), WIDE(name="b" * 20, path="q")]
+    rows = [WIDE(name="a", registered_at=None, path="1" * 30), WIDE(name="b" * 20, path="2")]
     assert list(aligned(rows, Page(40, color=False))) == [
         "name",
         "    path",
         "a",
-        "    " + "p" * 30,
+        "    " + "1" * 30,
         "b" * 20,
-        "    q",
+        "    2",
+    ]
+
+
+def test_the_widest_columns_are_folded_and_numbers_never() -> None:
+    principal = "User:CN=billing,OU=payments,O=Example Corp,L=Berlin,C=DE"
+    rows: list[dict[str, object]] = [
+        {"kind": "x", "type": "topic", "name": LONG, "principal": principal, "offset": 123456789012, "isr": "1,2,3"},
+        {"kind": "x", "type": "group", "name": "orders", "principal": "User:a", "offset": 7, "isr": "1"},
+    ]  # fmt: skip
+    assert list(table(rows, Page(80, color=False))) == [
+        "type  name                        principal                         offset isr",
+        "topic payments-reconciliation-eu- User:CN=billing,OU=         123456789012 1,2,3",
+        "      west-1-production-events-   payments,O=Example Corp,L=",
+        "      v2-inter                    Berlin,C=DE",
+        "group orders                      User:a                                 7 1",
     ]
 
 

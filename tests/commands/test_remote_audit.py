@@ -154,6 +154,19 @@ def test_a_terminal_shows_one_finding_of_a_code_and_partition_and_counts_the_oth
     assert "payments-0  log [0, 160), local from 80  11 segments, 15 objects, 20.0 KiB" in lines
 
 
+def test_the_next_command_plans_what_can_be_removed(tmp_path: Path) -> None:
+    evidence = recording("tier/e-unclean-election")
+    said = kctl("remote", "audit", evidence, "--color", "always").out.decode().splitlines()
+    plan, explained = said[-2:]
+    assert plan == f"next     kctl remote audit {evidence} --plan-cleanup orphans.jsonl"
+    assert explained.startswith("next     kctl finding remote-")
+    planned = kctl(
+        "remote", "audit", evidence, "--color", "always", "--plan-cleanup", tmp_path / "orphans.jsonl"
+    )
+    assert "--plan-cleanup" not in planned.out.decode()
+    assert (tmp_path / "orphans.jsonl").read_text().count("\n") > 1
+
+
 def test_records_of_3_5_and_deletions_that_were_interrupted() -> None:
     ran = rows("remote", "audit", recording("tier/h-kafka-35"))
     assert ran.codes("error", "warning") == [

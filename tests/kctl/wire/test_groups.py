@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from kctl.changes.intents import GroupOffset
+from kctl.cluster.interface import Visibility
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire import group_changes, groups
+from kctl.wire import group_changes, groups, hidden
 from kctl.wire.adapter import TooOld
 from kctl.wire.group_offsets import offset_findings
 from kctl.wire.groups import CLASSIC, SHARE, ConsumerGroup, lags_of, total_lag
 from kctl.wire.replicas.fetching import DEBUGGER, EARLIEST
+from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces
 
 TP = TopicPartition("orders", 0)
 
@@ -135,7 +137,7 @@ def test_why_a_group_has_no_coordinator(
 ) -> None:
     """`abs("billing".hashCode()) % 4` is 1."""
     states = {number: SimpleNamespace(leader=leader if number == 1 else 1) for number in range(4)}
-    topic = SimpleNamespace(states=states if leader is not None else {})
+    topic = SimpleNamespace(name=groups.OFFSETS, states=states if leader is not None else {})
     monkeypatch.setattr(
         groups, "places", lambda _: SimpleNamespace(brokers=[SimpleNamespace(node_id=1)], topics=[topic])
     )
@@ -159,3 +161,55 @@ def test_a_coordinator_is_waited_for_while_its_topic_is_created(monkeypatch: pyt
         ),
     )
     assert groups.coordinator_of(wire, "billing") == 7
+
+
+class GroupsWire:
+    """Brokers of 2.8 or 2.7 that answer about one topic, and note what they are asked."""
+
+    principal = "User:a"
+
+    def __init__(self, topic: tuple[str, int] | None, version: int) -> None:
+        self.topic, self.version, self.asked = topic, version, list[str]()
+
+    def version_of(self, request: Any) -> int:
+        return self.version
+
+    def read(self, request: Any) -> Any:
+        if isinstance(request, PlacesRequest):
+            named = [topic.name for topic in request.topics or ()]
+            self.asked += named or ["all topics"]
+            topics = [TopicPlaces(self.topic[0], self.topic[1], None, {}, {})] if self.topic else []
+            return Places(None, 1, [], topics)
+        self.asked.append(type(request).__name__)
+        raise KctlError("asked for more")
+
+
+@pytest.mark.parametrize(
+    ("topic", "version", "visibility", "is_asked"),
+    [
+        ((groups.OFFSETS, 3), 11, None, False),
+        ((groups.OFFSETS, 29), 11, None, True),  # the user may not describe it
+        ((groups.OFFSETS, 0), 9, None, True),
+        (("orders", 0), 9, Visibility(), False),
+        (("orders", 0), 9, Visibility("Describe on topics"), True),
+        (None, 9, Visibility("", "another authorizer"), True),
+    ],
+)
+def test_a_question_for_a_group_creates_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    topic: tuple[str, int] | None,
+    version: int,
+    visibility: Visibility | None,
+    is_asked: bool,
+) -> None:
+    """Brokers create __consumer_offsets once they are asked for a coordinator; those up to 2.7 where it is named."""
+    monkeypatch.setattr(hidden, "visibility_of", lambda wire: visibility)
+    wire = GroupsWire(topic, version)
+    asked: Any = wire
+    if is_asked:
+        with pytest.raises(KctlError, match="asked for more"):
+            groups.find_group(asked, "billing")
+    else:
+        assert groups.find_group(asked, "billing") is None
+    names = groups.OFFSETS if version > 9 else "all topics"
+    assert wire.asked == [names, *["FindCoordinatorRequest"] * is_asked]
