@@ -17,9 +17,9 @@ _WORDS = re.compile(r"[\s/\[\]:,@|]+")
 # What generates names of pods has no vowels in them; what follows a point is a domain or a tag.
 _NUMBERED = re.compile(
     r"(?P<family>(?:.*[._-])?(?P<kind>[A-Za-z]+))-?(?P<number>\d{1,9})"
-    r"(?P<end>-[bcdfghjklmnpqrstvwxz2456789]{5}|[._][A-Za-z].*)?"
+    r"(?P<end>-[bcdfghjklmnpqrstvwxz2456789]{5}|[._][A-Za-z].*|_[0-9a-f-]{4,})?"
 )
-_OF_KAFKA = re.compile(r"kafka|brokers?|(?:kraft)?controllers?", re.IGNORECASE)
+OF_KAFKA = re.compile(r"kafka|brokers?|(?:kraft)?controllers?", re.IGNORECASE)
 
 
 class CarrierName(NamedTuple):
@@ -51,7 +51,7 @@ def words_of(text: str) -> list[str]:
 
 def _of_word(word: str, is_service: bool) -> CarrierName | None:
     match = _NUMBERED.fullmatch(word)
-    if match is None or not _OF_KAFKA.fullmatch(match["kind"]):
+    if match is None or not OF_KAFKA.fullmatch(match["kind"]):
         return None
     # The names of MSK's streams begin a word with a capital letter.
     is_id = match["kind"].lower() == "kafka" or match["family"].endswith(("-Broker", "kafka-controller"))

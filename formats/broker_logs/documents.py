@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from formats import bounded_json
-from formats.broker_logs.carrier_names import carrier_name
+from formats.broker_logs.carrier_names import OF_KAFKA, carrier_name
 
 SEPARATOR = "\x1f"
 LOOKED_AT = 1 << 16
@@ -59,8 +59,11 @@ ORIGIN_KEYS = tuple(
         r"host\.?_?name|source_host|host|node\.?_?name|computer|instance|system|hostname|program",
     )
 )
-# What names a process or anything else, such as a column without a heading: it counts where a number of Kafka's is in it.
-MAYBE_ORIGIN = re.compile(r"(?:^|[._@]|_)(?:tag|source|\w*unit|service_?name)$|^\d+$", re.IGNORECASE)
+# Any other field may name it, such as a column without a heading or the path of a file, where a number of Kafka's is in
+# it: but for those that name what several processes share, or what one of them speaks of.
+NO_ORIGIN = re.compile(
+    r"namespace|cluster|project|topic|image|version|thread|logger|user|leader|peer|remote", re.IGNORECASE
+)
 STAMP = re.compile(
     rf"(?P<stamp>{_STAMP})(?:[,.](?P<fraction>\d{{1,9}}))?(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?(?!\d)"
 )
@@ -71,12 +74,23 @@ NAMELESS = re.compile(
     rf"|\x1b\[[0-9;]*[mK]|\[\d+\]|(?<![\w.-])\d+(?![\w.-])|\b(?:{LEVELS}|info|warn|error|debug|notice)\b|[^\w.\-/]+"
 )
 NAMED = re.compile(r"\b(\w+)=\"?([\w./-]+)")
+# Kafka's own logs in a folder, by their names.
+LOG_NAME = re.compile(
+    r"(?:^|/)(?:state-change|controller|server|log-cleaner|kafka-request|kafka-authorizer|kafkaServer)(?:[._-][\w.-]*)?\.(?:log|out)\S*$"
+)
 ESCAPED_END = re.compile(
     r"#012|\\n(?=(?:#011|\\t|\s*at |Caused by: |\t|\s+\.\.\. \d))|(?<=\))\\n(?=[\w.$]+(?:Exception|Error)\b)"
 )
 ESCAPED_TAB = re.compile(r"(?:#011|\\t)(?=at |\.\.\. \d|Suppressed: |Caused by: )")
 COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+THROWN = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error)\b")
+AT = re.compile(r"\s+(?:at |\.\.\. \d)")
+LEAST_CUT = 8000
+"""Characters of a line that may be cut."""
+NOBODY = "-"
+"""What stands for the process of lines that name none, among others that do."""
 LOGGER_AT_END = re.compile(r" \([\w.$]+(?::\d+)?\)")
+ENDED = re.compile(LOGGER_AT_END.pattern + r"\s*\Z")
 PAIRS = (("field", "value"), ("key", "value"), ("name", "value"), ("Field", "Value"), ("Key", "Value"), ("k", "v"))  # fmt: skip
 
 
@@ -89,6 +103,8 @@ class CarriedLine(NamedTuple):
     origin: str = ""
     millis: int | None = None
     """When it was carried, in UTC; None where that is not said."""
+    is_part: bool = False
+    """Whether the next line of its origin goes on with it."""
 
 
 class Document(NamedTuple):
@@ -97,8 +113,8 @@ class Document(NamedTuple):
     name: str
     """What was found, in words."""
     lines: Callable[[Iterator[bytes]], Iterator[CarriedLine]]
-    is_wrapped: bool = False
-    """Whether it is a log of Kafka's own layout, whose lines a screen has cut."""
+    is_plain: bool = False
+    """Whether its lines are those of a log as they are, but for headings between them, their order or their width."""
 
 
 def document_of(head: bytes) -> Document | None:
@@ -106,28 +122,44 @@ def document_of(head: bytes) -> Document | None:
     text = _whole_lines(head[:LOOKED_AT], is_all=len(head) < LOOKED_AT).decode("utf-8", "backslashreplace")
     if not text.strip():
         return None
+    if headed := _headed(text):
+        return headed
     return (
         _wrapped(text)
         if OWN_HEAD.match(text)
-        else _json(text) or _csv(text) or _journal(text) or _marked(text)
+        else _cri(text) or _json(text) or _csv(text) or _journal(text) or _marked(text)
     )
+
+
+def plain_document_of(head: bytes, *, is_newest_first: bool) -> Document | None:
+    """The shape of a log in one of its layouts that has headings, or the newest line first; None for any other."""
+    if is_newest_first:
+        return Document("lines with the newest first", _numbered_lines, is_plain=True)
+    return _headed(head[:LOOKED_AT].decode("utf-8", "backslashreplace"))
+
+
+def _numbered_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
+    return (CarriedLine(number, line) for number, line in enumerate(_lines(chunks), 1))
 
 
 def written(document: Document, chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
     """The lines of an export behind their marks, about `size` bytes at a time, the oldest first."""
-    parts: list[bytes] = []
+    parts: list[str] = []
     length = 0
-    for line in _oldest_first(document.lines(chunks)):
-        mark = f"{SEPARATOR}{line.number}{SEPARATOR}{line.origin}{SEPARATOR}{_shown(line.millis)}{SEPARATOR}"
-        for text in _unescaped(line.text).split("\n"):
-            part = f"{mark}{text.replace(SEPARATOR, '?').rstrip()}\n".encode("utf-8", "backslashreplace")
-            parts.append(part)
-            length += len(part)
+    has_origins = False
+    for number, text, origin, millis, _ in _oldest_first(_whole(document.lines(chunks))):
+        has_origins = has_origins or origin != ""
+        if has_origins and not origin and _has_head(text[:FAR]):
+            origin = NOBODY  # else it would count among those before it
+        mark = f"{SEPARATOR}{number}{SEPARATOR}{origin}{SEPARATOR}{_shown(millis)}{SEPARATOR}"
+        for part in _unescaped(text).split("\n"):
+            parts.append(f"{mark}{part.replace(SEPARATOR, '?').rstrip()}\n")
+            length += len(part) + len(mark)
         if length >= size:
-            yield b"".join(parts)
+            yield "".join(parts).encode("utf-8", "backslashreplace")
             parts, length = [], 0
     if parts:
-        yield b"".join(parts)
+        yield "".join(parts).encode("utf-8", "backslashreplace")
 
 
 def _whole_lines(head: bytes, *, is_all: bool) -> bytes:
@@ -155,10 +187,35 @@ def _unescaped(text: str) -> str:
     return text
 
 
+def _whole(lines: Iterator[CarriedLine]) -> Iterator[CarriedLine]:
+    """The lines, those together that a container's runtime cut, at 16 KiB mostly."""
+    parts: dict[str, CarriedLine] = {}
+    for line in lines:
+        before = parts.pop(line.origin, None) if parts else None
+        is_part = line.is_part or (
+            len(line.text) >= LEAST_CUT
+            and line.text[-1] != "\n"
+            and not ENDED.search(line.text, len(line.text) - 200)
+        )
+        if before is not None and _has_head(line.text[:FAR]):
+            yield before
+        elif before is not None:
+            line = before._replace(text=before.text + line.text)
+        if is_part and len(line.text) < MOST:
+            parts[line.origin] = line
+        else:
+            yield line
+    yield from parts.values()
+
+
 def _oldest_first(lines: Iterator[CarriedLine]) -> Iterator[CarriedLine]:
     first = list(itertools.islice(lines, 1000))
-    times = [time for line in first if (time := _time_in(line)) is not None]
-    steps = Counter((a > b) - (a < b) for a, b in itertools.pairwise(times))
+    steps, last = Counter[int](), dict[str, str]()
+    for line in first:
+        if (time := _time_in(line)) is not None:
+            before = last.get(line.origin, time)
+            steps[(before > time) - (before < time)] += 1
+            last[line.origin] = time
     if steps[1] <= 9 * steps[-1]:
         yield from first
         yield from lines
@@ -171,8 +228,15 @@ def _oldest_first(lines: Iterator[CarriedLine]) -> Iterator[CarriedLine]:
             yield from first
             yield from lines
             return
+    # A record keeps the order of its lines where what is thrown stands before the places that it was thrown at.
+    keeps = any(THROWN.match(a.text) and AT.match(b.text) for a, b in itertools.pairwise(first))
+    rest: list[CarriedLine] = []
     while first:
-        yield first.pop()
+        rest.append(first.pop())
+        if not keeps or _head_at(rest[-1].text) is not None:
+            yield from reversed(rest)
+            rest = []
+    yield from reversed(rest)
 
 
 def _time_in(line: CarriedLine) -> str | None:
@@ -205,7 +269,7 @@ class _Places(NamedTuple):
     traces: tuple[str, ...] = ()
     text: str = ""
     origins: tuple[str, ...] = ()
-    """What may name the process, best first."""
+    """What may name the process, the best keys first."""
     texts: tuple[str, ...] = ()
     times: tuple[str, ...] = ()
 
@@ -232,7 +296,7 @@ class _Fields:
 
     def _known(self, value: dict[str, Any], places: _Places, number: int) -> CarriedLine | None:
         """The line of an object of a known kind; None where it has to be looked at whole."""
-        origin = next((value[key] for key in places.origins if value[key]), "")
+        origin = _best_of_known(value, places.origins)
         if not places.message:
             text = value[places.text]
             if next(iter(self.keys)) != places.text or not _has_head(text):
@@ -253,8 +317,11 @@ class _Fields:
         )
         if is_flat and len(self._places) < MOST_KINDS:
             texts = tuple(key for key, inner in value.items() if isinstance(inner, str))
+            of_line = {places.level, places.logger, places.message, places.time, places.text, *places.traces}
             self._places[_kind(value)] = places._replace(
-                origins=tuple(key for _, key in sorted(_named(value))),
+                origins=tuple(
+                    sorted((k for k in texts if k not in of_line and _rank(k) <= len(ORIGIN_KEYS)), key=_rank)
+                ),
                 texts=tuple(key for key in texts if key != places.time),
                 times=tuple(key for key in value if _is(TIME_KEY, key) or key.isdecimal()),
             )
@@ -267,6 +334,10 @@ class _Fields:
         if isinstance(value, list):
             if pairs := _of_pairs(value):
                 yield from self._lines(pairs, outer, number, depth + 1)
+            elif _is_text(value):
+                origin = _origin(outer)
+                for text in value:
+                    yield CarriedLine(number, text, origin)
             elif any(isinstance(item, str) for item in value):  # a row: a time and a text
                 yield from self._in_object(
                     {str(i): item for i, item in enumerate(value)}, outer, number, depth
@@ -280,6 +351,12 @@ class _Fields:
     def _in_object(
         self, value: dict[str, object], outer: tuple[Mapping[str, object], ...], number: int, depth: int
     ) -> Iterator[CarriedLine]:
+        if named := [key for key in value if carrier_name(key) is not None]:  # an object of hosts
+            for key in named:
+                inner = value[key]
+                inner = inner.split("\n") if isinstance(inner, str) else inner
+                yield from self._lines(inner, ({"host": key}, value, *outer), number, depth + 1)
+            return
         line = self._line_of(value, (value, *outer), number)
         if line is not None:
             yield line
@@ -327,6 +404,14 @@ class _Fields:
             if key in self.keys and not _parsed(text):
                 return CarriedLine(number, text, _origin(around), _carried_at(around, text))
         return None
+
+
+def _is_text(items: list[Any]) -> bool:
+    """Whether a list is of lines, and no row of a table that has one."""
+    if not items or not all(isinstance(item, str) for item in items):
+        return False
+    heads = sum(_has_head(item[:FAR]) for item in items[:100])
+    return heads > 1 or (len(items) > 2 and _has_head(items[0][:FAR]) and AT.match(items[-1]) is not None)
 
 
 def _text(value: object) -> str | None:
@@ -481,36 +566,80 @@ def _of_second(stamp: str, zone: str) -> int | str | None:
     return int(then.timestamp()) if zone else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
+Process = tuple[tuple[int, int], str]
+"""What may name a process, behind its order: the least is the best."""
+_NOBODY: Process = ((3, 0), "")
+
+
 def _origin(around: Iterable[Mapping[str, object]]) -> str:
     """What names the process that printed a line, in the objects around it."""
-    best, name = (3, 0), ""
-    for fields in around:
-        values = dict(_flat(fields))
-        for order, key in _named(values):
-            if order < best:
-                best, name = order, str(values[key])
-    return _name(name)
+    return _name(min((_best(_flat(fields)) for fields in around), default=_NOBODY, key=_order)[1])
 
 
-def _named(values: Mapping[str, object]) -> Iterator[tuple[tuple[int, int], str]]:
-    """The keys of what may name the process, with their order.
+def _best(values: Iterable[tuple[str, object]]) -> Process:
+    named = (
+        _process(key, value) for key, value in values if isinstance(value, str) and _may_name(key, value)
+    )
+    return min(named, default=_NOBODY, key=_order)
 
-    Pods first; then what has the number of one of Kafka's before what has none, as a container has that is called `kafka`
-    on each host.
-    """
-    for key, value in values.items():
-        rank = _rank(key)
-        if rank > len(ORIGIN_KEYS) or not isinstance(value, str) or not value:
-            continue
-        is_numbered = carrier_name(value) is not None
-        if rank < len(ORIGIN_KEYS) or (is_numbered and " " not in value):
-            yield (0 if rank == 0 else 1 if is_numbered else 2, rank), key
+
+def _best_of_known(values: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """The same of texts in these places, which are in the order of their ranks."""
+    order, name = _NOBODY
+    for key in keys:
+        value = values[key]
+        if _may_name(key, value) and (process := _process(key, value))[0] < order:
+            order, name = process
+            if order[0] == 0:
+                break
+    return name
+
+
+def _order(process: Process) -> tuple[int, int]:
+    return process[0]
+
+
+def _may_name(key: str, value: str) -> bool:
+    is_short = 0 < len(value) <= LONGEST_ORIGIN
+    return (is_short and (_rank(key) < len(ORIGIN_KEYS) or OF_KAFKA.search(value) is not None)) or value[
+        :1
+    ] == "{"
+
+
+@lru_cache(4096)
+def _process(key: str, value: str) -> Process:
+    """Pods first; then what has the number of one of Kafka's before what has none, as a container has that is called
+    `kafka` on each host."""
+    if value.startswith("{"):  # labels in one cell
+        labels = _parsed(value)
+        return _best(_flat(labels if isinstance(labels, dict) else dict(NAMED.findall(value))))
+    rank = _rank(key)
+    value = value.strip()
+    is_numbered = carrier_name(value) is not None
+    if rank > len(ORIGIN_KEYS) or (rank == len(ORIGIN_KEYS) and (not is_numbered or " " in value)):
+        return _NOBODY
+    return (0 if rank == 0 else 1 if is_numbered else 2, rank), _place_of(value)
 
 
 @lru_cache(4096)
 def _rank(key: str) -> int:
-    kinds = (*ORIGIN_KEYS, MAYBE_ORIGIN)
-    return next((rank for rank, keys in enumerate(kinds) if keys.search(key)), len(kinds))
+    if NO_ORIGIN.search(key):
+        return len(ORIGIN_KEYS) + 1
+    return next((rank for rank, keys in enumerate(ORIGIN_KEYS) if keys.search(key)), len(ORIGIN_KEYS))
+
+
+def _place_of(name: str) -> str:
+    """The folder of one of Kafka's own logs, all of which a process writes; any other name as it is."""
+    return LOG_NAME.sub("", name)
+
+
+def process_of(text: str) -> str:
+    """What names the process in what a syslog daemon puts before a line, its host first: the host and what has a number
+    of Kafka's beside it."""
+    host, _, rest = text.partition(" ")
+    pairs = dict(NAMED.findall(rest)) if "=" in rest else {}
+    named = [name for name in (*pairs.values(), *rest.split()) if carrier_name(name) is not None]
+    return _name(f"{host} {named[0]}" if named else host)
 
 
 @lru_cache(4096)
@@ -559,6 +688,15 @@ def _keys(fields: _Fields) -> str:
 
 def _objects_in(line: str) -> list[tuple[int, dict[str, object]]]:
     """The objects of a line, behind a mark or after each other, with where each begins."""
+    if line.startswith("[{"):
+        try:
+            pairs = _of_pairs(bounded_json.loads(line.rstrip().rstrip(",")))
+        except (ValueError, RecursionError):
+            pairs = None
+        if pairs:
+            return [(0, pairs)]
+    if "{" not in line[:FAR]:
+        return [(0, fields)] if (fields := _logfmt(line)) else []
     start = line.find("{", 0, FAR)
     for _ in range(4):  # a mark may hold braces
         if start < 0:
@@ -590,6 +728,29 @@ def _successive(text: str) -> list[tuple[int, dict[str, object]]]:
     except (ValueError, RecursionError):
         return []
     return objects
+
+
+# A line of `key=value`, values with blanks in quotes.
+LOGFMT = re.compile(r'([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)(?:\s+|$)')
+
+
+def _logfmt(line: str) -> dict[str, object]:
+    """The fields of a line that is made of nothing else; none of any other."""
+    fields: dict[str, object] = {}
+    place = 0
+    while match := LOGFMT.match(line, place):
+        value = match[2]
+        fields[match[1]] = _unquoted(value) if value[:1] == '"' else value
+        place = match.end()
+    return fields if place == len(line) and len(fields) > 2 else {}
+
+
+def _unquoted(text: str) -> str:
+    try:
+        value = json.loads(text, strict=False)
+    except ValueError:
+        return text[1:-1]
+    return value if isinstance(value, str) else text
 
 
 def _json_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
@@ -688,7 +849,9 @@ def _csv(text: str) -> Document | None:
         names = _names(rows[0][1])
         fields = _Fields()
         read = sum(bool(fields.lines(dict(zip(names, row, strict=False)), 1)) for row in whole)
-        if 2 * read > len(whole) - 1:
+        # The lines of a table without headings or quotes, whose last column is the text, are those behind a mark.
+        is_marked = names[0] == "0" and names[-1] in fields.keys and f'{delimiter}"' not in text
+        if 2 * read > len(whole) - 1 and not is_marked:
             shown = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}[delimiter]
             return Document(
                 f"a table with {shown}, the text in {_keys(fields)}",
@@ -815,6 +978,105 @@ class _Stream(io.RawIOBase):
         return len(part)
 
 
+# --- headings and parts of lines --------------------------------------------------------------------------
+
+# What `tail`, Ansible, a prompt, and what people print between the logs of several hosts look like.
+_RUN = r"-=#*~+:>"
+HEADING = re.compile(
+    rf"==> (?P<file>.+) <==|(?P<task>\S+) \| [A-Z]+!? \| rc=-?\d+ >>|\[?\w+@(?P<prompt>[\w.-]+)[: ][^\]$#]*\]?[$#] .*"
+    rf"|(?P<run>[{_RUN}])(?P=run)+ ?(?!BEGIN|END)(?P<framed>[\w/@][\w./:@-]*)(?:[: ].{{0,80}}?)? ?(?P=run){{2,}}"
+)
+NAMED_HEADING = re.compile(
+    rf"[{_RUN}<|\s]*(?:(?:\w*host|(?:host|computer|node|pod|container|ps_?computer)_?name|node|server|broker|pod|container|source|instance)"
+    rf"\s*[:=]\s*)?[\"'\[(]?(?P<name>[\w./@-]+?)[\])\"']?:?(?:[ :]+[\w./-]+\.(?:log|out)\S*)?[{_RUN}<|\s]*",
+    re.IGNORECASE,
+)
+FIELD = re.compile(r"[ \t]*(?:[\w-]+\s*[:=]\s*)?")
+RULE = re.compile(rf"([{_RUN}])\1{{4,}}\s*")
+NAME_ALONE = re.compile(r"[\w./:@-]+")
+
+
+def _heading(line: str, before: str) -> str | None:
+    """What a line names that stands above lines of one process, behind a line; None for any other."""
+    if (
+        not line
+        or len(line) > LONGEST_ORIGIN
+        or line[0].isspace()
+        or (line[0] == "[" and line[1:2].isdigit())
+    ):
+        return None
+    if match := HEADING.fullmatch(line):
+        name = next(group for key, group in match.groupdict().items() if group and key != "run")
+    elif (match := NAMED_HEADING.fullmatch(line)) and carrier_name(match["name"]) is not None:
+        name = match["name"]
+    elif RULE.fullmatch(before) and NAME_ALONE.fullmatch(line):
+        name = line
+    else:
+        return None
+    return _place_of(name) or NOBODY
+
+
+def _headed(text: str) -> Document | None:
+    lines = text.split("\n")
+    headings = [
+        line
+        for before, line in itertools.pairwise(["", *lines])
+        if _heading(line.rstrip("\r"), before.rstrip("\r"))
+    ]
+    if not headings or not any(_has_head(line[:FAR]) for line in lines):
+        return None
+    return Document(
+        f"lines below headings like '{_name(headings[0].strip())[:60]}'", _headed_lines, is_plain=True
+    )
+
+
+def _headed_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
+    origin, before, indent = NOBODY, "", 0
+    waiting: list[CarriedLine] = []  # blank lines and rules, which may belong to a heading
+    for number, line in enumerate(_lines(chunks), 1):
+        name = _heading(line, before)
+        if name is not None:
+            origin, waiting = name, []
+        elif not line or RULE.fullmatch(line):
+            if not RULE.fullmatch(line) or not before or _heading(before, "") is None:
+                waiting.append(CarriedLine(number, line, origin))
+        else:
+            yield from waiting
+            waiting = []
+            at = _head_at(line)
+            if at is not None and FIELD.fullmatch(line, 0, at):
+                indent = at
+            # Further lines of a record are indented as its first one is, or follow what stands before that.
+            is_cut = at == indent or not line[:indent].strip()
+            yield CarriedLine(number, line[indent:] if is_cut else line, origin)
+        before = line
+    yield from waiting
+
+
+_CRI = re.compile(
+    rf"(?P<stamp>{_STAMP})\.(?P<fraction>\d{{1,9}})(?P<zone>Z|[+-]\d\d:\d\d) std(?:out|err) (?P<tag>[FP]) ?(?P<text>.*)"
+)
+
+
+def _cri(text: str) -> Document | None:
+    lines = [line for line in text.split("\n") if line.strip()][:200]
+    if 2 * sum(_CRI.match(line) is not None for line in lines) <= len(lines):
+        return None
+    return Document("lines of a Kubernetes node", _cri_lines)
+
+
+def _cri_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
+    for number, line in enumerate(_lines(chunks), 1):
+        match = _CRI.match(line)
+        if match is None:
+            yield CarriedLine(number, line)
+        else:
+            stamp, fraction, zone, tag, text = match.groups()
+            second = _of_second(stamp, zone)
+            millis = second * 1000 + int(f"{fraction:0<3}"[:3]) if isinstance(second, int) else None
+            yield CarriedLine(number, text, "", millis, tag == "P")
+
+
 # --- lines behind a mark --------------------------------------------------------------------------------
 
 
@@ -868,13 +1130,23 @@ def _behind_logger(text: str) -> str:
 
 
 def _marked_lines(chunks: Iterator[bytes], marks: list[re.Pattern[str]], tail: str) -> Iterator[CarriedLine]:
+    mark = ""
     for number, line in enumerate(_lines(chunks), 1):
         at = _head_at(line)
-        if at is None:
-            matches = (match for mark in marks if (match := mark.match(line)))
-            longest = max(matches, key=lambda match: match.end(), default=None)
-            at = longest.end() if longest else 0
-        mark, text = line[:at], line[at:].rstrip()
+        if (
+            at is None
+            and mark
+            and line.startswith(mark[:-1])
+            and line[len(mark) - 1 :][:1] in (mark[-1], "-")
+        ):
+            text = line[len(mark) :]  # the same mark; `grep -A` ends it with a hyphen
+        else:
+            if at is None:
+                matches = (match for expression in marks if (match := expression.match(line)))
+                longest = max(matches, key=lambda match: match.end(), default=None)
+                at = longest.end() if longest else 0
+            mark, text = line[:at], line[at:]
+        text = text.rstrip()
         if tail and text.endswith(tail):
             text = text[: -len(tail)].rstrip()
         stamp = STAMP.search(mark)
@@ -921,7 +1193,7 @@ def _wrapped(text: str) -> Document | None:
     heads = sum(bool(OWN_HEAD.match(line)) for line in lines)
     if width < 60 or width > 1000 or len(full) < 2 or 2 * len(cut) < len(full) or 2 * ended > heads:
         return None
-    return Document(f"lines wrapped at {width} columns", partial(_unwrapped, width=width), is_wrapped=True)
+    return Document(f"lines wrapped at {width} columns", partial(_unwrapped, width=width), is_plain=True)
 
 
 def _unwrapped(chunks: Iterator[bytes], width: int) -> Iterator[CarriedLine]:

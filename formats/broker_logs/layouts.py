@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise, takewhile
 from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from formats.broker_logs.documents import Document, document_of
+from formats.broker_logs.documents import Document, document_of, plain_document_of, process_of
 from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, RecordPlaces, find_records, split_head
 from formats.errors import FormatError
 
@@ -169,8 +169,8 @@ class Carrier(NamedTuple):
 
     name: str
     expression: str
-    """What it puts there; its group `time` is when the line was carried, `origin` or `host` which container or host printed
-    it."""
+    """What it puts there; its group `time` is when the line was carried, `origin` which container printed it, `host` which
+    host, and what else names the process behind that."""
     example: str
 
     @property
@@ -219,9 +219,9 @@ CARRIERS = (
     Carrier("kubectl logs --prefix", r"^\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] ", "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
     Carrier("stern", r"^(?P<origin>[a-z][\w.-]* [a-z][\w.-]*) ", "kafka-0 kafka [2026-11-21 13:18:27,173] INFO"),
     Carrier("Kubernetes node", r"^" + _STAMP + r" std(?:out|err) [FP] ", "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
-    Carrier("systemd journal or syslog, ISO 8601", r"^" + _STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )(?P<host>[\w.-]+) [\w./-]+(?:\[\d+\])?: ", "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
-    Carrier("syslog, RFC 5424", r"^<\d+>\d " + _STAMP + r" (?P<host>\S+) \S+ \S+ \S+ (?:-|\[.*?\]) ", "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
-    Carrier("syslog, RFC 3164", r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]+) [\w./-]+(?:\[\d+\])?: ", "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("systemd journal or syslog, ISO 8601", r"^" + _STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )(?P<host>[\w.-]+ [\w./-]+)(?:\[\d+\])?: ", "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 5424", r"^<\d+>\d " + _STAMP + r" (?P<host>\S+ \S+ \S+ \S+ (?:-|\[.*?\])) ", "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 3164", r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]+ [\w./-]+)(?:\[\d+\])?: ", "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("time of a container's runtime", r"^" + _STAMP + " ", "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
 )  # fmt: skip
 LOOKED_AT = 100
@@ -281,18 +281,17 @@ class CarriedLayout:
         """What gives the container or host that printed a line; None where the carrier does not say it."""
         carrier = self.carrier
         mark = carrier.mark
-        group = next((name for name in ("origin", "host") if name in mark.groupindex), None)
-        if group is not None:
-            return lambda line: match[group] if (match := mark.match(line)) else None
+        if "host" in mark.groupindex:
+            return lambda line: _process(match["host"]) if (match := mark.match(line)) else None
         inner = self._inner.origin if isinstance(self._inner, CarriedLayout) else None
-        return (lambda line: inner(carrier.bare(line))) if inner else None
+        if "origin" not in mark.groupindex:
+            return (lambda line: inner(carrier.bare(line))) if inner else None
 
-    @property
-    def is_by_host(self) -> bool:
-        """Whether lines name hosts alone, of which a file that has several has them all over."""
-        groups = self.carrier.mark.groupindex
-        is_inner = isinstance(self._inner, CarriedLayout) and self._inner.is_by_host
-        return "host" in groups or ("origin" not in groups and is_inner)
+        def origin(line: bytes) -> bytes | None:
+            named = match["origin"] if (match := mark.match(line)) else None
+            return inner(carrier.bare(line)) if inner and not named else named
+
+        return origin
 
     def _in_utc(self, data: bytes, start: int, millis: int) -> int:
         end = data.find(b"\n", start)
@@ -313,23 +312,42 @@ class CarriedLayout:
         return self._inner.has_zone(self.carrier.bare(head))
 
 
-def export_of(head: bytes) -> Document | None:
-    """The shape of an export that starts like this; None for what one of the layouts reads as it is."""
-    if head.startswith(b"[") and _first_of_kafka(head) is not None:
-        return None
+@lru_cache(4096)
+def _process(host: bytes) -> bytes:
+    return process_of(host.decode("utf-8", "backslashreplace")).encode()
+
+
+def export_of(head: bytes, *, has_parts: bool = False) -> Document | None:
+    """The shape of an export that starts like this; None for what one of the layouts reads as it is.
+
+    `has_parts`: its runtime cut some of its lines (`PART_OF_LINE`).
+    """
     head = head[: head.rfind(b"\n", 0, ENOUGH) + 1] if b"\n" in head[:ENOUGH] else head[:ENOUGH]
     layout, _ = detect(head)
+    if layout is not None and (
+        document := plain_document_of(head, is_newest_first=_is_newest_first(layout, head))
+    ):
+        return document
     if (
         layout is not None
         and layout is not KAFKA
         and _reads_most(layout, head)
-        and not WRITTEN_OUT.search(head)
+        and not (has_parts or WRITTEN_OUT.search(head))
     ):
         return None
     document = document_of(head)
-    return document if document and (layout is not KAFKA or document.is_wrapped) else None
+    return document if document and (layout is not KAFKA or document.is_plain) else None
 
 
+def _is_newest_first(layout: LineLayout, head: bytes) -> bool:
+    """Whether times go down and nearly never up."""
+    steps = np.sign(np.diff(layout.find(head).millis[:COMPARED]))
+    down, up = int(np.sum(steps < 0)), int(np.sum(steps > 0))
+    return down > 2 and down > 9 * up
+
+
+PART_OF_LINE = re.compile(rb" std(?:out|err) P ")
+"""What a Kubernetes node writes before a part of a line that the next one goes on with."""
 # Line ends and tabs of stack traces, as syslog daemons write them.
 WRITTEN_OUT = re.compile(rb"#01[12](?:#011)?(?:at |Caused by)")
 
@@ -337,9 +355,12 @@ WRITTEN_OUT = re.compile(rb"#01[12](?:#011)?(?:at |Caused by)")
 def _reads_most(layout: LineLayout, head: bytes) -> bool:
     """Whether a layout finds the sentences in most of what looks like lines of a log."""
     starts = layout.find(head).starts[:COMPARED].tolist()
-    heads = [layout.split(head[a:b]) for a, b in pairwise([*starts, len(head)])]
+    records = [head[a:b] for a, b in pairwise([*starts, len(head)])]
+    # The head of Kafka's own layout is no part of another one's.
+    is_own = [OWN_HEAD.search(layout.bare(record).partition(b"\n")[0], 1) is not None for record in records]
+    heads = [None if own else layout.split(record) for own, record in zip(is_own, records, strict=True)]
     lines = sum(bool(line) and not line[:1].isspace() for line in head.split(b"\n", COMPARED)[:COMPARED])
-    read = sum(bool(part and part.message.strip() and not OWN_HEAD.search(part.message)) for part in heads)
+    read = sum(bool(part and part.message.strip()) for part in heads)
     return 2 * read >= len(heads) and (4 * read >= lines or read >= COMPARED)
 
 

@@ -10,6 +10,7 @@ import errno
 import itertools
 import os
 import queue
+import re
 import sys
 import threading
 import zlib
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from formats.broker_logs.documents import written
-from formats.broker_logs.layouts import export_of
+from formats.broker_logs.layouts import PART_OF_LINE, export_of
 from kctl.errors import KctlError, reason_of
 from kctl.files import open_file
 
@@ -35,6 +36,7 @@ XZ_MEMORY = 96 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC = b"\xfd7zXZ\0"
+NODE_LINE = re.compile(rb"[\dT:.+Z-]{20,40} std(?:out|err) [FP] ")
 Damaged = Callable[[str], None]
 _stdin_head: list[bytes] = []
 
@@ -61,12 +63,17 @@ def chunks_of(
         yield from chunks
         return
     chunks = _as_utf8(chunks)
-    yield from chunks if is_as_written else _lines_of_export(chunks, size)
-
-
-def _lines_of_export(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    if is_as_written:
+        yield from chunks
+        return
     first = next(chunks, b"")
-    export = export_of(first)
+    # All of the file is looked through, which is quick: one long line may be anywhere.
+    whole = (
+        _unpacked(path, lambda reason: None, CHUNK, False, 0, follow)
+        if NODE_LINE.match(first) and path != STDIN
+        else ()
+    )
+    export = export_of(first, has_parts=any(map(PART_OF_LINE.search, itertools.chain((first,), whole))))
     if export is not None:
         yield from written(export, itertools.chain((first,), chunks), size)
         return

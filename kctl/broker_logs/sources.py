@@ -264,7 +264,7 @@ def _looked_into(
         if candidate.path == STDIN:
             candidate = candidate._replace(path=spooled_stdin())
         heads = heads_of([head], layout.origin)
-        if not layout.is_by_host and (heads or not is_export(layout)):  # another may begin to print later
+        if heads or not is_export(layout):  # another may begin to print later
             whole = chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout))
             heads = heads_of(whole, layout.origin)
         if len(heads) > 1:
