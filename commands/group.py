@@ -384,7 +384,7 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...], 
     $ kctl group delete-offsets billing --topic orders
     $ kctl group delete-offsets billing --topic orders:3 --yes
     """
-    from kctl.cluster.names import is_named
+    from kctl.cluster.names import is_named, refuse_hidden
     from kctl.wire.group_changes import plan_offset_deletion
     from kctl.wire.groups import read_group, read_offsets
 
@@ -396,12 +396,14 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...], 
         described = read_group(cluster.wire, group)
         present = read_offsets(cluster.wire, described)
         gone = [tp for tp in present if is_named(tp, topics)]
-        for name in topics:
-            if not any(is_named(tp, [name]) for tp in gone):
-                raise KctlError(
-                    f"group {group} has no offset of {name}",
-                    f"`kctl group describe {group}` shows its offsets",
-                )
+        absent = [name for name in topics if not any(is_named(tp, [name]) for tp in gone)]
+        if absent:
+            named = sorted({name.partition(":")[0] for name in absent})
+            refuse_hidden(named, cluster.read_state(named, partition_states=False))
+            raise KctlError(
+                f"group {group} has no offset of {absent[0]}",
+                f"`kctl group describe {group}` shows its offsets",
+            )
         rows = [
             RESET(
                 group=group,

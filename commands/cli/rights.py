@@ -18,6 +18,7 @@ config get --entity-type brokers  DescribeConfigs Cluster
 config get --entity-type users  DescribeConfigs Cluster
 cluster describe  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
 cluster brokers  Describe Cluster, Describe Topic *
+top  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *, Describe Group *
 cluster disks  Describe Cluster
 cluster controller  Describe Cluster
 cluster health  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *, Describe Group *
@@ -30,6 +31,8 @@ feature list
 feature upgrade, feature downgrade  Alter Cluster
 elect status  Describe Cluster, Describe Topic *
 elect preferred, elect unclean  Alter Cluster, Describe Topic
+reassign plan  Describe Cluster, Describe Topic
+reassign verify  Describe Cluster, DescribeConfigs Cluster, Describe Topic, DescribeConfigs Topic
 reassign status  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
 reassign throttle list  DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
 reassign execute  Alter Cluster, Describe Topic

@@ -11,6 +11,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, folding, table
 from commands.cluster.describe import broker_rows, brokers_text, health_rows, health_text
 from commands.topic import note_hidden, note_problems
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
@@ -49,23 +50,37 @@ def top(frame: Frame, at: At) -> Outcome:
 
 
 def lagging(frame: Frame, at: At, state: ClusterState) -> list[Row]:
-    """The groups that are furthest behind."""
+    """The groups that are furthest behind, and then those whose lag is not known; reports why (status 3)."""
     from kctl.cluster.rights import GROUP as GROUPS
     from kctl.cluster.rights import Right, grant
+    from kctl.cluster.state import unread
     from kctl.rows.live_groups import GROUP
-    from kctl.wire.groups import lags_of, read_all_groups, total_lag
-    from kctl.wire.hidden import why_groups_may_be_hidden
+    from kctl.wire.groups import by_coordinator, find_groups, lags_of, list_groups, total_lag
+    from kctl.wire.hidden import offsets_hidden, why_groups_may_be_hidden
 
+    rows = []
+    errors: dict[str, KctlError] = {}
     with wire(frame, timeout=at.timeout) as connected:
-        rows = [
-            GROUP.of(
-                group, members=len(group.members), lag=total_lag(lags_of(connected, group, state)), why=None
-            )
-            for group in read_all_groups(connected)
-        ]
+        listed, failures = list_groups(connected)
+        groups = find_groups(connected, by_coordinator(listed), errors)
+        for name, group in groups.items():
+            lag, why = None, offsets_hidden(state.hidden)
+            if not why:
+                try:
+                    lag = total_lag(lags_of(connected, group, state))
+                except KctlError as error:
+                    errors[name], why = error, error.message
+            rows.append(GROUP.of(group, members=len(group.members), lag=lag, why=why or None))
         if hidden := why_groups_may_be_hidden(connected):
             frame.fail(hidden, grant([Right("Describe", GROUPS, "*")], connected.principal))
-    rows.sort(key=lambda row: cast("int", row["lag"] or 0), reverse=True)
+    for failure in failures:
+        frame.report(failure)
+    note_problems(frame, [unread(f"group {name}", error) for name, error in sorted(errors.items())])
+    for each in listed:
+        if each.group in errors and each.group not in groups:
+            values = {**each._asdict(), "protocol_type": each.protocol_type or None}
+            rows.append(GROUP(**values, why=errors[each.group].message))
+    rows.sort(key=lambda row: cast("int", -1 if row["lag"] is None else row["lag"]), reverse=True)
     return rows[:MOST_GROUPS]
 
 

@@ -213,6 +213,6 @@ def _carry_out(
     state = with_hidden_topics(cluster, clear.throttled, state)
     if not left_over(clear, state) and not (state.quorum is not None and rates_of_dead(clear, state)):
         if places := not_read(clear, state):
-            raise may_be_left(places)
+            raise may_be_left(places, state)
         return carry_out(frame, how, cluster, Plan(title=title, stages=()))
     return carry_out(frame, how, cluster, plan_of([clear], cluster, state, title=title, warnings=warnings))

@@ -160,7 +160,7 @@ def settle_throttle(
     remaining = left_over(clear, state)
     if not remaining:
         if finished and (places := not_read(clear, state)):
-            frame.report(may_be_left(places))
+            frame.report(may_be_left(places, state))
         return
     if not finished or at.snapshot is not None or frame.context.read_only:
         frame.raise_status(5)

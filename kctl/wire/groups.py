@@ -220,10 +220,13 @@ def find_group(wire: Wire, group: str) -> ConsumerGroup | None:
     return find_groups(wire, {coordinator_of(wire, group): [group]}).get(group)
 
 
-def find_groups(wire: Wire, names: Mapping[int, Sequence[str]]) -> dict[str, ConsumerGroup]:
+def find_groups(
+    wire: Wire, names: Mapping[int, Sequence[str]], denied: dict[str, KctlError] | None = None
+) -> dict[str, ConsumerGroup]:
     """Groups with their members, from their coordinators; unknown ones are left out.
 
-    A coordinator describes a group only in a request of its protocol, so each protocol is tried.
+    A coordinator describes a group only in a request of its protocol, so each protocol is tried. What it does not
+    describe goes to `denied`, by name; without that it is raised, as is a coordinator that does not answer.
     """
     groups: dict[str, ConsumerGroup] = {}
     remaining = {node: list(group_names) for node, group_names in names.items()}
@@ -238,12 +241,16 @@ def find_groups(wire: Wire, names: Mapping[int, Sequence[str]]) -> dict[str, Con
             if (unknown := [name for name in group_names if name not in groups])
         }
         if remaining:
-            groups |= _of_protocol(wire, remaining, type, request)
+            groups |= _of_protocol(wire, remaining, type, request, denied)
     return groups
 
 
 def _of_protocol(
-    wire: Wire, names: Mapping[int, Sequence[str]], type: str, request: str | None
+    wire: Wire,
+    names: Mapping[int, Sequence[str]],
+    type: str,
+    request: str | None,
+    denied: dict[str, KctlError] | None,
 ) -> dict[str, ConsumerGroup]:
     """The groups among them that use one protocol."""
     if request is None:
@@ -276,7 +283,10 @@ def _of_protocol(
                 groups[str(group.group_id)] = _described(group, type, node)
             elif type == CLASSIC and group.error_code not in (0, GROUP_ID_NOT_FOUND):
                 name = str(group.group_id)
-                raise failure(wire, f"group {name}", "DescribeGroups", group.error_code, name)
+                error = failure(wire, f"group {name}", "DescribeGroups", group.error_code, name)
+                if denied is None:
+                    raise error
+                denied[name] = error
             elif type == CLASSIC and not group.error_code and group.group_state != "Dead":
                 groups[str(group.group_id)] = _classic(group, node)
     return groups
@@ -612,7 +622,12 @@ def read_all_groups(wire: Wire) -> list[ConsumerGroup]:
     listed, failures = list_groups(wire)
     if failures:
         raise failures[0]
+    return sorted(find_groups(wire, by_coordinator(listed)).values(), key=lambda group: group.group)
+
+
+def by_coordinator(listed: Iterable[ListedGroup]) -> dict[int, list[str]]:
+    """The names of groups by the brokers that coordinate them."""
     names: dict[int, list[str]] = {}
     for group in listed:
         names.setdefault(group.coordinator, []).append(group.group)
-    return sorted(find_groups(wire, names).values(), key=lambda group: group.group)
+    return names

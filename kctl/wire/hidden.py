@@ -44,8 +44,12 @@ BY_ACLS = frozenset(
 
 def why_offsets_may_be_hidden(wire: Wire) -> str:
     """Why a group may have offsets that this user does not see: brokers leave out those of hidden topics."""
-    hidden = visibility_of(wire).hidden
-    return f"offsets of groups in hidden topics are left out: {hidden}" if hidden else ""
+    return offsets_hidden(visibility_of(wire).hidden)
+
+
+def offsets_hidden(why_topics: str) -> str:
+    """The same, by why topics may be hidden; "" where none are."""
+    return f"offsets of groups in hidden topics are left out: {why_topics}" if why_topics else ""
 
 
 class Kind(NamedTuple):

@@ -6,7 +6,10 @@ trusted ones, as JKS and PKCS #12.
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +24,7 @@ from formats.jks import WrongPassword, decrypt_key, read_jks
 from kctl.errors import KctlError
 from kctl.tls import files
 from kctl.tls.files import client_context
-from tests.conftest import HERE
+from tests.conftest import HERE, kctl
 from tests.kctl.certificates import made
 
 STORES = HERE / "data" / "key-stores"
@@ -90,41 +93,70 @@ def test_the_host_name_is_checked_unless_it_is_turned_off() -> None:
     assert not built.check_hostname and built.verify_mode is ssl.CERT_REQUIRED
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"ca": "none.pem"}, "tls_ca none.pem: no such file or directory"),
-        ({"ca": "."}, "tls_ca .: is a folder, not a file"),
-        ({"ca": "text.pem"}, "tls_ca text.pem: no certificate in it: it is not PEM"),
-        ({"ca": "empty.pem"}, "tls_ca empty.pem: the file is empty"),
-        ({"ca": "own.key"}, "tls_ca own.key: no certificate in it, only private key"),
-        ({"ca": "damaged.pem"}, "tls_ca damaged.pem: a certificate in it is damaged"),
-        ({"ca": "ca.der"}, "tls_ca ca.der is DER, not PEM"),
-        ({"ca": str(STORES / "trust.jks"), "ca_password": "wrong"}, f"tls_ca {STORES}/trust.jks: the password is wrong"),
-        ({"ca": str(STORES / "trust.p12"), "ca_password": "wrong"},
-         f"tls_ca {STORES}/trust.p12: the password is wrong or the file is damaged"),
-        ({"ca": "torn.jks"}, "tls_ca torn.jks: the key store is damaged (the key store ends in the middle of an entry"),
-        ({"ca": "keys.jceks"}, "tls_ca keys.jceks is a JCEKS key store, which kctl does not read"),
-        ({"certificate": "own.pem"}, "tls_certificate own.pem: no private key in it, only certificate"),
-        ({"certificate": "own.pem", "key": "none.key"}, "tls_key none.key: no such file or directory"),
-        ({"certificate": "own.pem", "key": "text.pem"}, "tls_key text.pem: no private key in it: it is not PEM"),
-        ({"certificate": "own.pem", "key": "other.key"},
-         "tls_key other.key: the key is not that of the first certificate in own.pem"),
-        ({"certificate": "own.pem", "key": "encrypted.key", "key_password": "wrong"}, "tls_key encrypted.key: the password is wrong"),
-        ({"certificate": "own.p12", "certificate_password": "wrong"},
-         "tls_certificate own.p12: the password is wrong or the file is damaged"),
-        ({"certificate": str(STORES / "me.jks"), "certificate_password": "store-password"},
-         f"tls_certificate {STORES}/me.jks: the password is wrong"),
-        ({"certificate": str(STORES / "me.jks"), "certificate_password": "wrong", "key_password": "key-password"},
-         f"tls_certificate {STORES}/me.jks: the password is wrong"),
-        ({"key": "own.key"}, "tls_key own.key is set without tls_certificate"),
-    ],
+MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"ca": "none.pem"}, "tls_ca none.pem: no such file or directory"),
+    ({"ca": "."}, "tls_ca .: is a folder, not a file"),
+    ({"ca": "text.pem"}, "tls_ca text.pem: no certificate in it: it is not PEM"),
+    ({"ca": "empty.pem"}, "tls_ca empty.pem: the file is empty"),
+    ({"ca": "own.key"}, "tls_ca own.key: no certificate in it, only private key"),
+    ({"ca": "damaged.pem"}, "tls_ca damaged.pem: a certificate in it is damaged"),
+    ({"ca": "ca.der"}, "tls_ca ca.der is DER, not PEM"),
+    ({"ca": str(STORES / "trust.jks"), "ca_password": "wrong"}, f"tls_ca {STORES}/trust.jks: the password is wrong"),
+    ({"ca": str(STORES / "trust.p12"), "ca_password": "wrong"},
+     f"tls_ca {STORES}/trust.p12: the password is wrong or the file is damaged"),
+    ({"ca": "torn.jks"}, "tls_ca torn.jks: the key store is damaged (the key store ends in the middle of an entry"),
+    ({"ca": "keys.jceks"}, "tls_ca keys.jceks is a JCEKS key store, which kctl does not read"),
+    ({"certificate": "own.pem"}, "tls_certificate own.pem: no private key in it, only certificate"),
+    ({"certificate": "own.pem", "key": "none.key"}, "tls_key none.key: no such file or directory"),
+    ({"certificate": "own.pem", "key": "text.pem"}, "tls_key text.pem: no private key in it: it is not PEM"),
+    ({"certificate": "own.pem", "key": "other.key"},
+     "tls_key other.key: the key is not that of the first certificate in own.pem"),
+    ({"certificate": "own.pem", "key": "encrypted.key", "key_password": "wrong"}, "tls_key encrypted.key: the password is wrong"),
+    ({"certificate": "own.p12", "certificate_password": "wrong"},
+     "tls_certificate own.p12: the password is wrong or the file is damaged"),
+    ({"certificate": str(STORES / "me.jks"), "certificate_password": "store-password"},
+     f"tls_certificate {STORES}/me.jks: the password is wrong"),
+    ({"certificate": str(STORES / "me.jks"), "certificate_password": "wrong", "key_password": "key-password"},
+     f"tls_certificate {STORES}/me.jks: the password is wrong"),
+    ({"key": "own.key"}, "tls_key own.key is set without tls_certificate"),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "sentence"), MISTAKES)
 def test_mistakes(values: dict[str, Any], sentence: str) -> None:
     with pytest.raises(KctlError) as refused:
         context(**values)
     assert refused.value.message.startswith(sentence)
     assert refused.value.hint
+
+
+NO_PASSWORD = (
+    {"certificate": "own.pem", "key": "encrypted.key"},
+    "encrypted.key is encrypted, and no password is set",
+)
+
+
+@pytest.mark.parametrize("backend", ["bootstrap-server", "zookeeper"])
+def test_a_mistake_is_found_before_anything_is_connected(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a second of CPU, with its file and its hint."""
+    monkeypatch.setattr(files, "has_terminal", lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        at = (f"--{backend}", f"127.0.0.1:{server.getsockname()[1]}")
+        for values, sentence in (*MISTAKES, NO_PASSWORD):
+            env = {f"KCTL_TLS_{name.upper()}": value for name, value in values.items()}
+            begun = time.process_time()
+            ran = kctl(
+                "topic", "list", *at, env={"KCTL_CONFIG": os.devnull + "/none", "KCTL_TLS": "true", **env}
+            )
+            assert time.process_time() - begun < 1
+            assert ran.status == (2 if sentence == NO_PASSWORD[1] else 3) and len(ran.errors) == 1, ran.err
+            error, hint = ran.err.splitlines()[-2:]
+            assert error.startswith(f"kctl: {sentence}") and hint.startswith("      "), ran.err
+            with pytest.raises(BlockingIOError):
+                server.accept()
 
 
 def test_the_password_is_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from kctl.changes.waiting import Waited
 from kctl.cluster.disks import BrokerLogDir, ReplicaDirs, ReplicaPlace, places
 from kctl.cluster.reassignment.throttles import DISK_RATE
 from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, NOT_STARTED, MoveStatus
+from kctl.cluster.rights import UNKNOWN_PRINCIPAL, MissingRight, Right
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import Refused
 from kctl.model import TopicPartition, some
@@ -69,6 +70,10 @@ def refuse_backend(backend: str) -> None:
 def check_broker(broker: int, state: ClusterState) -> list[BrokerLogDir]:
     """The log directories of a broker. Raises Refused where it does not tell them, or one has failed."""
     known = [log_dir for log_dir in state.log_dirs if log_dir.broker_id == broker]
+    if any(log_dir.is_denied for log_dir in known):
+        raise MissingRight(
+            Right("Describe"), state.principal or UNKNOWN_PRINCIPAL, f"log directories of broker {broker}"
+        )
     silent = next(
         (log_dir.error for log_dir in known if log_dir.path is None), None if known else "it is not alive"
     )

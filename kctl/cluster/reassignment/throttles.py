@@ -17,6 +17,7 @@ from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import Move
+from kctl.cluster.rights import grant
 from kctl.cluster.state import MOVES, ClusterState
 from kctl.cluster.versions import V0_10_1, KafkaVersion
 from kctl.errors import BadValue, KctlError
@@ -241,11 +242,20 @@ def untold_brokers(state: ClusterState, known: Collection[int] = ()) -> list[int
     return sorted(id for id in brokers if not state.is_alive(id))
 
 
-def may_be_left(places: Sequence[str]) -> KctlError:
-    """The error that a throttle may be left where it could not be read."""
+def may_be_left(places: Sequence[str], state: ClusterState) -> KctlError:
+    """The error that a throttle may be left where it could not be read, with the rights that are missing."""
+    of_places = {f"configuration of {place}" for place in places} | set(places)
+    denied = [
+        problem for problem in state.problems if problem.right is not None and problem.place in of_places
+    ]
+    why = "; ".join(dict.fromkeys(problem.reason for problem in denied))
+    rights = [problem.right for problem in denied if problem.right is not None]
     return KctlError(
-        f"the throttle may be left on {', '.join(places)}, whose configuration cannot be read; nothing was written",
-        "start the brokers, or run it as a user that may describe the topics, and clear the throttle again",
+        f"the throttle may be left on {', '.join(places)}, whose configuration cannot be read{why and f' ({why})'}; "
+        "nothing was written",
+        grant(list(dict.fromkeys(rights)), denied[0].principal)
+        if denied
+        else "start the brokers, or run it as a user that may describe the topics, and clear the throttle again",
     )
 
 

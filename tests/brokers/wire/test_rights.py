@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,7 @@ LETTERS = {
     "G": "Describe on Group *",
     "g": "Describe on Group readers",
     "X": "Describe on TransactionalId *",
+    "b": "Describe on Topic orders, payments",  # said together
 }
 SEEN_BY = """
 topic list                                    -  -   T    T   T   T     T
@@ -158,6 +160,7 @@ config get --entity-type users                -  c   c    c   c   c     -
 config get --effective --entity-type topics   -  -   T    T   T   T     T
 cluster describe                              -  Cc  CcT  CcT cT  CcT   T
 cluster brokers                               -  C   CT   CT  T   CT    T
+top                                           -  CGc CGTc CTc Tcg CGTc  T
 cluster disks                                 -  C   C    C   -   C     -
 cluster controller                            -  C   C    C   -   C     -
 cluster health                                -  CcG CcTG CcT cTg CcTG  T
@@ -167,16 +170,21 @@ quorum describe                               -  C   C    C   -   C     -
 feature list                                  -  -   -    -   -   -     -
 elect status                                  -  C   CT   CT  T   CT    T
 reassign status                               -  Cc  CcT  CcT cT  CcT   T
+reassign plan --topics orders --to TO PLACED  -  C   C    t   t   t     -
+reassign verify PLAN                          -  Cc  Ccp  Cbcpt bcpt Cbcpt p
+reassign throttle clear PLAN --dry-run        -  -   p    pt  pt  pt    p
 reassign throttle list                        -  c   cT   cT  cT  cT    T
 group list                                    -  G   G    -   -   G     -
 group describe readers                        -  g   g    T   g   g     T
 group export readers                          -  g   g    T   g   g     T
 group reset-plan readers --to-earliest        -  g   g    T   g   g     T
 replica verify --topic orders                 -  -   -    t   t   t     -
+replica verify                                -  -   T    T   T   T     T
 segment verify orders                         -  -   -    t   t   t     -
 segment dump orders                           -  -   -    t   t   t     -
 epoch end-offset orders --epoch 0             -  -   -    t   t   t     -
 transactions hanging orders                   -  -   -    t   t   t     -
+transactions hanging                          -  -   T    T   T   T     T
 acl list                                      -  C   C    C   -   C     -
 acl check User:bob read topic:payments TOLD   -  C   C    C   c   C     -
 acl audit TOLD                                -  C   C    C   cTg C     T
@@ -189,6 +197,13 @@ apply FILE --dry-run                          -  Cc  Ccp  Ccp cp  Ccp   p
 """
 # What an authorizer's rules leave open, which brokers do not tell.
 TOLD = "--super-user User:ANONYMOUS --no-allow-everyone"
+# Where a plan says that both topics are, and what plans that one of them stays on one broker.
+PLAN = {
+    "partitions": [
+        {"topic": t, "partition": p, "replicas": [1, 2]} for t in ("orders", "payments") for p in (0, 1)
+    ]
+}
+PLACED = "--brokers 1 --replication-factor 1"
 # What the cluster has, and for one topic more than that.
 FILE = """
 topics:
@@ -283,8 +298,9 @@ def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> Non
     k = AsUser(guarded, tmp_path / "journal", user)
     with_zookeeper = guarded.zookeeper is not None
     wrong: dict[str, list[object]] = {}
-    file = tmp_path / "cluster.yaml"
+    file, plan = tmp_path / "cluster.yaml", tmp_path / "plan.json"
     file.write_text(FILE)
+    plan.write_text(json.dumps(PLAN))
     for line in SEEN_BY.strip().split("\n"):
         command, *cells = re.split(" {2,}", line.replace("   ", "  "))
         lacking = dict(zip(USERS, " ".join(cells).split(), strict=True))[user].strip("-")
@@ -292,7 +308,8 @@ def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> Non
             continue
         if with_zookeeper and command == "cluster controller":
             lacking = ""
-        ran = k.run(command.replace("FILE", str(file)).replace("TOLD", TOLD))
+        words = {"FILE": file, "PLAN": plan, "TOLD": TOLD, "TO": tmp_path / "planned.json", "PLACED": PLACED}
+        ran = k.run(" ".join(str(words.get(word, word)) for word in command.split()))
         named = set(
             re.findall(
                 r"(\w+ on \w+(?: [\w.*, -]*[\w*])?)(?:, or [\w ]+,)? is missing for",
@@ -391,6 +408,8 @@ ARGUMENTS = {
     "acl create, acl delete, acl copy": "acl create --principal User:bob --operation read --topic NEW TOLD --yes",
     "user create, user set-password, user delete": "user create NEW --password-command hostname --yes",
     "quota check": "quota check bob readers",
+    "reassign plan": "reassign plan --topics orders --to TO PLACED",
+    "reassign verify": "reassign verify PLAN",
     "quota set, quota unset": "quota set --user NEW producer_byte_rate=9 --yes",
     "diff": "diff FILE",
     "apply": "apply FILE TOLD --yes",
@@ -408,7 +427,7 @@ NO_ARGUMENTS = (
     "acl list", "user list", "quota list", "export",
     "config get --entity-type brokers", "config get --entity-type users", "cluster describe", "cluster brokers",
     "cluster disks", "cluster controller", "cluster health", "cluster rolling", "quorum describe", "feature list",
-    "elect status", "reassign status", "reassign throttle list", "group list",
+    "top", "elect status", "reassign status", "reassign throttle list", "group list",
 )  # fmt: skip
 FILE_OF_ONE = """
 topics: {TOPIC: {configs: {retention.ms: 900000}}}
@@ -477,11 +496,17 @@ def test_a_user_with_exactly_these_rights(
         if of != names:
             continue
         k = AsUser(c, tmp_path / "journal", user)
-        text = ARGUMENTS.get(names, names).replace("NEW", user).replace("TOLD", TOLD).replace("OWN", user)
+        plan = tmp_path / "plan.json"
+        plan.write_text(
+            json.dumps({"partitions": [move for move in PLAN["partitions"] if move["topic"] == "orders"]})
+        )
+        words = {"NEW": user, "OWN": user, "TOLD": TOLD, "FILE": file, "PLAN": plan, "PLACED": PLACED}
+        words |= {"TO": tmp_path / f"{user}.json"}
+        text = " ".join(str(words.get(word, word)) for word in ARGUMENTS.get(names, names).split())
         file.write_text(
             FILE_OF_ONE.replace("TOPIC", user if names == "apply" else "orders").replace("USER", user)
         )
-        ran = k.run(text.replace("FILE", str(file)))
+        ran = k.run(text)
         lacking = set(
             re.findall(
                 r"(\w+ on \w+(?: [\w.*, -]*[\w*])?)(?:, or [\w ]+,)? is missing for",
