@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import FolderKind
 from formats.log_dir.producer_snapshot import read_entries
-from kctl.audit.retention import alive_until, segments_of
+from kctl.audit.retention import DatedSegment, alive_until, segments_of
 from kctl.broker_logs.failures import LoggedCause
 from kctl.checks.directory import CLEANER, read_checkpoints
 from kctl.checks.report import CheckOptions
@@ -78,60 +79,75 @@ def behind(evidence: FoundEvidence) -> Iterator[Finding]:
     the checkpoint. An open transaction holds it back: nothing from its first offset on is compacted (`firstUncleanableOffset`,
     `K:log/LogCleanerManager.scala @ 3.9.0`).
     """
-    newest = evidence.moments[-1] if evidence.moments else None
     with_logs = {log.broker_id for log in evidence.broker_logs if log.kind in TELL_OF_CLEANERS}
+    for replica, segments, offset, alive_ms in compacted_logs(evidence):
+        closed = segments[:-1]
+        dirty = [segment for segment in closed if segment.segment.base_offset >= offset]
+        waiting = [
+            segment
+            for segment in dirty
+            if segment.latest_ms is not None and segment.latest_ms < alive_ms - DAY
+        ]
+        size, of = sum(segment.size for segment in dirty), sum(segment.size for segment in closed)
+        if not waiting or size <= of * DIRTY_RATIO:
+            continue
+        unstable = first_unstable(replica.folder)
+        is_held = unstable is not None and unstable < waiting[-1].segment.base_offset
+        if not is_held and replica.broker_id in with_logs:
+            continue  # they say whether the cleaner died
+        yield COMPACTION_BEHIND.at(
+            place_of(replica),
+            severity=None if is_held else Severity.INFO,
+            partition=replica.topic_partition,
+            broker="?" if replica.broker_id is None else replica.broker_id,
+            bytes=size,
+            of=of,
+            offset=offset,
+            why=(
+                f"a transaction that is open since offset {unstable} holds it back"
+                if is_held
+                else "log-cleaner.log, which would say why, is not in the evidence"
+            ),
+        )
+
+
+def place_of(replica: Replica) -> Place:
+    """The place of a finding about a whole log."""
+    return Place(
+        broker_id=replica.broker_id, topic=replica.topic, partition=replica.partition, moment=replica.moment
+    )
+
+
+class CompactedLog(NamedTuple):
+    """A log that a cleaner compacted up to an offset; its broker ran until `alive_ms` at least."""
+
+    replica: Replica
+    segments: list[DatedSegment]
+    offset: int
+    alive_ms: int
+
+
+def compacted_logs(evidence: FoundEvidence) -> Iterator[CompactedLog]:
+    """The live replicas of the newest moment that have an entry in the cleaner's checkpoint."""
+    newest = evidence.moments[-1] if evidence.moments else None
     for log_dir in evidence.log_dirs:
         if log_dir.moment not in (None, newest):
             continue
         checkpoints = read_checkpoints(log_dir, Place(), CheckOptions())
         if CLEANER not in checkpoints.entries:
             continue
-        replicas = [
-            replica
+        offsets = {
+            replica.folder: (replica, offset)
             for replica in evidence.replicas
             if replica.log_dir is log_dir
             and replica.kind is FolderKind.LIVE
-            and checkpoints.get(CLEANER, replica.topic_partition) is not None
-        ]
-        segments = {replica.folder: segments_of(replica) for replica in replicas}
+            and (offset := checkpoints.get(CLEANER, replica.topic_partition)) is not None
+        }
+        segments = {folder: segments_of(replica) for folder, (replica, _) in offsets.items()}
         alive_ms = alive_until(segments.values())
-        for replica in replicas:
-            offset = checkpoints.get(CLEANER, replica.topic_partition)
-            if offset is None or alive_ms is None:
-                continue
-            closed = segments[replica.folder][:-1]
-            dirty = [segment for segment in closed if segment.segment.base_offset >= offset]
-            waiting = [
-                segment
-                for segment in dirty
-                if segment.latest_ms is not None and segment.latest_ms < alive_ms - DAY
-            ]
-            size, of = sum(segment.size for segment in dirty), sum(segment.size for segment in closed)
-            if not waiting or size <= of * DIRTY_RATIO:
-                continue
-            open_since = _open_since(replica.folder)
-            is_held = open_since is not None and open_since < waiting[-1].segment.base_offset
-            if not is_held and log_dir.broker_id in with_logs:
-                continue  # they say whether the cleaner died
-            yield COMPACTION_BEHIND.at(
-                Place(
-                    broker_id=replica.broker_id,
-                    topic=replica.topic,
-                    partition=replica.partition,
-                    moment=replica.moment,
-                ),
-                severity=None if is_held else Severity.INFO,
-                partition=replica.topic_partition,
-                broker="?" if replica.broker_id is None else replica.broker_id,
-                bytes=size,
-                of=of,
-                offset=offset,
-                why=(
-                    f"a transaction that is open since offset {open_since} holds it back"
-                    if is_held
-                    else "log-cleaner.log, which would say why, is not in the evidence"
-                ),
-            )
+        for folder, (replica, offset) in offsets.items():
+            if alive_ms is not None:
+                yield CompactedLog(replica, segments[folder], offset, alive_ms)
 
 
 def stood_still(evidence: FoundEvidence) -> Iterator[Finding]:
@@ -159,8 +175,8 @@ def stood_still(evidence: FoundEvidence) -> Iterator[Finding]:
             continue
         if checkpoints(earlier.log_dir.path).get(CLEANER, partition) != offset:
             continue
-        ratio = _setting(cluster, partition.topic, "min.cleanable.dirty.ratio", DIRTY_RATIO)
-        lag_ms = _setting(cluster, partition.topic, "min.compaction.lag.ms", 0)
+        ratio = cleaner_setting(cluster, partition.topic, "min.cleanable.dirty.ratio", DIRTY_RATIO)
+        lag_ms = cleaner_setting(cluster, partition.topic, "min.compaction.lag.ms", 0)
         logs = [segments_of(earlier), segments_of(replica)]
         first_ms, last_ms = (alive_until([segments]) for segments in logs)
         closed = [segments[:-1] for segments in logs]
@@ -172,10 +188,10 @@ def stood_still(evidence: FoundEvidence) -> Iterator[Finding]:
         is_due = bool(sizes[0][0]) and sizes[0][0] > sizes[0][1] * ratio and sizes[1][0] > sizes[0][0]
         if not is_due or first_ms is None or last_ms is None or last_ms - first_ms < STILL_MS + lag_ms:
             continue
-        open_since = _open_since(replica.folder)
+        unstable = first_unstable(replica.folder)
         yield COMPACTION_STANDS_STILL.at(
             Place(broker_id=broker_id, topic=partition.topic, partition=partition.partition, moment=newest),
-            severity=None if open_since is not None else Severity.INFO,  # it may have been down in between
+            severity=None if unstable is not None else Severity.INFO,  # it may have been down in between
             broker="?" if broker_id is None else broker_id,
             partition=partition,
             offset=offset,
@@ -187,24 +203,22 @@ def stood_still(evidence: FoundEvidence) -> Iterator[Finding]:
             now=sizes[1][0],
             why=(
                 "the logs do not say why"
-                if open_since is None
-                else f"a transaction that is open since offset {open_since} holds it back"
+                if unstable is None
+                else f"a transaction that is open since offset {unstable} holds it back"
             ),
         )
 
 
-def _setting(cluster: Znodes, topic: str, name: str, default: float) -> float:
+def cleaner_setting(cluster: Znodes | None, topic: str, name: str, default: float) -> float:
     """A setting of the cleaner as far as the metadata have it."""
-    values = (
-        cluster.configs.get(topic, {}).get(name),
-        cluster.configs.get("", {}).get(f"log.cleaner.{name}"),
-    )
+    configs = cluster.configs if cluster else {}
+    values = (configs.get(topic, {}).get(name), configs.get("", {}).get(f"log.cleaner.{name}"))
     with suppress(ValueError):
         return next((float(value) for value in values if value is not None), default)
     return default
 
 
-def _open_since(folder: Path) -> int | None:
+def first_unstable(folder: Path) -> int | None:
     """The first offset of the oldest transaction that the newest producer snapshot has open; None without one."""
     try:
         newest = read_folder(folder).snapshots[-1:]

@@ -317,10 +317,12 @@ def _group_findings(audit: Audit, groups: Groups) -> Iterator[Row]:
 
 
 def compaction(audit: Audit) -> Iterator[Row]:
-    """Partitions whose cleaner is behind, and why."""
+    """Partitions whose cleaner is behind, and why; and the tombstones that it keeps."""
     from kctl.audit.compaction import behind, stood_still
+    from kctl.audit.tombstones import kept_tombstones
 
-    yield from (finding.row() for finding in (*behind(audit.evidence), *stood_still(audit.evidence)))
+    findings = (*behind(audit.evidence), *stood_still(audit.evidence), *kept_tombstones(audit.evidence))
+    yield from (finding.row() for finding in findings)
 
 
 def retention(audit: Audit) -> Iterator[Row]:

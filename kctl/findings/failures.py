@@ -1,6 +1,6 @@
 """What failed in a running broker, by its logs and by what it left on disk."""
 
-from kctl.findings import error, warning
+from kctl.findings import error, info, warning
 
 BROKER_ENDED = error("""broker-ended
     Broker {broker} ended by itself at {time} ({how}; line {line}): {why}{later}.
@@ -37,6 +37,14 @@ COMPACTION_STANDS_STILL = warning("""compaction-stands-still
     A thread of the cleaner that died, a partition that it marked uncleanable, or a transaction that nobody ends.
     End the transaction (`kctl transactions hanging`), or look for `Error due to` in log-cleaner.log and restart the
         broker.""")
+TOMBSTONES_KEPT = info("""tombstones-kept
+    {partition} of broker {broker} keeps {count:tombstone} of more than two days below offset {offset}, to which it is compacted,
+        the first at offset {first} ({time}): {why}.
+    Nothing is wrong with the data. A reader from the start of the topic still sees that these keys were deleted.
+    A cleaner removes a tombstone in a pass that comes `delete.retention.ms` after the first one over it, and comes only where
+        enough is to be compacted, up to the first unstable offset.
+    Nothing, if they may stay; otherwise end the transaction (`kctl transactions hanging`), or lower `delete.retention.ms` or
+        `min.cleanable.dirty.ratio` of the topic.""")
 COMPACTION_BEHIND = warning("""compaction-behind
     {partition} of broker {broker} is compacted up to offset {offset}; {bytes} of the {of} bytes in closed segments lie behind,
         the oldest for more than a day: {why}.

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from formats.log.record_batch import Record, write_batch
+from formats.log.record_batch import CONTROL, DELETE_HORIZON, Record, write_batch
 from formats.log_dir.index_files import TimeIndexEntry, write_index
 from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
 from kctl.audit.compaction import behind, stood_still
 from kctl.audit.retention import retention_findings, setting
+from kctl.audit.tombstones import kept_tombstones
 from kctl.evidence.discover import discover
 
 HOUR = 3_600_000
@@ -225,3 +226,46 @@ def test_a_cleaner_that_stands_still_between_two_moments(
     assert [finding.severity for finding in findings] == ["info" if open_since is None else "warning"] * len(
         findings
     )
+
+
+@pytest.mark.parametrize(
+    ("horizon", "cleaned", "open_since", "why"),
+    [
+        (NOW + HOUR, 2, None, "`delete.retention.ms` (86400000) keeps them until 2023-11-14T23:13:20"),
+        (NOW - HOUR, 2, 2, "no further than the first unstable offset: a transaction is open since offset 2"),
+        (
+            NOW - HOUR,
+            2,
+            None,
+            "more than 50% of the bytes in closed segments lie behind its checkpoint; 69 of 211 do",
+        ),
+        (None, 2, None, "69 of 207 do"),  # written before 3.1
+        (NOW - HOUR, 1, None, "138 of 211 bytes in closed segments wait for the cleaner"),
+        (NOW - HOUR, 0, None, None),  # the cleaner has not met it
+    ],
+)
+def test_tombstones_that_a_cleaner_keeps(
+    tmp_path: Path, horizon: int | None, cleaned: int, open_since: int | None, why: str | None
+) -> None:
+    folder = compacted(tmp_path, [OLD, OLD, OLD, NOW], cleaned, open_since)
+    first = folder / "broker-1" / "data" / "orders-0" / f"{0:020d}.log"
+    flags = (
+        {}
+        if horizon is None
+        else {"attributes": DELETE_HORIZON, "base_timestamp": horizon, "max_timestamp": OLD}
+    )
+    first.write_bytes(write_batch([Record(0, OLD, b"k", None)], **flags))
+    findings = list(kept_tombstones(discover([folder])))
+    assert [finding.severity for finding in findings] == ["info"] * (why is not None)
+    if why is not None:
+        assert "keeps 1 tombstone of more than two days" in findings[0].message
+        assert "first at offset 0" in findings[0].message
+        assert why in findings[0].message
+
+
+def test_values_young_tombstones_and_markers_are_none_that_are_kept(tmp_path: Path) -> None:
+    folder = compacted(tmp_path, [OLD, NOW - HOUR, OLD, NOW], 3)
+    partition = folder / "broker-1" / "data" / "orders-0"
+    (partition / f"{1:020d}.log").write_bytes(write_batch([Record(1, NOW - HOUR, b"k", None)]))
+    (partition / f"{2:020d}.log").write_bytes(write_batch([Record(2, OLD, b"", None)], attributes=CONTROL))
+    assert not list(kept_tombstones(discover([folder])))
