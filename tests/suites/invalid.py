@@ -21,10 +21,10 @@ def _row(tests: str, codes: str, reason: str) -> Reason:
 
 TABLE = (
     # damage that a test makes
-    _row(r"LogCleanerIntegrationTest\.testMarksPartitionsAsOffline", "batch-illegal-length startup-recovery-cuts", "the test overwrites batches"),
+    _row(r"LogCleaner(?:Lag)?IntegrationTest\.testMarksPartitionsAsOffline", "batch-illegal-length startup-recovery-cuts", "the test overwrites batches"),
     _row(r"LogCleanerTest\.testCorruptMessageSizeLargerThanBytesAvailable", "segment-ends-torn segment-missing", "the test cuts a segment short"),
     _row(r"LogCleanerTest\.testMessageLargerThanMaxMessageSizeWithCorruptHeader", "batch-illegal-magic startup-recovery-cuts", "the test overwrites a header"),
-    _row(r"UnifiedLogTest\.testAppendToOrReadFromLogInFailedLogDir", "txnindex-entry-missing", "the log directory fails before the index is written"),
+    _row(r"(?:Log|UnifiedLog)Test\.testAppendToOrReadFromLogInFailedLogDir", "txnindex-entry-missing", "the log directory fails before the index is written"),
     _row(r"ProducerStateManagerTest\.testRemove(?:All)?StraySnapshots", "snapshot-malformed", "the test makes snapshots of no bytes"),
     # what no broker writes
     _row(r"(?:Log|UnifiedLog)Test\.test(?:DegenerateSegmentSplit|SplitOnOffsetOverflow)", "segment-offset-overflow epoch-entry-missing", "the test writes the segments itself: offsets too far apart, no epochs"),
