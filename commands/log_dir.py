@@ -81,6 +81,7 @@ def _forecast(
     from kctl.judging.identities.of_folders import folder_findings
     from kctl.judging.start import judge_start
     from kctl.log_dir_start.forecast import starts
+    from kctl.log_dir_start.room import room_findings
     from kctl.log_dir_start.rows import start_rows
 
     for finding in chain(evidence.findings, folder_findings(evidence)):
@@ -88,6 +89,7 @@ def _forecast(
     if not evidence.log_dirs:
         frame.fail("no log directory found", "name the folder that holds meta.properties or the checkpoints")
     for broker_start in starts(evidence, others, kafka_version):
+        yield from (finding.row() for finding in room_findings(evidence, broker_start.rooms))
         judgement = judge_start(broker_start)
         yield from start_rows(broker_start, evidence, judgement.reason)
         yield judgement
@@ -111,11 +113,17 @@ def _start_text(row: Row, page: Page) -> Iterator[str]:
     yield page.style(f"{reason[0].upper()}{reason[1:]}{moment}.", style)
     if row["exception"] is not None:
         yield f"    Kafka ends with {row['exception']}: {row['fails_with']}"
-    amount, unit = in_unit(float(str(row["bytes_read"])))
+    free = row["bytes_free"]
+    room = "its free room is unknown" if free is None else f"{_amount(free)} are free"
     yield (
         f"    Rules of Kafka {row['kafka_version']}; {counted(row['partitions'], 'partition folder')}, "
-        f"{amount:,.0f} {unit} of logs are read"
+        f"{_amount(row['bytes_read'])} of logs are read, {_amount(row['bytes_written'])} of indexes written; {room}"
     )
+
+
+def _amount(size: object) -> str:
+    amount, unit = in_unit(float(str(size)))
+    return f"{amount:,.0f} {unit}"
 
 
 def _step_text(row: Row, page: Page) -> str:

@@ -8,6 +8,18 @@ HIGH_WATERMARK_ABOVE_END = error("""high-watermark-above-log-end
     Everything below a high watermark was in this log when the checkpoint was written.
     The log lost its tail: data not flushed before a power failure, a deleted segment, or a truncated file.
     Look for the offsets on the other replicas before this one leads: `kctl replica loss`.""")
+NO_ROOM_FOR_RECOVERY = error("""log-dir-no-room-for-recovery
+    The file system of {path} has {free:byte} free, and the start writes about {needed:byte} of indexes.
+    A broker that cannot write marks the log directory offline (before 1.0 the process ends). An index is mapped into memory:
+        one that finds no room may end the process (`InternalError`).
+    The disk filled up, often by the same logs.
+    Make room before the start (runbook: a full disk).""")
+NO_ROOM_FOR_COMPACTION = warning("""log-dir-no-room-for-compaction
+    The file system of {path} has {free:byte} free, and the log cleaner writes up to {needed:byte} before it deletes what
+        that replaces.
+    A cleaner that finds no room marks the log directory offline.
+    The disk is nearly full; a compacted topic has large segments.
+    Make room, or lower `segment.bytes` of the compacted topics.""")
 CHECKPOINT_COPIED_LATER = info("""checkpoint-copied-later
     The {what} is {offset}, the copy of {partition} ends at {log_end}; the broker was running.
     Files of a running broker are copied one after the other; the log grew before the checkpoint was copied.

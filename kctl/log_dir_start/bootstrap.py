@@ -19,7 +19,8 @@ from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT
 from formats.messages.cluster_metadata import read_metadata_record
 from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
-from kctl.internal_topics.cluster_image import snapshots
+from kctl.errors import KctlError
+from kctl.internal_topics.cluster_image import read_image, snapshots
 from kctl.log_dir_start.batches import LoadedBatches
 from kctl.log_dir_start.configured import RUNTIME
 from kctl.log_dir_start.failures import LoadFails
@@ -28,13 +29,16 @@ from kctl.replication.rules import parse_version
 from kctl.scan.source import Source, opened_source
 
 
-def bootstrap_failure(file: Path, rules: StartRules) -> LoadFails | None:
-    """Why the node ends when it reads the file; None where it reads it, or there is none."""
+def bootstrap_failure(file: Path, rules: StartRules, *, is_new: bool) -> LoadFails | None:
+    """Why the node ends when it reads the file; None where it reads it, or there is none.
+
+    `is_new`: the metadata log is empty, so that the node writes what the file holds to it.
+    """
     levels: list[int] = []
     try:
         with opened_source(file) as source:
             for level in _levels(source, file):
-                if not is_known(level, rules):
+                if (is_new or rules.resolves_bootstrap_level) and not is_known(level, rules):
                     words = f"No MetadataVersion with feature level {level}"
                     return LoadFails("java.lang.IllegalArgumentException", words, BOOTSTRAP_CHECKPOINT)
                 levels.append(level)
@@ -72,6 +76,28 @@ def snapshot_failure(folder: Path) -> LoadFails | None:
     if not count:
         return LoadFails("java.util.NoSuchElementException", "No value present", file)
     return None
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether a metadata log sets no metadata version, or is not there; one that cannot be read is not empty."""
+    try:
+        return not read_image(folder)[0].features
+    except FileNotFoundError:
+        return True
+    except (KctlError, OSError):
+        return False
+
+
+def level_failure(folder: Path, rules: StartRules) -> LoadFails | None:
+    """Why a controller ends when it loads its metadata log: a metadata version that it does not know; None else."""
+    try:
+        level = read_image(folder)[0].features.get(METADATA_VERSION)
+    except (KctlError, OSError):
+        return None
+    if level is None or is_known(level, rules):
+        return None
+    words = f"No MetadataVersion with feature level {level}"
+    return LoadFails("java.lang.IllegalArgumentException", words, folder.name)
 
 
 def levels_in(file: Path) -> list[int]:

@@ -2,6 +2,7 @@
 
 Source: core/src/main/scala/kafka/server/{KafkaServer,KafkaRaftServer,BrokerMetadataCheckpoint}.scala @ 2.0.0 to 3.9.1,
 metadata/src/main/java/org/apache/kafka/metadata/properties/MetaPropertiesEnsemble.java @ 3.7.0 to 4.3.0,
+core/src/main/scala/kafka/server/KafkaConfig.scala (validateValues) @ 3.0.0 to 4.3.0,
 raft/src/main/java/org/apache/kafka/raft/QuorumState.java @ 2.8.0 to 3.7.0
 """
 
@@ -60,13 +61,33 @@ def surroundings(evidence: FoundEvidence, log_dirs: Sequence[LogDir]) -> Surroun
     return Surroundings(next(of_broker, None), next((id for id in exports if id), None))
 
 
+def settings_failures(around: Surroundings, rules: StartRules) -> Iterator[LoadFails]:
+    """Why the process ends over its settings alone: no mode, or voters that do not fit the node."""
+    requirement = "java.lang.IllegalArgumentException"
+    if rules.needs_roles and around.roles == frozenset():
+        words = 'Missing required configuration "process.roles" which has no default value.'
+        yield LoadFails("org.apache.kafka.common.config.ConfigException", words, SERVER_PROPERTIES)
+    if around.settings is None or not around.roles:
+        return
+    voters, own = around.settings.voters, around.settings.node_id
+    if not voters or own is None:
+        return
+    among = f"in the set of voters controller.quorum.voters=Set({', '.join(map(str, sorted(voters)))})"
+    if "controller" in around.roles and int(own[1]) not in voters:
+        words = f"requirement failed: If process.roles contains the 'controller' role, the node id {own[1]} must be included {among}"
+        yield LoadFails(requirement, words, SERVER_PROPERTIES)
+    elif "controller" not in around.roles and int(own[1]) in voters:
+        words = (
+            f"requirement failed: If process.roles contains just the 'broker' role, the node id {own[1]} must not be included"
+            f" {among}"
+        )
+        yield LoadFails(requirement, words, SERVER_PROPERTIES)
+
+
 def configured_failures(
     around: Surroundings, properties: Mapping[Path, MetaProperties], is_kraft: bool, rules: StartRules
 ) -> Iterator[LoadFails]:
     """Why the process ends, in the order of Kafka's checks: the version of `meta.properties`, cluster id, broker id."""
-    if rules.needs_roles and around.roles == frozenset():
-        words = 'Missing required configuration "process.roles" which has no default value.'
-        yield LoadFails("org.apache.kafka.common.config.ConfigException", words, SERVER_PROPERTIES)
     is_zookeeper = not is_kraft and not around.is_migrating
     expected = around.settings.node_id if around.settings else None
     for path, meta in properties.items():

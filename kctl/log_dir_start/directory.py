@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from formats.log_dir.checkpoints import MalformedCheckpoint, Refusal, parse_offset_checkpoint
@@ -74,6 +75,16 @@ def start_directory(
         if loaded.failure is not None:
             _note_failure(start, loaded.failure, rules)
     return start
+
+
+def read_offsets(path: Path) -> Mapping[TopicPartition, int]:
+    """The offsets of a checkpoint as far as it can be read."""
+    with suppress(OSError, MalformedCheckpoint, UnicodeDecodeError):
+        return {
+            TopicPartition(topic, number): offset
+            for topic, number, offset in parse_offset_checkpoint(read_text(path))
+        }
+    return {}
 
 
 def _refused_name(folder: Path, rules: StartRules) -> LoadFails:

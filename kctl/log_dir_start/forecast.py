@@ -19,7 +19,7 @@ from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.evidence.settings import settings_in
 from kctl.judging.identities.statements import logged_ids
-from kctl.log_dir_start.bootstrap import levels_in, release_of, snapshot_failure
+from kctl.log_dir_start.bootstrap import level_failure, levels_in, release_of, snapshot_failure
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
     Surroundings,
@@ -37,6 +37,7 @@ from kctl.log_dir_start.process import (
     high_watermark_failure,
     metadata_log_start,
 )
+from kctl.log_dir_start.room import Room, room_of
 from kctl.log_dir_start.rules import StartRules, start_rules
 from kctl.log_dir_start.steps import PlacedStep, StartStep, StepKind
 from kctl.log_dir_start.strays import stray_step
@@ -58,6 +59,7 @@ class BrokerStart(Struct):
     offline: dict[str, LoadFails] = field(default_factory=dict)  # by log directory
     steps: list[PlacedStep] = field(default_factory=list)
     bytes_read: int = 0
+    rooms: list[Room] = field(default_factory=list)
     partitions: int = 0
     live_partitions: int = 0
     unknown: list[str] = field(default_factory=list)
@@ -181,8 +183,15 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, ar
     directories = [path for path in paths if path not in identity.offline]
     loaded = [directory for path in directories if (directory := _load(start, path, rules)) is not None]
     _check_twice(start, loaded)
+    of_path = {log_dir.path: log_dir for log_dir in start.log_dirs}
     for directory in loaded:
         _take_directory(start, directory, rules)
+        room = room_of(of_path[directory.path], directory, around, rules)
+        start.rooms.append(room)
+        if room.free is not None and room.free < room.recovery:
+            start.unknown.append(
+                f"the file system of {directory.path} has less room than the recovery of its logs needs"
+            )
         if identity.is_kraft:
             # A controller without a metadata log begins an empty one.
             is_new = "controller" in (around.roles or ()) and not any(
@@ -219,10 +228,13 @@ def _start_metadata_log(
         _fail(start, elsewhere)
         return False
     for path in paths:
-        if path / METADATA_FOLDER in start.cut_off or not (path / METADATA_FOLDER).is_dir():
+        if path / METADATA_FOLDER in start.cut_off:
             continue
+        has_log = (path / METADATA_FOLDER).is_dir()
+        if not has_log and (len(paths) > 1 or not around.roles):
+            continue  # whether it is to hold the metadata log nobody knows
         failure = controller_failure(path, rules)
-        if failure is None:
+        if failure is None and has_log:
             loaded = metadata_log_start(path, rules)
             failure = loaded.failure or snapshot_failure(path / METADATA_FOLDER)
             start.bytes_read += loaded.bytes_read
@@ -230,6 +242,10 @@ def _start_metadata_log(
             start.steps += [PlacedStep(str(path), METADATA_FOLDER, named, step) for step in loaded.steps]
             if loaded.unknown:
                 start.unknown.append(f"{METADATA_FOLDER}: {loaded.unknown}")
+            if "controller" in (
+                around.roles or {"controller"}
+            ):  # a broker alone says so, and goes on without
+                failure = failure or level_failure(path / METADATA_FOLDER, rules)
         failure = failure or voters_failure(around, start.log_dirs, rules)
         if failure is not None:
             _fail(start, failure)

@@ -70,6 +70,7 @@ class PartitionStart(Struct):
     log_start: int | None = None
     log_end: int | None = None
     bytes_read: int = 0
+    bytes_recovered: int = 0
     failure: LoadFails | None = None
     unknown: str | None = None
 
@@ -411,6 +412,7 @@ class _Loader(Struct, dict=True):
                 producers.take()
         before = segment.size
         self.start.bytes_read += before
+        self.start.bytes_recovered += before
         why = f" because {because}" if because else ""
         self.say(
             StepKind.RECOVER,

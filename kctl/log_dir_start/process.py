@@ -18,12 +18,13 @@ from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QU
 from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties, parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from kctl.files import read_text, read_whole
-from kctl.log_dir_start.bootstrap import bootstrap_failure
+from kctl.log_dir_start.bootstrap import bootstrap_failure, is_empty
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
     RUNTIME,
     Surroundings,
     configured_failures,
+    settings_failures,
     version_failure,
 )
 from kctl.log_dir_start.failures import LoadFails
@@ -74,6 +75,7 @@ def check_identity(paths: Sequence[Path], rules: StartRules, around: Surrounding
                 else:
                     refused.append(failure)
     failures = chain(
+        settings_failures(around, rules),
         refused,
         () if rules.has_ensemble else _inconsistent(properties, rules),  # before 3.7 that comes first
         configured_failures(around, properties, is_kraft, rules),
@@ -179,7 +181,7 @@ def controller_failure(path: Path, rules: StartRules) -> LoadFails | None:
     except (OSError, FormatError, ValueError):
         words = f"Error while reading the Quorum status from the file {state}"
         return LoadFails("java.io.UncheckedIOException", words, f"{METADATA_FOLDER}/{QUORUM_STATE}")
-    return bootstrap_failure(path / BOOTSTRAP_CHECKPOINT, rules)
+    return bootstrap_failure(path / BOOTSTRAP_CHECKPOINT, rules, is_new=is_empty(path / METADATA_FOLDER))
 
 
 def high_watermark_failure(path: Path, rules: StartRules) -> LoadFails | None:

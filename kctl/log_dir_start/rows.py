@@ -27,6 +27,8 @@ def start_rows(start: BrokerStart, evidence: FoundEvidence, reason: str) -> Iter
         log_dirs_offline=[names[path] for path in start.offline],
         partitions=start.partitions,
         bytes_read=start.bytes_read,
+        bytes_written=sum(room.recovery for room in start.rooms),
+        bytes_free=min((room.free for room in start.rooms if room.free is not None), default=None),
         moment=start.moment,
     )
     for placed in sorted(start.steps, key=lambda step: not is_lost(step)):

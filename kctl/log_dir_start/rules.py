@@ -75,6 +75,9 @@ class StartRules(NamedTuple):
     checks_cluster_id: bool  # of meta.properties against that of ZooKeeper
     compares_voters: bool  # of quorum-state with those of the settings
     needs_roles: bool  # there is no mode with ZooKeeper
+    resolves_bootstrap_level: (
+        bool  # the metadata version of bootstrap.checkpoint, also where the metadata log has one
+    )
     starts_epochs_at_checkpoint: bool  # epochs are cut at the checkpoint's log start, not at the log's
     small_size_ends_log: (
         bool  # a size below that of a message ends a log quietly, where no offset is looked for
@@ -124,6 +127,7 @@ STARTS_EPOCHS_AT_CHECKPOINT = (3, 0)
 CHECKS_CLUSTER_ID = (2, 4)
 VOTERS_UNCOMPARED = (3, 8)
 NEEDS_ROLES = (4, 0)
+RESOLVES_NO_BOOTSTRAP_LEVEL = (4, 1)
 SMALL_SIZE_IS_CORRUPT = (0, 10, 2)
 CHECKPOINT_FALLS_BACK = (0, 9)
 LOOKS_FOR_HYPHEN = (0, 9)
@@ -174,6 +178,7 @@ def start_rules(kafka_version: str) -> StartRules:
         else "kafka.common.KafkaException",
         checks_cluster_id=version >= CHECKS_CLUSTER_ID,
         needs_roles=version >= NEEDS_ROLES,
+        resolves_bootstrap_level=version < RESOLVES_NO_BOOTSTRAP_LEVEL,
         compares_voters=version < VOTERS_UNCOMPARED,
         starts_epochs_at_checkpoint=version >= STARTS_EPOCHS_AT_CHECKPOINT,
         small_size_ends_log=version < SMALL_SIZE_IS_CORRUPT,

@@ -148,7 +148,7 @@ class LoadedSegment(Struct):
         if last < self.base_offset or last - self.base_offset <= INT32_MAX:
             words = (
                 "Split operation is only permitted for segments with overflow, and the problem path is"
-                f" {self.path} ({overflow})"
+                f" {self.path}"
             )
             return LoadFails("java.lang.IllegalArgumentException", words, self.name)
         return UnknownOutcome(

@@ -45,6 +45,8 @@ START = RowType("""
     log_dirs_offline  array     log directories that go offline
     partitions        integer   partition folders that are loaded
     bytes_read        integer   of logs, to recover them and to rebuild the state of producers
+    bytes_written     integer   of indexes that are built anew, about
+    bytes_free        integer?  of the file system of a log directory; null: of a copy nobody knows
     moment?
 """)
 

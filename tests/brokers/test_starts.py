@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
+from formats.binary.crc import crc32c
 from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.jars import classpath
 from tests.brokers.processes import PATIENCE, JavaProcess, java_command
 from tests.conftest import kctl, rows
+from tests.kctl.log_dir_start_cases import batches_of
 
 METADATA = "__cluster_metadata-0"
 STARTED = re.compile(rb"started \(kafka\.server\.Kafka(?:Raft)?Server\)")
@@ -82,6 +84,30 @@ def cut(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
 
+def set_level(path: Path, level: int) -> bytes:
+    """Write a file of the metadata with this metadata version in it; the batch that sets it."""
+    data = bytearray(path.read_bytes())
+    for at, size in batches_of(path):
+        name = data.find(NAME, at, at + size)
+        if name >= 0:
+            data[name + len(NAME) : name + len(NAME) + 2] = level.to_bytes(2, "big")
+            data[at + 17 : at + 21] = crc32c(bytes(data[at + 21 : at + size])).to_bytes(4, "big")
+            path.write_bytes(data)
+            return bytes(data[at : at + size])
+    raise AssertionError(f"{path} sets no metadata version")
+
+
+def append_level(path: Path, level: int) -> None:
+    """Append the batch that sets the metadata version once more, with another."""
+    before = path.read_bytes()
+    batch = bytearray(set_level(path, level))
+    at, _ = batches_of(path)[-1]
+    end = int.from_bytes(before[at : at + 8], "big") + int.from_bytes(before[at + 23 : at + 27], "big") + 1
+    batch[:8], batch[12:16] = end.to_bytes(8, "big"), before[at + 12 : at + 16]
+    path.write_bytes(before + batch)
+
+
+NAME = b"metadata.version"
 OTHER_ID = "A" * 20 + "Zw"
 KRAFT: dict[str, Damage] = {
     "healthy": lambda folder, data: None,
@@ -105,6 +131,21 @@ KRAFT: dict[str, Damage] = {
     "more-voters": lambda folder, data: rewrite(
         folder / "server.properties", "^(controller.quorum.voters=.*)$", r"\1,2@127.0.0.1:9,3@127.0.0.1:10"
     ),
+    "not-a-voter": lambda folder, data: rewrite(
+        folder / "server.properties", "^controller.quorum.voters=.*$", "controller.quorum.voters=2@127.0.0.1:9,3@127.0.0.1:10"
+    ),
+    "a-voter-without-the-role": lambda folder, data: rewrite(
+        folder / "server.properties", "^process.roles=.*$", "process.roles=broker"
+    ),
+    "other-voters-in-quorum-state": lambda folder, data: rewrite(
+        data / METADATA / "quorum-state", r'\{"voterId":1\}', '{"voterId":2},{"voterId":3}'
+    ),
+    "unknown-metadata-version-in-bootstrap": lambda folder, data: set_level(data / "bootstrap.checkpoint", 99),
+    "unknown-metadata-version-and-no-log": lambda folder, data: [
+        set_level(data / "bootstrap.checkpoint", 99), shutil.rmtree(data / METADATA),
+    ],
+    "unknown-metadata-version-in-snapshot": lambda folder, data: set_level(newest_snapshot(data), 99),
+    "unknown-metadata-version-in-log": lambda folder, data: append_level(data / METADATA / f"{0:020}.log", 99),
     "no-bootstrap": lambda folder, data: (data / "bootstrap.checkpoint").unlink(missing_ok=True),
     "nul-bootstrap": lambda folder, data: nul(data / "bootstrap.checkpoint"),
     "empty-bootstrap": lambda folder, data: cut(data / "bootstrap.checkpoint", 0),

@@ -16,6 +16,7 @@ from tests.conftest import kctl, recording
 from tests.kctl.log_dir_start_cases import batches_of, flip, logs, write_offsets
 
 PARTITION = "rolled-segs-0"
+COMBINED = "process.roles=broker,controller\n"
 
 
 def rows_of(*words: object) -> tuple[int, list[dict[str, Any]]]:
@@ -225,11 +226,13 @@ def kraft_node(at: Path, settings: str = "") -> Path:
 @pytest.mark.parametrize(
     ("settings", "version", "words"),
     [
-        ("process.roles=broker,controller\nnode.id={id}\n", "4.3", None),
-        ("process.roles=broker,controller\nnode.id=77\n", "4.3", "doesn't match previous node id 77 in"),
-        ("process.roles=broker,controller\nnode.id={id}\n", "3.9", "No MetadataVersion with feature level"),
+        (f"{COMBINED}node.id={{id}}\ncontroller.quorum.voters={{id}}@a:1\n", "4.3", None),
+        (f"{COMBINED}node.id={{id}}\ncontroller.quorum.voters=8@a:1,9@b:1\n", "4.3", "must be included in the set of voters"),
+        ("process.roles=broker\nnode.id={id}\ncontroller.quorum.voters={id}@a:1\n", "4.3", "must not be included in the set of"),
+        (f"{COMBINED}node.id=77\ncontroller.quorum.voters=77@a:1\n", "4.3", "doesn't match previous node id 77 in"),
+        (f"{COMBINED}node.id={{id}}\ncontroller.quorum.bootstrap.servers=a:1\n", "3.9", "No MetadataVersion with feature level"),
         ("broker.id={id}\nzookeeper.connect=zk:2181\n", "3.9", "Found unexpected version in"),
-        ("process.roles=broker\nnode.id={id}\nlog.dirs=/srv/other,/srv/data\n", "4.3", "Found unexpected metadata location"),
+        ("process.roles=broker\nnode.id={id}\ncontroller.quorum.voters=99@a:1\nlog.dirs=/srv/other,/srv/data\n", "4.3", "Found unexpected metadata location"),
     ],
 )  # fmt: skip
 def test_settings_of_a_kraft_node(settings: str, version: str, words: str | None, tmp_path: Path) -> None:
@@ -446,6 +449,32 @@ def test_a_partition_folder_is_no_log_directory(tmp_path: Path) -> None:
 def test_a_version_that_kctl_does_not_know_is_said(tmp_path: Path) -> None:
     broker(tmp_path, 1)
     assert "no rules of Kafka 9.0" in kctl("log-dir", "start", tmp_path, "--kafka-version", "9.0").err
+
+
+@pytest.mark.parametrize(
+    ("free", "code", "status"),
+    [
+        (0, "log-dir-no-room-for-recovery", 5),
+        (2_000, "log-dir-no-room-for-compaction", 5),
+        (1 << 20, None, 0),
+    ],
+)
+def test_room_on_the_file_system_of_the_broker(
+    free: int, code: str | None, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = broker(tmp_path, 1)
+    write_offsets(data, "cleaner-offset-checkpoint", PARTITION, 0)
+    usage = shutil.disk_usage(data)
+    monkeypatch.setattr("kctl.log_dir_start.room.disk_usage", lambda path: usage._replace(free=free))
+    got, rows = rows_of(tmp_path)
+    (start,) = of(rows, "start")
+    assert (got, start["bytes_free"], of(rows, "finding")) == (0, None, [])  # may be a copy
+    assert 0 < start["bytes_written"] < start["bytes_read"]
+    (data.parent / "server.properties").write_text(f"broker.id=1\nzookeeper.connect=zk:1\nlog.dirs={data}\n")
+    got, rows = rows_of(tmp_path)
+    (start,) = of(rows, "start")
+    assert (got, start["bytes_free"], start["starts"]) == (status, free, free > 0 or None)
+    assert [row["code"] for row in of(rows, "finding")] == ([code] if code else [])
 
 
 def test_an_audit_names_the_forecast_where_a_start_would_cut(tmp_path: Path) -> None:
