@@ -65,11 +65,13 @@ TIER_UNREADABLE = error("""tier-unreadable
 
 # --- metadata against local logs ----------------------------------------------------------------------
 
+COPIED_AGAIN = ", and the same offsets were copied again"
 COPY_FAILED = warning("""remote-copy-failed
     The copy was started {when} and never finished{retried}; {left}.
     The copied part is not readable, and no broker up to 3.9 removes it before retention does.
     The store failed, the leader was stopped during the copy, or the plug-in's metadata were too large.
-    Remove the objects (`kctl remote audit --plan-cleanup`); if copies keep failing, look at the leader's log.""")
+    `kctl remote audit --plan-cleanup` lists what can be removed, where anything is left; if copies keep failing, look
+        at the leader's log.""")
 COPY_UNFINISHED = info("""remote-copy-unfinished
     The copy was started {when} and had not finished when the evidence was taken; {left}.
     This is normal if the leader was copying the segment.

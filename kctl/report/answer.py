@@ -9,10 +9,12 @@ from typing import Any
 
 from formats.values import Struct
 from kctl.audit.tables import Tables
+from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
 from kctl.model import counted
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
+from kctl.report.copies import failed_copies
 from kctl.report.html import UNPRINTABLE, Html, count, element, link, more_rows, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
 from kctl.times import iso
@@ -44,6 +46,11 @@ COMMANDS = {
     "hanging-transaction": "transactions hanging", "log-zone": "state-log timeline", "": "segment verify",
 }  # fmt: skip
 START = "kctl log-dir start "
+OF_TIERS = ("remote-", "tier-")
+NO_COPY = (
+    "what the start of a broker would cut: start none before, as no copy here holds these records; look for them on disks "
+    "of brokers that are down or were replaced, in backups and mirrors"
+)
 OF_STARTS = frozenset(
     {
         "startup-recovery-cuts", "replica-damaged-copy", "log-dir-foreign-folder", "log-dir-duplicate-partition",
@@ -92,7 +99,11 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     )
     coverages, missing, wrong = _judged(tables)
     partitions = {key for cause in causes for key in cause.partitions}
-    amounts, places = _errors_and_warnings(tables, partitions)
+    amounts, places = _errors_and_warnings(tables, partitions, without=COPY_FAILED.code)
+    copies = failed_copies(tables)
+    gaps = _gaps(tables)
+    if not gaps and not any(code.startswith(OF_TIERS) for _, code in amounts):
+        wrong["tier"] -= copies.partitions  # which is no more than their sentence says
     is_list = len(causes) > 1
     sentences = [] if is_list else [cause.sentence() for cause in causes]
     if losses:
@@ -105,7 +116,10 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         for coverage in coverages
         if not partitions.issuperset(wrong[str(coverage["question"])])
     ]
-    sentences += _gaps(tables)
+    sentences += gaps
+    if copies.total:
+        is_whole = not losses and not wrong["tier"] and _are_whole(coverages, "loss", "tier")
+        sentences.append(f"{'Nothing is lost. ' * is_whole}{copies.sentence()}")
     if amounts:
         sentences.append(_amounts_sentence(amounts, len(places)))
     if coverages and not sentences:
@@ -128,7 +142,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         sentences.append("How far this audit carries is not in its tables: nothing was judged.")
     is_lost = any(row["cause"] != HANDOVER for row in losses)
     is_wrong = bool(is_lost or any(wrong.values()) or any(severity == "error" for severity, _ in amounts))
-    severity = "error" if is_wrong else "warning" if causes or amounts else ""
+    severity = "error" if is_wrong else "warning" if causes or amounts or copies.total else ""
     if not severity and coverages and not missing and not undone:
         severity = "good"
     return AuditAnswer(
@@ -144,12 +158,23 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _errors_and_warnings(tables: Tables, of_incidents: set[Key]) -> tuple[Counter[tuple[str, str]], set[Key]]:
+def _are_whole(coverages: Sequence[Mapping[str, Any]], *questions: str) -> bool:
+    """Whether these questions were judged of every subject, and nothing is lost."""
+    judged = {coverage["question"]: coverage for coverage in coverages}
+    return all(
+        question in judged and not any(judged[question][verdict] for verdict in ("lost", *OPEN))
+        for question in questions
+    )
+
+
+def _errors_and_warnings(
+    tables: Tables, of_incidents: set[Key], *, without: str = ""
+) -> tuple[Counter[tuple[str, str]], set[Key]]:
     """Errors and warnings that follow from no incident, counted by severity and code; and their partitions."""
     amounts: Counter[tuple[str, str]] = Counter()
     places: set[Key] = set()
     for row in tables.rows("findings", columns=["severity", "code", "topic", "partition"]):
-        if row["severity"] != "info" and not is_consequence(row, of_incidents):
+        if row["severity"] != "info" and row["code"] != without and not is_consequence(row, of_incidents):
             amounts[row["severity"], row["code"]] += 1
             if row["partition"] is not None:
                 places.add((row["topic"], row["partition"]))
@@ -254,12 +279,16 @@ def _commands(
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
             purpose = f"every place of {code} and its surroundings"
-            chosen.append((f"kctl {verb} {_arguments(tables, verb)}", purpose))
+            if code == COPY_FAILED.code and failed_copies(tables).leftovers:
+                plan = f"kctl {verb} {_arguments(tables, verb)} --plan-cleanup orphans.jsonl"
+                chosen.append((plan, "writes down what can be removed from the tier; nothing is deleted"))
+            else:
+                chosen.append((f"kctl {verb} {_arguments(tables, verb)}", purpose))
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
-    if any(code in OF_STARTS for _, code in amounts):
-        chosen.insert(
-            1, (START + _arguments(tables), "whether each broker starts, and what its start would cut")
-        )
+    is_gone = any(row["class"] != "uncommitted" and not still_on(row) for row in losses)
+    if is_gone or any(code in OF_STARTS for _, code in amounts):
+        purpose = NO_COPY if is_gone else "whether each broker starts, and what its start would cut"
+        chosen.insert(0 if is_gone else 1, (START + _arguments(tables), purpose))
     if len(chosen) < 3 and missing and missing[0].get:
         subjects = count(len(missing[0].subjects), "subject")
         chosen.append((missing[0].get, f"to judge {missing[0].question} of {subjects}"))

@@ -1,5 +1,6 @@
 """The findings: incidents with their consequences, then other findings by code, worst first, then notes, folded."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,10 @@ from kctl.report.incidents import Incident, Key, is_consequence
 
 SHOWN_OF_A_CODE = 10
 MOST_PARTITIONS = 60  # of an incident
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+Alike = tuple[object, ...]
+Place = tuple[dict[str, Any], int]
+"""A finding that is shown, and how many more are like it."""
 RANK = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -20,7 +25,7 @@ def findings_section(tables: Tables, causes: Sequence[Incident]) -> Html:
     """A box for each incident and each code; the first places are shown and the others counted."""
     of_incidents = {key for cause in causes for key in cause.partitions}
     amounts: Counter[tuple[str, str]] = Counter()
-    places: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    places: dict[tuple[str, str], dict[Alike, Place]] = defaultdict(dict)
     consequences: dict[Key, Counter[str]] = defaultdict(Counter)
     for row in tables.rows("findings"):
         if is_consequence(row, of_incidents):
@@ -28,13 +33,19 @@ def findings_section(tables: Tables, causes: Sequence[Incident]) -> Html:
             continue
         group = (row["severity"], row["code"])
         amounts[group] += 1
-        if amounts[group] <= SHOWN_OF_A_CODE and row["severity"] != "info":
-            places.setdefault(group, []).append(row)
+        alike = _alike(row)
+        if row["severity"] != "info" and (alike in places[group] or len(places[group]) < SHOWN_OF_A_CODE):
+            first, more = places[group].get(alike, (row, -1))
+            places[group][alike] = first, more + 1
     meanings = {finding.code: finding for finding in all_findings()}
     parts: list[Html] = [_incident(cause, consequences) for cause in causes]
     parts += [
-        _box(severity, code, places[severity, code], amounts[severity, code], meanings.get(code))
-        for severity, code in sorted(places, key=lambda key: (RANK[key[0]], -amounts[key], key[1]))
+        _box(
+            severity, code, list(places[severity, code].values()), amounts[severity, code], meanings.get(code)
+        )
+        for severity, code in sorted(
+            filter(places.__getitem__, places), key=lambda key: (RANK[key[0]], -amounts[key], key[1])
+        )
     ]
     notes = {code: amount for (severity, code), amount in amounts.items() if severity == "info"}
     if notes:
@@ -106,7 +117,23 @@ def finding_anchor(row: dict[str, Any]) -> str:
     return f"finding-{crc32(identity.encode('utf-8', 'replace')):08x}"
 
 
-def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, meaning: Any) -> Html:
+def _alike(row: dict[str, Any]) -> Alike:
+    """What findings have in common that are one row: all that it shows, but for times."""
+    shown = (row["topic"], row["partition"], row["broker_id"], row["moment"], row["file"], row["base_offset"])
+    return (*shown, row["last_offset"], row["position"], re.sub(TIME, "", row["message"]))
+
+
+def _what(row: dict[str, Any], more: int) -> object:
+    """The sentence of a finding, and how many more there are of it."""
+    if not more:
+        return row["message"]
+    others = element(
+        "div", f"and {more:,} more that {'differs' if more == 1 else 'differ'} in time alone", class_="quiet"
+    )
+    return Html(element("div", row["message"]) + others)
+
+
+def _box(severity: str, code: str, places: list[Place], amount: int, meaning: Any) -> Html:
     parts: list[object] = [
         element(
             "h3",
@@ -126,19 +153,20 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
         ("where", _where),
         ("offsets", _offsets),
         ("bytes", _bytes),
-        ("what", lambda row: row["message"]),
     ]
+    rows = [row for row, _ in places]
     used = [(title, cell) for title, cell in columns if any(cell(row) for row in rows)]
     ids = [finding_anchor(row) for row in rows]
     shown = table(
-        [title for title, _ in used], [[cell(row) for _, cell in used] for row in rows],
+        [*(title for title, _ in used), "what"],
+        [[*(cell(row) for _, cell in used), _what(row, more)] for row, more in places],
         ids=[title if title not in ids[:number] else f"{title}-{number}" for number, title in enumerate(ids)],
         stacked=True,
     )  # fmt: skip
     statement = f"SELECT * FROM findings WHERE code = '{code}'"  # noqa: S608  # it is shown, not run
-    rest = more_rows(amount - len(rows), statement)
-    places = element("details", element("summary", count(amount, "place")), shown, rest, open="open")
-    return element("div", *parts, places, class_=f"finding {severity}", id=slug(f"code-{code}"))
+    rest = more_rows(amount - sum(1 + more for _, more in places), statement)
+    listed = element("details", element("summary", count(amount, "place")), shown, rest, open="open")
+    return element("div", *parts, listed, class_=f"finding {severity}", id=slug(f"code-{code}"))
 
 
 def _where(row: dict[str, Any]) -> Html:

@@ -122,7 +122,8 @@ def test_failed_copies_and_their_bytes() -> None:
     assert {row["remote_log_segment_id"] for row in failed} == set(started)
     for row in failed:
         held = sum(one["size"] for one in started[row["remote_log_segment_id"]]["objects"].values())
-        assert f"; {held:,} bytes of it lie in the tier" in row["message"]
+        left = f"{held:,} bytes of it lie in the tier" if held else "nothing of it is in the tier"
+        assert f"; {left}" in row["message"] and row["size_in_bytes"] == held
     assert ran.codes("error", "warning") == ["remote-copy-failed"] * len(started)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from formats.messages.remote_log_metadata import SegmentMetadata
-from formats.values import Struct
+from formats.values import Struct, replace
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.model import counted
@@ -66,7 +66,11 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
             continue
         remaining, size = "its objects were not looked for", objects.get(segment.remote_log_segment_id)
         if size is not None:
-            remaining = f"{size:,} bytes of it lie in the tier"
+            remaining = (
+                f"{counted(size, 'byte')} of it {'lies' if size == 1 else 'lie'} in the tier"
+                if size
+                else "nothing of it is in the tier"
+            )
         is_old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, remote_segment)
         details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": remaining}
         place = place_of(segment, broker_id=segment.broker_id)
@@ -74,9 +78,9 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
             yield (say.DELETION_INTERRUPTED if is_old else say.DELETION_UNFINISHED).at(place, **details)
             continue
         again = _retried(tier, remote_segment)
-        retried = ", and the same offsets were copied again" if again else ""
+        retried = say.COPIED_AGAIN if again else ""
         type_ = say.COPY_FAILED if is_old or again else say.COPY_UNFINISHED
-        yield type_.at(place, retried=retried, **details)
+        yield type_.at(replace(place, size_in_bytes=size), retried=retried, **details)
 
 
 def given_up(tier: PartitionTier, unfinished: RemoteSegment) -> bool:

@@ -15,6 +15,7 @@ from commands.cli.render import Page, folding
 from commands.replica.loss_text import loss_text
 from kctl.audit.tables import Tables, TableWriter, write_summary
 from kctl.findings import all_findings
+from kctl.findings.remote import COPIED_AGAIN
 from kctl.replica.loss.words import amount_of
 from kctl.report.answer import AuditAnswer, answer_of, markdown
 from kctl.report.incidents import CONSEQUENCES, incidents
@@ -362,7 +363,76 @@ def test_the_last_lines_are_the_answer_and_a_command_in_one_line() -> None:
     *_, verdict, command = laid_out([row])
     assert verdict == "loss: 1 partition lost committed records"
     assert command == f"next     kctl replica loss 'a folder' {'b' * 90} --export lost"
-    assert not any(line.startswith("next") for line in laid_out([{**row, "recoverable_from": NO_COPY}]))
+
+
+@pytest.mark.parametrize(
+    ("others", "sentence"),
+    [(0, "No copy here holds these records."), (1, "Not all of these records are in a copy here.")],
+)
+def test_where_no_copy_has_the_records_it_says_what_not_to_start_and_where_to_look(
+    tmp_path: Path, others: int, sentence: str
+) -> None:
+    row = {
+        "kind": "loss",
+        "written_by": 1,
+        "written_in_epoch": 1,
+        "exported": None,
+        **loss(0, recoverable_from=NO_COPY),
+    }
+    lines = laid_out([row, *[{**row, **loss(1)}] * others])
+    said = " ".join(line.strip() for line in lines)
+    assert (
+        f"{sentence} Before you start a broker, see what its start would cut; look for the records on disks"
+        in said
+    )
+    assert lines[-1].startswith("next     kctl log-dir start 'a folder' ")
+    assert not any("start a broker" in line for line in laid_out([{**row, "class": "uncommitted"}]))
+    first, _ = answer(tmp_path, losses=[row]).commands[0]
+    assert first.startswith("kctl log-dir start ")
+
+
+@pytest.mark.parametrize(
+    ("others", "severity", "says"),
+    [
+        ([], "warning", "Nothing is lost. 3 copies to the tier failed, of which 2 were repeated; 2.0 KiB of leftovers can be removed."),
+        (["loss"], "warning", "3 copies to the tier failed, of which 2 were repeated; 2.0 KiB of leftovers can be removed."),
+        (["remote-object-missing"], "error", "Tier: 1 partition with faults in the tier. 3 copies to the tier failed, of which 2 "),
+    ],
+)  # fmt: skip
+def test_copies_to_the_tier_that_failed_are_no_loss(
+    tmp_path: Path, others: list[str], severity: str, says: str
+) -> None:
+    """In amber; nothing is reassured where the loss was not judged."""
+    failed = finding("remote-copy-failed", "warning", size_in_bytes=1024)
+    again = {
+        **failed,
+        "message": f"The copy was started then and never finished{COPIED_AGAIN}; 1,024 bytes are left.",
+    }
+    judgements = [
+        judged("loss", "could_not_judge" if "loss" in others else "sound"),
+        judged("tier", "damaged"),
+    ]
+    findings = [again, failed, again, *(finding(code) for code in others if code != "loss")]
+    told = answer(tmp_path, findings=findings, judgements=judgements)
+    assert told.severity == severity and " ".join(told.sentences).startswith(says)
+    if not others:
+        assert told.commands[0][0] == "kctl remote audit evidence --plan-cleanup orphans.jsonl"
+
+
+def test_findings_that_differ_in_time_alone_are_one_row(tmp_path: Path) -> None:
+    findings = [
+        finding(
+            "remote-copy-failed",
+            "warning",
+            message=f"The copy was started 2026-11-21 13:24:{n:02} UTC.",
+            base_offset=0,
+        )
+        for n in range(30)
+    ]
+    made = tables(tmp_path, findings=[*findings, finding("remote-copy-failed", "warning", base_offset=7)])
+    page = render(made)
+    assert page.count("The copy was started 2026-11-21 13:24") == 1 and "from 7" in page
+    assert "and 29 more that differ in time alone" in page and "audit sql . " not in page
 
 
 def test_a_wide_terminal_shows_the_line_and_its_place_beside_each_other() -> None:
