@@ -88,7 +88,7 @@ class AuditAnswer(Struct, frozen=True):
     coverages: tuple[str, ...]
     unasked: tuple[str, ...]  # questions without a judgement
     incidents: tuple[tuple[str, str], ...] = ()
-    """What happened where it was more than one thing, by what it cost: a sentence, and where the page has more."""
+    """What happened where it was more than one thing, by what it cost: a line, and where the page has more."""
     more_incidents: str = ""
 
 
@@ -149,7 +149,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         tuple(sentences), severity, tuple(_commands(tables, losses, causes, missing)), tuple(losses), tuple(missing),
         tuple(f"{_capital(coverage_sentence(coverage))}." for coverage in coverages),
         tuple(question for question in ANSWERS if question not in {coverage["question"] for coverage in coverages}),
-        tuple((cause.sentence(), cause.anchor) for cause in causes[:MOST_CAUSES]) if is_list else (),
+        tuple((cause.line(), cause.anchor) for cause in causes[:MOST_CAUSES]) if is_list else (),
         f"and {count(len(causes) - MOST_CAUSES, 'more incident')}" if len(causes) > MOST_CAUSES else "",
     )  # fmt: skip
 

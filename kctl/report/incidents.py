@@ -86,6 +86,13 @@ class Incident(Struct, frozen=True):
         )
         return f"{first[0].upper()}{first[1:]}."
 
+    def line(self) -> str:
+        """What it cost, what it was, where and when: `60 records: unclean election, 3 partitions, 2026-11-21 13:18:34 UTC`."""
+        cost = amount_of(self.losses).words() if self.losses else "no known loss"
+        led = "" if self.broker_id is None else f" (broker {self.broker_id} led)"
+        when = [] if self.from_ms is None else [f"{iso(self.from_ms)[:19].replace('T', ' ')} UTC"]
+        return f"{cost}: {', '.join((f'{cause_words(self.cause)}{led}', names(self.partitions), *when))}"
+
     def _after(self) -> str:
         if self.before is None:
             return ""

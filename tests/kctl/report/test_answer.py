@@ -458,14 +458,14 @@ def test_several_incidents_are_a_list_below_the_total(tmp_path: Path) -> None:
     )
     told = answer_of(made, incidents(made))
     assert told.sentences[0].startswith("82 committed") and "2026-11" not in " ".join(told.sentences)
-    days = [sentence.split(" ")[1] for sentence, _ in told.incidents]
-    assert (
-        days == [f"2026-11-{10 + n}" for n in (1, 4, 5, 2, 0)]
-        and told.more_incidents == "and 2 more incidents"
-    )
+    assert [line for line, _ in told.incidents] == [
+        f"{sizes[n]} records: unclean election (broker 2 led), ledger-{n}, 2026-11-{10 + n} 13:00:00 UTC"
+        for n in (1, 4, 5, 2, 0)
+    ]
+    assert told.more_incidents == "and 2 more incidents"
     html = render(made)
     first, anchor = told.incidents[0]
     assert f'<a href="#{anchor}">{first}</a>' in html and f'id="{anchor}"' in html
     assert html.index("82 committed") < html.index('class="incidents"') < html.index('id="next"')
     text = markdown(made)
-    assert text.index("82 committed") < text.index("- On 2026-11-11") < text.index("Next:")
+    assert text.index("82 committed") < text.index("- 40 records") < text.index("Next:")
