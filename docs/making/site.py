@@ -18,7 +18,7 @@ if str(ROOT) not in sys.path:
 
 # Pages outside of docs/: their place in the repository, on the site, and their title.
 PROJECT = {
-    "README.md": ("project/readme.md", "In short"),
+    "README.md": ("project/readme.md", "What kctl does"),
     "CHANGELOG.md": ("project/changelog.md", "Changes"),
     "SECURITY.md": ("project/security.md", "Security"),
     "CONTRIBUTING.md": ("project/contributing.md", "Contributing"),

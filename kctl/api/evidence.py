@@ -9,7 +9,8 @@ from typing import Any
 
 from formats.values import replace
 from kctl.api.values import Value, Values
-from kctl.model import counted
+from kctl.errors import KctlError, near_names
+from kctl.model import counted, some
 
 # Names of the audit's parts by what is asked; see `kctl.audit.parts.PARTS`.
 VERIFY, COMPARE, LOSS, TIMELINE, TRANSACTIONS, TIER = (
@@ -67,9 +68,16 @@ class Evidence:
     def losses(self, *, topic: str | None = None, partition: int | None = None) -> Values:
         """Rows `loss`: ranges [from_offset, to_offset) that were committed or acknowledged and are gone; see `judgements`.
 
-        Those of a topic, and of a partition, where one is given.
+        Those of a topic, and of a partition, where one is given. Raises KctlError for one that the evidence does not name.
         """
         asked = {"topic": topic, "partition": partition}
+        judged = self._of(LOSS, "judgement", "loss")
+        for name, value in asked.items():
+            known = sorted({getattr(row, name) for row in judged} - {None})
+            if value is not None and value not in known:
+                names = list(map(str, known))
+                hint = near_names(str(value), names, otherwise=f"it names {some(names) or 'none'}")
+                raise KctlError(f"the evidence names no {name} {value}", hint)
         return self._of(LOSS, "loss").where(
             **{name: value for name, value in asked.items() if value is not None}
         )

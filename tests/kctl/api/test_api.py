@@ -173,7 +173,10 @@ def test_rows_as_frames_and_by_their_values() -> None:
     topic = losses[0].topic
     evidence = kctl.Evidence(recording("incidents/unclean-2.8"))
     assert evidence.losses(topic=topic) == losses.where(topic=topic)
-    assert evidence.losses(topic="none") == kctl.api.values.Values()
+    with pytest.raises(kctl.KctlError, match="the evidence names no topic ledgre; did you mean ledger"):
+        evidence.losses(topic="ledgre")
+    with pytest.raises(kctl.KctlError, match="the evidence names no partition 99"):
+        evidence.losses(topic=topic, partition=99)
     with pytest.raises(AttributeError, match="no row has topc; did you mean topic"):
         losses.where(topc=topic)
     frame, polars = losses.to_pandas(), losses.to_polars()
