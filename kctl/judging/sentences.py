@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 SUBJECTS = {
     "integrity": ("copy", "copies"),
@@ -53,6 +53,15 @@ def coverage_sentence(coverage: Mapping[str, object]) -> str:
     missing = coverage.get("missing")
     named = _named(missing) if isinstance(missing, Sequence) and "could_not_judge" in counts else ""
     return f"{question}: {'; '.join(parts)}{named}"
+
+
+def no_loss(coverages: Iterable[Mapping[str, object]], *questions: str) -> str:
+    """That nothing is lost, where these questions were judged of every subject and found no loss; else empty."""
+    judged = {str(coverage["question"]): coverage for coverage in coverages}
+    for question in questions:
+        if question not in judged or any(judged[question][verdict] for verdict in ("lost", *OPEN)):
+            return ""
+    return "Nothing is lost. "
 
 
 def audit_sentence(wrong: Sequence[str], coverages: Sequence[Mapping[str, object]]) -> str:

@@ -11,7 +11,7 @@ from formats.values import Struct
 from kctl.audit.tables import Tables
 from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
-from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
+from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss
 from kctl.model import counted
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.copies import failed_copies
@@ -118,8 +118,8 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     ]
     sentences += gaps
     if copies.total:
-        is_whole = not losses and not wrong["tier"] and _are_whole(coverages, "loss", "tier")
-        sentences.append(f"{'Nothing is lost. ' * is_whole}{copies.sentence()}")
+        judged = () if losses or wrong["tier"] else coverages
+        sentences.append(f"{no_loss(judged, 'loss', 'tier')}{copies.sentence()}")
     if amounts:
         sentences.append(_amounts_sentence(amounts, len(places)))
     if coverages and not sentences:
@@ -156,15 +156,6 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _are_whole(coverages: Sequence[Mapping[str, Any]], *questions: str) -> bool:
-    """Whether these questions were judged of every subject, and nothing is lost."""
-    judged = {coverage["question"]: coverage for coverage in coverages}
-    return all(
-        question in judged and not any(judged[question][verdict] for verdict in ("lost", *OPEN))
-        for question in questions
-    )
 
 
 def _errors_and_warnings(
