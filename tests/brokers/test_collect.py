@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tests.brokers.cluster import Cluster, cluster
+from kctl.audit.tombstones import kept_tombstones
+from kctl.checks.retention import DAY
+from kctl.evidence.discover import discover
+from tests.brokers.cluster import Cluster, cluster, eventually
 from tests.brokers.traffic import traffic
 from tests.conftest import Ran, rows
 
@@ -80,3 +86,33 @@ def test_a_copy_of_brokers_under_load_gives_no_alarm(loaded: Cluster, number: in
     ran = rows("audit", "run", tmp_path / "copy", "--out", tmp_path / "report")
     assert not alarms(ran), alarms(ran)
     assert {row["topic"] for row in ran.of("judgement")} >= set(TOPICS)
+
+
+@pytest.mark.brokers
+def test_tombstones_that_a_cleaner_has_met_are_named_with_the_end_of_their_time(loaded: Cluster) -> None:
+    from kafka import KafkaProducer  # starts quickly without
+
+    create(loaded, "erased", {**TOPICS["table"], "segment.bytes": 1000, "delete.retention.ms": 3_600_000})
+    now = int(time.time() * 1000)
+    producer = KafkaProducer(bootstrap_servers=loaded.bootstrap.split(","), acks="all", batch_size=0)
+    for number in range(20):
+        value = b"x" * 50 if number < 15 else None
+        producer.send(
+            "erased", value, b"key-%d" % (number % 5), partition=0, timestamp_ms=now - 10 * DAY + number
+        )
+    for number in range(30):
+        producer.send("erased", b"x" * 50, b"later-%d" % number, partition=0, timestamp_ms=now)
+    producer.close()
+    said: list[str] = []
+    for _ in eventually(lambda: f"the cleaner has met the tombstones: {said}"):
+        evidence = discover([loaded.brokers[1].log_dir])
+        said[:] = [
+            finding.message for finding in kept_tombstones(evidence) if finding.place.topic == "erased"
+        ]
+        if said and "keeps 5 tombstones of more than two days" in said[0]:
+            break
+    assert "the first at offset 15 " in said[0]
+    until = re.search(r"`delete.retention.ms` .* keeps them until (\S+)Z\.", said[0])
+    assert until, said
+    horizon = datetime.fromisoformat(f"{until[1]}+00:00").timestamp() * 1000
+    assert 3_600_000 <= horizon - now < 3_600_000 + 600_000

@@ -277,7 +277,8 @@ def test_a_broker_starts_or_ends_as_forecast(stopped: Stopped, name: str, tmp_pa
     shutil.copytree(stopped.folder, folder, ignore=shutil.ignore_patterns("server.log*"))
     rewrite(folder / "server.properties", re.escape(str(stopped.folder)), str(folder))
     (ZOOKEEPER if c.zookeeper else KRAFT)[name](folder, folder / "data")
-    (forecast,) = rows("log-dir", "start", folder, "--kafka-version", c.version).of("start")
+    forecasts = rows("log-dir", "start", folder, "--kafka-version", c.version)
+    (forecast,) = forecasts.of("start")
     start = started(c, folder)
     assert forecast["starts"] is (start.starts is not False), start.log[-3000:]
     if start.starts is False:
@@ -287,3 +288,11 @@ def test_a_broker_starts_or_ends_as_forecast(stopped: Stopped, name: str, tmp_pa
             forecast,
             start.log[-3000:],
         )
+    elif start.starts:
+        strays = {path.name.partition(".")[0] for path in (folder / "data").glob("*-stray")}
+        renamed = {
+            f"{row['topic']}-{row['partition']}"
+            for row in forecasts.of("start_step")
+            if row["step"] == "rename"
+        }
+        assert strays == renamed
