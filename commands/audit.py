@@ -95,6 +95,8 @@ def run(
     EVIDENCE is one or more folders with log directories, broker logs, znode exports and tiers, of one moment or
     several, nested in any way. The evidence is never written to.
 
+    A terminal shows a summary. A pipe gets every row, tab-separated; with --color always the summary.
+
     $ kctl audit run evidence/ --out report
     $ kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
     $ kctl audit run /var/lib/kafka/data --out /tmp/report --digests none --output jsonl

@@ -101,6 +101,13 @@ class Password(NamedTuple):
         return str(answer).encode("utf-8", "surrogateescape")
 
 
+class NoPassword(Password):
+    """Stands for the password of a dry run, whose writes are shown without it: nothing is asked for or generated."""
+
+    def read(self, user: str) -> bytes:
+        return os.urandom(16).hex().encode()
+
+
 def _of_file(path: Path) -> bytes:
     from kctl.files import read_whole
 
@@ -236,9 +243,8 @@ def set_credentials(
             previous_mechanisms={key: value for key, value in present.items() if key in chosen},
         )
         rows = list(user_rows({name: intent.mechanisms}))
-        if how.dry_run:
-            return Outcome(rows)
-        return carry_out(frame, how, cluster, _plan(cluster, intent, password), rows)
+        source = NoPassword(None, None, None) if how.dry_run else password
+        return carry_out(frame, how, cluster, _plan(cluster, intent, source), rows)
 
 
 def _present(cluster: Cluster, name: str) -> dict[str, int]:

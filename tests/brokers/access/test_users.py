@@ -99,8 +99,10 @@ def test_a_user_from_creation_to_deletion(guarded: Guarded, k: Kctl, name: str, 
         ran = k.change(*args, status=status)
         printed.extend((ran.err, ran.out.decode()))
 
-    dry = k("user", "create", name, "--password-file", password, "--dry-run")
-    assert dry.status == 0 and listed(k, name) == {}
+    dry = k("user", "create", name, "--generate-to", tmp_path / "generated", "--dry-run")
+    assert dry.status == 0 and listed(k, name) == {} and not (tmp_path / "generated").exists()
+    assert [kind for kind in ("user", "write") if dry.of(kind)] == ["user", "write"]
+    assert not re.search("salt=[^*]|stored_key=[^*]", str(dry.rows))
     change("user", "create", name, "--password-file", password)
     both = {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096}
     assert listed(k, name) == both == by_kafka(guarded, name)
