@@ -20,7 +20,7 @@ from commands.cli.render import Outcome, Page, Row, folding, ids, size, table
 from commands.cluster.quorum import member_rows, members_text, quorum_row
 from commands.topic import READ_STATUS, note_hidden, note_problems, note_unknown_moves
 from kctl.cluster.rights import MissingRight, Right
-from kctl.cluster.state import CONFIGS, MOVES, QUORUM
+from kctl.cluster.state import CONFIGS, CONTROLLER_EPOCH, MOVES, QUORUM
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import counted
 from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
@@ -147,6 +147,7 @@ def controller_row(state: ClusterState) -> Row:
         state.brokers.get(controller.broker_id) if controller and controller.broker_id is not None else None
     )
     why = state.why_not_read(QUORUM)
+    is_epoch_unread = controller is not None and controller.epoch is None
     return CONTROLLER(
         broker_id=controller.broker_id if controller else None,
         controller_epoch=controller.epoch if controller else None,
@@ -155,7 +156,7 @@ def controller_row(state: ClusterState) -> Row:
         else state.has_controller
         and (broker is not None or (controller is not None and controller.is_kraft)),
         is_kraft=controller.is_kraft if controller else why is not None,
-        why=why,
+        why=why or (state.why_not_read(CONTROLLER_EPOCH) if is_epoch_unread else None),
         elected_at=controller.elected_at if controller else None,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
@@ -321,7 +322,7 @@ def controller(frame: Frame, at: At) -> Outcome:
     """
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
-    note_problems(frame, [state.not_quorum] if state.not_quorum else [])
+    note_problems(frame, [p for p in state.all_problems if p.place in (QUORUM, CONTROLLER_EPOCH)])
     row = controller_row(state)
     if row["is_alive"] is False:
         frame.raise_status(5)

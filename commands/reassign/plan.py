@@ -93,12 +93,11 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
     $ kctl reassign plan --topics orders --partition 0 --log-dir 2=/data-2/kafka --to orders-0.json
     """
     from commands.reassign.rows import plan_rows, plan_text
-    from kctl.cluster.names import refuse_absent
     from kctl.cluster.reassignment.plan_files import write_plan
     from kctl.cluster.reassignment.planner import plan as plan_moves
     from kctl.cluster.reassignment.planner import plan_like_kafka
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
-    from kctl.cluster.reassignment.throttles import with_hidden_topics
+    from kctl.cluster.reassignment.throttles import refuse_unseen
     from kctl.cluster.visibility import refuse_partial
 
     if options["partitions"] and not options["log_dir"]:
@@ -110,7 +109,7 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
     sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
     with at.open(frame, needs_controller=True) as cluster:
         state = cluster.read_state(kafka_version=at.version, visibility=goal.topics is None)
-        refuse_absent(goal.topics, with_hidden_topics(cluster, goal.topics or (), state))
+        refuse_unseen(cluster, goal.topics, state)
         if sizes is None and (known := cluster.replica_sizes(goal.topics)) is not None:
             sizes = partition_sizes(known)
         if (leaving := goal.drain | frozenset(goal.replace)) and goal.topics is None:
@@ -172,12 +171,11 @@ def _goals(options: dict[str, Any]) -> list[str]:
 def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outcome:
     """A plan of moves between the disks of one broker."""
     from commands.reassign.rows import disk_plan_rows, plan_text
-    from kctl.cluster.names import refuse_absent
     from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
     from kctl.cluster.reassignment.disk_moves import refuse_backend
     from kctl.cluster.reassignment.moves import cut
     from kctl.cluster.reassignment.plan_files import write_plan
-    from kctl.cluster.reassignment.throttles import with_hidden_topics
+    from kctl.cluster.reassignment.throttles import refuse_unseen
 
     _goals(options)
     path = ""
@@ -193,7 +191,7 @@ def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outc
         refuse_backend(cluster.backend)
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
         topics = options["topics"]
-        refuse_absent(topics, with_hidden_topics(cluster, topics or (), state))
+        refuse_unseen(cluster, topics, state)
     planned = (
         plan_to_log_dir(state, broker, path, topics, options["partitions"])
         if path

@@ -16,6 +16,7 @@ from commands.cli.render import Outcome
 from commands.reassign.execute import read_for
 from commands.reassign.plan import DISK_SIZES, printed_plan
 from commands.topic import note_hidden, note_problems
+from kctl.cluster.state import CONFIGS, MOVES
 from kctl.errors import NotFinished
 
 if TYPE_CHECKING:
@@ -191,8 +192,12 @@ def settle_throttle(
 
 
 def moves_unread(state: ClusterState) -> list[Problem]:
-    """Why moves may be missing: reassignments, and copies between disks, which only a user sees that may describe the cluster."""
-    return [problem for problem in state.problems if problem.right is not None]
+    """Why moves and throttles may be missing: copies between disks only a user sees that may describe the cluster."""
+    return [
+        problem
+        for problem in state.problems
+        if problem.right is not None or (problem.is_hidden and problem.place.startswith((MOVES, CONFIGS)))
+    ]
 
 
 @command(

@@ -23,7 +23,7 @@ from kctl.cluster.partition_health import (
 from kctl.cluster.reassignment.moves import ids
 from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
-from kctl.cluster.state import CONFIGS, MOVES, NO_LEADER, QUORUM, ClusterState
+from kctl.cluster.state import CONFIGS, CONTROLLER_EPOCH, DELETIONS, MOVES, NO_LEADER, QUORUM, ClusterState
 from kctl.cluster.versions import V2_8
 from kctl.model import TopicPartition, counted, some
 
@@ -88,7 +88,7 @@ def check_health(facts: HealthFacts) -> Iterator[HealthResult]:
             continue
         examples = list(find(facts))
         status = severity if examples else "good"
-        if not examples and (unread := _unread(name, facts.state) or list(_unread_groups(name, facts))):
+        if not examples and (unread := _unread(name, facts.state) or list(_unread_beside(name, facts))):
             status, examples = "unknown", unread
             if name == "unreadable":
                 meaning = "This user may not read it, or a broker did not return it."
@@ -102,13 +102,17 @@ BROKERS_KNOW = frozenset({"group-offsets"})
 NEEDS = {
     "unreadable": ("",),
     "controller": (QUORUM,),
-    "controller-loop": (QUORUM,),
+    "controller-loop": (QUORUM, CONTROLLER_EPOCH),
+    "future-controller-epoch": (CONTROLLER_EPOCH,),
+    "migration": ("migration",),
     "quorum": (QUORUM,),
     "throttles": (CONFIGS, MOVES),
     "under-min-isr": (CONFIGS,),
     "min-isr-above-replicas": (CONFIGS,),
     "moving": (MOVES,),
-    "requests": (MOVES,),
+    "requests": (MOVES, "election request"),
+    "deletions": (DELETIONS,),
+    "orphan-configs": ("configurations of topics", "configuration of topic"),
     "failed-disks": (MOVES,),  # log directories take the same right
 }
 # Checks that say something of every topic.
@@ -146,10 +150,10 @@ def _unread(check: str, state: ClusterState) -> list[str]:
     return [state.hidden, *unread] if state.hidden and check in OVER_TOPICS else unread
 
 
-def _unread_groups(check: str, facts: HealthFacts) -> Iterator[str]:
-    """Why the offsets of groups are not known; without brokers nobody knows them."""
-    if check == "group-offsets":
-        yield from (oddity.reason for oddity in facts.oddities if oddity.kind == "group-offset-unread")
+def _unread_beside(check: str, facts: HealthFacts) -> Iterator[str]:
+    """Why the offsets of groups, or the notifications of brokers, are not known."""
+    kind = {"group-offsets": "group-offset-unread", "notifications": "notification-unread"}.get(check)
+    yield from (oddity.reason for oddity in facts.oddities if oddity.kind == kind)
 
 
 def _odd(facts: HealthFacts, kind: str) -> Iterator[str]:

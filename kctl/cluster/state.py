@@ -190,6 +190,7 @@ BEHIND = "it is behind the controller, and may tell what was before"
 
 # Places of problems.
 QUORUM, MOVES, CONFIGS = "controller and quorum", "reassignment", "configuration"
+CONTROLLER_EPOCH, DELETIONS = "epoch of the controller", "deletion markers"
 
 
 class Problem(NamedTuple):

@@ -23,7 +23,14 @@ from kctl.cluster.versions import V2_0
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.zookeeper.reading import read_cluster
-from kctl.zookeeper.store import LARGEST_REQUEST, OutcomeUnknown, ZnodeReader, ZnodeStore, request_size
+from kctl.zookeeper.store import (
+    LARGEST_REQUEST,
+    HiddenZnodes,
+    OutcomeUnknown,
+    ZnodeReader,
+    ZnodeStore,
+    request_size,
+)
 from kctl.zookeeper.writes import writes_for
 
 ASKING = 3.0  # seconds for a broker to return log end offsets
@@ -178,9 +185,14 @@ CHANGES, DELETIONS = "/config/changes", "/admin/delete_topics"
 
 
 def _notifications(reader: ZnodeReader, state: ClusterState) -> Iterator[Oddity]:
-    names = reader.children(CHANGES) or []
-    paths = [f"{CHANGES}/{name}" for name in names]
-    for name, path, node in zip(names, paths, reader.get_many(paths), strict=True):
+    try:
+        names = reader.children(CHANGES) or []
+        paths = [f"{CHANGES}/{name}" for name in names]
+        nodes = reader.get_many(paths)
+    except HiddenZnodes as hidden:
+        yield Oddity("notification-unread", CHANGES, hidden.message)
+        return
+    for name, path, node in zip(names, paths, nodes, strict=True):
         if not CHANGE_NAME.fullmatch(name):
             yield Oddity("notification", path, "its name is not config_change_ and ten digits")
         elif node is not None:
@@ -194,7 +206,11 @@ def _notifications(reader: ZnodeReader, state: ClusterState) -> Iterator[Oddity]
 
 def _markers(reader: ZnodeReader, state: ClusterState, now: int) -> Iterator[Oddity]:
     paths = [f"{DELETIONS}/{name}" for name in sorted(state.deleting)]
-    for path, node in zip(paths, reader.get_many(paths), strict=True):
+    try:
+        nodes = reader.get_many(paths)
+    except HiddenZnodes as hidden:
+        nodes = [*hidden.values]
+    for path, node in zip(paths, nodes, strict=True):
         if node is not None:
             age = max(now - node.stat.ctime, 0)
             yield Oddity("old-deletion", path, f"it has been there for {age // 1000} s", age)

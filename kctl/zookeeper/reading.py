@@ -21,6 +21,9 @@ from formats.znodes.json_text import parse_object, text
 from formats.znodes.requests import RequestZnode, parse_election, parse_reassignment
 from kctl.cluster.interface import Scope
 from kctl.cluster.state import (
+    CONTROLLER_EPOCH,
+    DELETIONS,
+    MOVES,
     Broker,
     ClusterState,
     Controller,
@@ -62,6 +65,17 @@ ONE_OF = (
 # Markers before topics: the controller deletes a topic before its marker, so that a marker missed here means
 # that the topic is gone below, or that the controller does not delete.
 LISTS = ("/brokers/ids", "/admin/delete_topics", "/brokers/topics", "/", "/config")
+# What little depends on, with the place of the problem where it is hidden; the root and /config tell the version alone.
+BESIDE = {
+    "/controller_epoch": CONTROLLER_EPOCH,
+    "/cluster/id": "cluster id",
+    "/migration": "migration",
+    "/admin/reassign_partitions": f"{MOVES} request",
+    "/admin/preferred_replica_election": "election request",
+    "/admin/delete_topics": DELETIONS,
+    "/": "",
+    "/config": "",
+}
 T = TypeVar("T")
 
 
@@ -81,6 +95,23 @@ class ClusterReading(Struct):
         except HiddenZnodes as hidden:
             self.problems += [
                 Problem(places[path], f"{path}: {HIDDEN}", is_hidden=True) for path in hidden.paths
+            ]
+            return [*hidden.values]
+
+    def beside(self, read: Callable[[Sequence[str]], list[T]], paths: Sequence[str]) -> list[T | None]:
+        """What `read` gives for the paths. None, with a problem noted, for a hidden one of `BESIDE`.
+
+        Raises HiddenZnodes for the others: without the brokers, the list of topics and the controller there is no cluster.
+        """
+        try:
+            return [*read(paths)]
+        except HiddenZnodes as hidden:
+            if not BESIDE.keys() >= {*hidden.paths}:
+                raise
+            self.problems += [
+                Problem(BESIDE[path], f"{path}: {HIDDEN}", is_hidden=True)
+                for path in hidden.paths
+                if BESIDE[path]
             ]
             return [*hidden.values]
 
@@ -125,8 +156,8 @@ def read_cluster(
 ) -> ClusterState:
     """The cluster now; see `kctl.cluster.interface.Cluster.read_state`."""
     read = ClusterReading(reader)
-    singles = dict(zip(ONE_OF, reader.get_many(ONE_OF), strict=True))
-    lists = dict(zip(LISTS, reader.children_many(LISTS), strict=True))
+    singles = dict(zip(ONE_OF, read.beside(reader.get_many, ONE_OF), strict=True))
+    lists = dict(zip(LISTS, read.beside(reader.children_many, LISTS), strict=True))
     if lists["/brokers/ids"] is None:
         raise KctlError(
             f"there is no Kafka cluster at {reader.location}: no /brokers/ids below it",

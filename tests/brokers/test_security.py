@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.security import make_acl, make_digest_acl
 
 from tests.brokers.cluster import Cluster, cluster
 from tests.brokers.processes import eventually, free_ports
@@ -20,6 +23,11 @@ JAAS = """Server { org.apache.zookeeper.server.auth.DigestLoginModule required u
 Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="hush"; };
 """
 SASL = {"KCTL_SASL_MECHANISM": "DIGEST-MD5", "KCTL_SASL_USERNAME": "kafka", "KCTL_SASL_PASSWORD": "hush"}
+
+
+def as_digest(name: str) -> dict[str, str]:
+    """The settings of a session with ZooKeeper's own digests."""
+    return {"KCTL_SASL_MECHANISM": "digest", "KCTL_SASL_USERNAME": name, "KCTL_SASL_PASSWORD": "hush"}
 
 
 def certificates(folder: Path) -> dict[str, Path]:
@@ -180,6 +188,135 @@ def test_a_session_that_sees_a_part(secured: tuple[Cluster, int, dict[str, Path]
     assert ran.status == 3 and "/config/users/u" in ran.err and "nothing was written" in ran.err
     for topic in ("shown", "hidden"):
         k.change("topic", "delete", topic, **SASL)
+
+
+# --- six sessions -------------------------------------------------------------------------------------
+
+# Whom znodes name, and the paths below which each may read.
+READERS = {
+    "topics": ("/brokers", "/controller"),
+    "no-config": ("",),
+    "no-topic": ("",),
+}
+NOT_FOR = {"no-config": ("/config",), "no-topic": ("/brokers/topics/hidden", "/config/topics/hidden")}
+SESSIONS = {
+    "full": SASL,
+    **{name: as_digest(name) for name in (*READERS, "other")},
+    "none": {},
+}
+
+
+def divide(c: Cluster) -> None:
+    """Let the readers read their paths, and nobody else but the brokers anything."""
+    with c.client() as client:
+        waiting = ["/"]
+        while waiting:
+            path = waiting.pop()
+            children = client.get_children(path)
+            waiting += [f"{path.rstrip('/')}/{child}" for child in children]
+            acl = [make_acl("sasl", "kafka", all=True)]
+            for name, paths in READERS.items():
+                is_kept = any(f"{path}/".startswith(f"{kept}/") for kept in NOT_FOR.get(name, ()))
+                if not is_kept and (path == "/" or any(f"{path}/".startswith(f"{of}/") for of in paths)):
+                    acl.append(make_digest_acl(name, "hush", read=True))
+            client.set_acls(path, acl)
+
+
+@pytest.fixture(scope="module", params=["2.8", pytest.param("3.9", marks=pytest.mark.matrix)])
+def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A broker with zookeeper.set.acl, topics `shown` and `hidden`, values of each kind; and znodes that few may read."""
+    jaas = tmp_path_factory.mktemp("divided") / "jaas.conf"
+    jaas.write_text(JAAS)
+    flag = f"-Djava.security.auth.login.config={jaas}"
+    provider = {"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
+    with cluster(
+        request.param, brokers=1, properties={"zookeeper.set.acl": "true"}, zookeeper_settings=provider,
+        zookeeper_flags=(flag,), flags=(flag,), login=LOGIN,
+    ) as c:  # fmt: skip
+        k = Kctl(c, c.folder / "journal")
+        for topic in ("shown", "hidden"):
+            k.change("topic", "create", topic, "--partitions", 2, "--replication-factor", 1, **SASL)
+            k.change("topic", "config", "set", topic, "flush.ms=5", **SASL)
+        of_user = ("--entity-type", "users", "--entity-name", "u")
+        k.change("config", "set", *of_user, "producer_byte_rate=5", **SASL)
+        divide(c)
+        yield c
+
+
+LETTERS = {
+    "m": ("/admin/delete_topics", "/cluster/id", "/controller_epoch"),
+    "e": ("/controller_epoch",),
+    "x": ("/brokers/topics/hidden",),
+    "h": ("/config/topics/hidden",),
+    "s": ("/config/topics/shown",),
+    "T": ("/config/topics",),
+    "B": ("/config/brokers",),
+    "U": ("/config/users",),
+    "L": ("/config/clients",),
+    "N": ("/config/changes",),
+}
+# What is named as hidden, in the order of SESSIONS: nothing (-), or a letter for each path; D: all of it, and no row.
+SEEN_BY = """
+topic list                                     -  m     -    x   D  D
+topic describe                                 -  mBT   BT   xh  D  D
+topic describe shown                           -  mBs   Bs   -   D  D
+topic describe hidden                          -  mBh   Bh   xh  D  D
+topic config get shown                         -  ms    s    -   D  D
+topic config get hidden                        -  mh    h    h   D  D
+config get --entity-type topics                -  mT    T    xh  D  D
+config get --entity-type users                 -  mU    U    -   D  D
+config get --entity-type brokers               -  mB    B    -   D  D
+top                                            -  mBNT  BNT  xh  D  D
+cluster describe                               -  mBT   BT   xh  D  D
+cluster brokers                                -  m     -    x   D  D
+cluster controller                             -  e     -    -   D  D
+cluster health                                 -  mBNT  BNT  xh  D  D
+cluster predict --stop 1                       -  mBT   BT   xh  D  D
+cluster rolling                                -  m     BT   x   D  D
+elect status                                   -  m     -    x   D  D
+reassign plan --topics hidden --to TO PLACED   -  m     -    x   D  D
+reassign verify PLAN                           -  BT    BT   xh  D  D
+reassign status                                -  BT    BT   xh  D  D
+reassign throttle list                         -  mBT   BT   xh  D  D
+user list                                      -  U     U    -   D  D
+quota list                                     -  mLU   LU   -   D  D
+acl list                                       -  m     -    -   D  D
+acl check User:a Read topic:shown TOLD         -  m     -    -   D  D
+acl audit                                      -  mU    U    -   D  D
+"""
+HIDDEN = re.compile(r"(/[\w/-]+): ZooKeeper does not allow this session to read it")
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_what_each_session_sees(divided: Cluster, tmp_path: Path, session: str) -> None:
+    k = Kctl(divided, tmp_path / "journal")
+    plan = tmp_path / "plan.json"
+    moves = [{"topic": topic, "partition": 0, "replicas": [1]} for topic in ("shown", "hidden")]
+    plan.write_text(json.dumps({"partitions": moves}))
+    words = {
+        "PLAN": plan, "TO": tmp_path / "planned.json", "PLACED": "--brokers 1",
+        "TOLD": "--no-allow-everyone --super-user User:b",
+    }  # fmt: skip
+    wrong: dict[str, list[object]] = {}
+    for line in SEEN_BY.strip().split("\n"):
+        command, *cells = re.split(" {2,}", line)
+        cell = dict(zip(SESSIONS, cells, strict=True))[session].strip("-")
+        ran = k(
+            *" ".join(str(words.get(word, word)) for word in command.split()).split(), **SESSIONS[session]
+        )
+        said = ran.out.decode() + ran.err
+        named = set(HIDDEN.findall(said))
+        if cell == "D":
+            is_so = ran.status == 3 and not ran.rows and len(ran.errors) == 1 and named
+        else:
+            statuses = (
+                {3} if cell and (command, session) != ("topic list", "no-topic") else {0}
+            )  # that is a note
+            statuses |= {5} if command == "cluster rolling" else set()  # a cluster of one broker
+            is_so = ran.status in statuses and named == {path for letter in cell for path in LETTERS[letter]}
+        if not is_so or (cell and NEVER_OVER_A_PART.search(said)):
+            wrong[command] = [ran.status, named, ran.err]
+    assert not wrong
 
 
 def test_tls_with_a_clients_certificate(

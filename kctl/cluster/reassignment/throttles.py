@@ -16,6 +16,7 @@ from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
+from kctl.cluster.names import refuse_absent, refuse_hidden
 from kctl.cluster.reassignment.moves import Move
 from kctl.cluster.rights import grant
 from kctl.cluster.state import MOVES, ClusterState
@@ -266,6 +267,13 @@ def with_hidden_topics(cluster: Cluster, topics: Iterable[str], state: ClusterSt
         return state
     named = cluster.read_state(missing, partition_states=False, recent=True)
     return replace(state, problems=(*state.problems, *named.problems))
+
+
+def refuse_unseen(cluster: Cluster, topics: Collection[str] | None, state: ClusterState) -> None:
+    """Raise KctlError for topics that this user does not see, or that are not there."""
+    seen = with_hidden_topics(cluster, topics or (), state)
+    refuse_hidden(topics or (), seen)
+    refuse_absent(topics, seen)
 
 
 def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[str]:

@@ -273,3 +273,37 @@ def test_health_and_prediction(k: WireKctl, topic: str) -> None:
     assert health["controller"] == health["offline"] == health["dead-brokers"] == "good"
     predicted = k("cluster", "predict", "--stop", 1, "--topics", topic).of("prediction")
     assert [(p["outcome"], p["leader"]) for p in predicted] == [("new_leader", 2), ("isr_shrinks", 2)]
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+def test_files_move_replicas_and_undo_moves_them_back(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    """Out over three brokers, as listed and by a placement, up to --max-bytes; applied twice, nothing is left to do."""
+    before = [[1, 2], [1, 2], [2, 1]]
+    k.change("topic", "create", topic, "--replica-assignment", "1:2,1:2,2:1")
+    for partition in range(3):
+        fill(w, topic, partition=partition, records=30, size=20_000)
+    file = tmp_path / "cluster.yaml"
+    for shape, brokers in (("replicas: '2:3,3:1,1:2'", {1, 2, 3}), ("placement: brokers 2,3", {2, 3})):
+        file.write_text(f"topics:\n  {topic}:\n    {shape}\n")
+        known = k.ids()
+        ran = k("apply", file, "--max-bytes", "10KiB", "--yes")
+        assert ran.status == 4 and "and --max-bytes is 10,240; nothing was written" in ran.err, ran.err
+        assert k.ids() == known and k.replicas(topic) == before
+        k.change("apply", file, "--max-bytes", "100MiB")
+        (id,) = set(k.ids()) - set(known)
+        rows = k("topic", "describe", topic).of("partition")
+        assert {broker for row in rows for broker in row["replicas"]} == brokers
+        assert [sorted(row["isr"]) for row in rows] == [sorted(row["replicas"]) for row in rows]
+        if "replicas" in shape:
+            assert [row["replicas"] for row in rows] == [[2, 3], [3, 1], [1, 2]]
+        assert k("diff", file, "--exit-code").status == 0
+        k.change("apply", file)
+        assert set(k.ids()) - set(known) == {id}
+        k.change("journal", "undo", id)
+        assert k.replicas(topic) == before
+        assert k("diff", file, "--exit-code").status == 5
+    assert k("reassign", "throttle", "list").of("throttle") == []

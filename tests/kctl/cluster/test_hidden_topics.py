@@ -8,17 +8,21 @@ from typing import cast
 
 import pytest
 
+from commands.cluster.describe import controller_row
+from commands.reassign.verify import moves_unread
 from formats.values import replace
 from kctl.changes.entry import Entry, RecordedStage
 from kctl.changes.intents import ClearThrottle, Reassign
 from kctl.cluster.configs import config_change
 from kctl.cluster.health import HealthFacts, check_health
+from kctl.cluster.interface import Oddity
 from kctl.cluster.names import refuse_hidden
 from kctl.cluster.reassignment.execution import check_targets
 from kctl.cluster.reassignment.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
     not_read,
+    refuse_unseen,
     throttle_of_partitions,
     throttles_set,
 )
@@ -199,3 +203,40 @@ def test_without_the_list_of_brokers_or_topics_there_is_no_answer() -> None:
     for path in ("/brokers/ids", "/brokers/topics", "/controller"):
         with pytest.raises(HiddenZnodes, match=f"^{path}: ZooKeeper does not allow"):
             read(path)
+
+
+def test_what_is_hidden_beside_the_topics_is_unknown_and_the_topics_are_shown() -> None:
+    paths = (
+        "/controller_epoch",
+        "/cluster/id",
+        "/admin/reassign_partitions",
+        "/admin/delete_topics",
+        "/migration",
+        "/",
+        "/config",
+    )
+    state = read(*paths)
+    assert sorted(state.topics) == ["masked", "shown"] and not state.hidden
+    assert [problem.reason.split(":")[0] for problem in state.problems] == [
+        "/controller_epoch", "/cluster/id", "/migration", "/admin/reassign_partitions", "/admin/delete_topics",
+    ]  # fmt: skip
+    assert all(problem.is_hidden for problem in state.problems)
+    assert [problem.place for problem in moves_unread(state)] == ["reassignment request"]
+    row = controller_row(state)
+    assert row["controller_epoch"] is None and "/controller_epoch: ZooKeeper does not" in str(row["why"])
+    assert row["is_alive"] is not None
+    notifications = Oddity("notification-unread", "/config/changes", "/config/changes is hidden")
+    results = {result.check: result for result in check_health(HealthFacts(state, (notifications,), 0))}
+    unknown = {
+        "controller-loop",
+        "future-controller-epoch",
+        "migration",
+        "moving",
+        "requests",
+        "deletions",
+        "notifications",
+    }
+    assert unknown <= {check for check, result in results.items() if result.status == "unknown"}
+    assert results["offline"].status == results["orphan-configs"].status == "good"
+    with pytest.raises(KctlError, match="no topic nosuch"):
+        refuse_unseen(ZookeeperCluster(fake_cluster()), ["nosuch"], state)

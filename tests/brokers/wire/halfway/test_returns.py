@@ -181,10 +181,23 @@ def test_a_target_that_stays_away_is_named(w: Cluster, k: WireKctl, topic: str, 
 
 @dataclass(frozen=True)
 class Asked:
-    """A change that concerns broker 2: its command for a topic, which is on brokers 1 and 2, and whether it is done."""
+    """A change that concerns broker 2: its command for a topic, which is on brokers 1 and 2; whether it is done, by Kafka's tools too."""
 
     command: Callable[[str], tuple[object, ...]]
     is_done: Callable[[WireKctl, str], bool]
+    by_kafka: Callable[[Cluster, str], bool]
+
+
+def configured_by_kafka(c: Cluster, kind: str, name: object) -> str:
+    where = ("--bootstrap-server", c.bootstrap)
+    return c.tool(
+        "kafka.admin.ConfigCommand", *where, "--describe", "--entity-type", kind, "--entity-name", name
+    )
+
+
+def topics_by_kafka(c: Cluster, *words: object) -> str:
+    package = "kafka.admin" if c.version < "3.7" else "org.apache.kafka.tools"
+    return c.tool(f"{package}.TopicCommand", "--bootstrap-server", c.bootstrap, *words)
 
 
 def broker_threads(k: WireKctl) -> list[str]:
@@ -196,17 +209,25 @@ ASKED = {
     "config set of the broker": Asked(
         lambda topic: ("config", "set", *OF_BROKER, "num.io.threads=3"),
         lambda k, _: broker_threads(k) == ["3"],
+        lambda c, _: "num.io.threads=3 " in configured_by_kafka(c, "brokers", 2),
     ),
     "config set of a topic": Asked(
         lambda topic: ("topic", "config", "set", topic, "retention.ms=1000"),
         lambda k, topic: configs_of(k, topic) == {"retention.ms": "1000"},
+        lambda c, topic: "retention.ms=1000 " in configured_by_kafka(c, "topics", topic),
     ),
     "topic delete": Asked(
-        lambda topic: ("topic", "delete", topic), lambda k, topic: k("topic", "describe", topic).status == 3
+        lambda topic: ("topic", "delete", topic),
+        lambda k, topic: k("topic", "describe", topic).status == 3,
+        lambda c, topic: topic not in topics_by_kafka(c, "--list").split(),
     ),
     "elect preferred": Asked(
         lambda topic: ("elect", "preferred", "--topics", topic),
         lambda k, topic: k("elect", "status", "--topics", topic).status == 0,
+        lambda c, topic: (
+            re.search(r"Leader: 2\s+Replicas: 2,1", topics_by_kafka(c, "--describe", "--topic", topic))
+            is not None
+        ),
     ),
 }
 
@@ -232,7 +253,7 @@ def test_the_broker_that_is_asked(
         returned(w, k, 2)
     if ran.status in (3, 4):
         assert "nothing was written" in ran.err and ran.of("change") in ([], [*planned(ran)]), ran.err
-        assert not asked.is_done(k, topic)
+        assert not asked.is_done(k, topic) and not asked.by_kafka(w, topic)
     else:
         id = str(ran.of("change")[0]["id"]) if ran.status == 0 else named(ran)
         for _ in eventually(f"{name} is done"):  # a replica takes a while until it can lead again
@@ -240,6 +261,7 @@ def test_the_broker_that_is_asked(
                 break
             if ran.status != 0:
                 k.change("journal", "resume", id, status=None)
+        assert asked.by_kafka(w, topic)
     if name.startswith("config set of the broker"):
         k("config", "unset", *OF_BROKER, "num.io.threads", "--yes")
 
@@ -298,3 +320,7 @@ def test_a_broker_comes_back_while_it_is_unregistered(two: Cluster, tmp_path: Pa
         assert "broker 2 is alive: it has registered again" in ran.err
         named(ran)
     assert alive(k) == [1, 2]
+    listed = two.tool(
+        "org.apache.kafka.tools.ClusterTool", "list-endpoints", "--bootstrap-server", two.bootstrap
+    )
+    assert re.search(rf"(?m)^2\s+127\.0\.0\.1\s+{two.brokers[2].port}\s", listed), listed
