@@ -8,6 +8,7 @@ earlier one (`storage/.../epoch/LeaderEpochFileCache.java @ 3.9.0`).
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 
@@ -138,7 +139,8 @@ def _check_entries(
         first_offset = max(
             first_offset, entries[0].start_offset
         )  # no checkpoint has the start of a metadata log
-    log_start = _log_start(report, entries, runs, first_offset, is_known=task.is_clean and task.is_marked)
+    is_known = task.is_clean and task.is_marked
+    log_start = _log_start(report, entries, runs, first_offset, facts.segment_bases, is_known=is_known)
     for number, run in enumerate(runs.runs):
         if run.last_offset < log_start:
             continue  # all epochs below the log's start are one entry with the last of them
@@ -200,13 +202,19 @@ def _say_batch(report: FileReport, entry: EpochEntry, runs: list[EpochRun], numb
 
 
 def _log_start(
-    report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known_start: int, *, is_known: bool
+    report: FileReport,
+    entries: list[EpochEntry],
+    runs: EpochRuns,
+    known_start: int,
+    segment_bases: Collection[int],
+    *,
+    is_known: bool,
 ) -> int:
     """The offset from which on entries can be expected.
 
     The log's start may be known to nobody but the first entry; unless a clean stop has written it (`is_known`), or
-    this begins exactly where an epoch begins in the log, as it does when the entries before it were lost. Batches of
-    its own epoch below it are no sign: where a broker dies after records were deleted, it knows the start no more.
+    this begins exactly where an epoch begins in the log, as it does when the entries before it were lost. Where a segment
+    begins too, retention may have taken the segments before it, which are deleted a minute later. Batches of its own epoch below it are no sign: where a broker dies after records were deleted, it knows the start no more.
     """
     if not entries or entries[0].start_offset <= known_start:
         return known_start
@@ -214,7 +222,7 @@ def _log_start(
     below = [run for run in runs.runs if run.base_offset < first]
     if not below:
         return known_start
-    begins_there = any(run.base_offset == first for run in runs.runs)
+    begins_there = first not in segment_bases and any(run.base_offset == first for run in runs.runs)
     if (begins_there or is_known) and below[-1].epoch != entries[0].epoch:
         return known_start
     report.say(say.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known_start)

@@ -331,6 +331,7 @@ def _facts(check: _Check) -> LogFacts:
     facts.metadata_snapshots = frozenset(named.base_offset for named in kraft_snapshots if named)
     if scanned:
         facts.first_base_offset = scanned[0][0].base_offset
+        facts.segment_bases = frozenset(segment.base_offset for segment, *_ in scanned)
         last_segment, last = scanned[-1]
         if last.is_readable:
             end = last.next_offset

@@ -139,6 +139,7 @@ class LogFacts(Struct):
     """What the directory's checkpoints are compared with."""
 
     first_base_offset: int | None = None  # the first segment's
+    segment_bases: frozenset[int] = frozenset()  # base offsets of all segments
     log_end_offset: int | None = None  # behind the last sound batch; None without a segment
     is_whole: bool = True  # no damage, and every segment could be read
     follows_from: int | None = None  # from here to the end each batch begins where the one before ended

@@ -125,6 +125,36 @@ def test_an_unclean_election_has_its_own_line_as_evidence_once(tmp_path: Path) -
     assert told == {2: ["Q05"], 4: ["Q05"]}
 
 
+def test_a_leader_says_that_it_is_recovering_right_before_the_epoch_in_which_it_leads(tmp_path: Path) -> None:
+    """Brokers learn of several epochs at once: the mark is of the last of them, not of the next that logs tell of."""
+    ids = "adding replicas [] and removing replicas [] "
+    follower = (
+        "[Broker id={id}] Follower t-0 starts at leader epoch {epoch} from offset 9 with partition epoch {epoch} and high watermark 9. "
+        "Current leader is {leader}. Previous leader Some(2) and previous leader epoch was {before}. (state.change.logger)"
+    )
+    led = (
+        "[Broker id=1] Leader t-0 with topic id Some(qy0Wy3w4RMOeEnYFRA-Ylg) starts at leader epoch 4 from offset 9 with partition epoch 5, high watermark 9, "
+        f"ISR [1], {ids}. Previous leader Some(-1) and previous leader epoch was 3. (state.change.logger)"
+    )
+    marked = (
+        "[Broker id=1] The topic partition t-0 was marked as RECOVERING. Marking the topic partition as RECOVERED. "
+        "(state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path,
+        state_change_1=[
+            f"21 {follower.format(id=1, epoch=3, leader=-1, before=1)}",
+            f"21 {marked}",
+            f"21 {led}",
+        ],
+        state_change_3=[
+            f"10 {follower.format(id=3, epoch=1, leader=2, before=0)}",
+            f"20 {follower.format(id=3, epoch=2, leader=1, before=1)}",
+        ],
+    )
+    assert [(one.leader_epoch, one.leader) for one in found if one.is_unclean] == [(4, 1)]
+
+
 def decided(leader: int, epoch: int, isr: str, recovery: str) -> str:
     return (
         f"[Controller id=1 epoch=4] Changed partition t-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(leader={leader}, "

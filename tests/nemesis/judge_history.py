@@ -121,7 +121,7 @@ def judge_beginning(
             f"{where}: says {row['how']}, strength {row['strength']}",
         ),
     ]
-    needed = {"failure": FAILS, "controlled_shutdown": ("term",)}.get(row["how"])
+    needed = {"failure": FAILS, "controlled_shutdown": ("term", "exited")}.get(row["how"])
     if before and needed and before.leader >= 0:
         said.append(
             Statement(
@@ -171,7 +171,12 @@ def _was_done(story: Story, kinds: Collection[str], broker: int, time: float) ->
     """Whether it was done to a broker, or to its network, before a state shows it."""
     acts = [f for f in story.of(*kinds) if f.broker == broker or broker in f.detail.get("peers", ())]
     # Whose controller, or whose session, went heard of it later.
-    return any(act.time - time < SLACK and time - _until(story, act) < LONGEST_SHUTDOWN for act in acts)
+    # A process that ends by itself shuts down in order, and is found gone afterwards.
+    return any(
+        act.time - time < (LONGEST_SHUTDOWN if act.kind == "exited" else SLACK)
+        and time - _until(story, act) < LONGEST_SHUTDOWN
+        for act in acts
+    )
 
 
 def _until(story: Story, act: Fault) -> float:
@@ -188,7 +193,7 @@ GOES_ON = {"pause": "resume", "cut": "mend"}
 
 
 CAUSES = (
-    (re.compile(r"broker (\d+) (?:was )?shut down"), ("term",)),
+    (re.compile(r"broker (\d+) (?:was )?shut down"), ("term", "exited")),
     (re.compile(r"broker (\d+) failed"), FAILS),
     (re.compile(r"broker (\d+) was back"), BACK),
 )

@@ -39,6 +39,10 @@ def judge_loss(
         for sent in acknowledged:
             answered.setdefault(sent.offset, set()).add(sent.value)
         is_compacted = partition.rpartition("-")[0] in story.compacted
+        # An administrator asked for it; brokers that were down may have done it late.
+        deletions = story.of("delete-records")
+        asked = (f.detail["offset"] for f in deletions if f.detail["partition"] == partition)
+        deleted_to = max(asked, default=0)
 
         def claims(offset: int, losses: list[Row] = losses) -> list[Row]:
             return [r for r in losses if r["from_offset"] <= offset < (r["to_offset"] or UNBOUNDED)]
@@ -47,7 +51,7 @@ def judge_loss(
         for sent in acknowledged:
             offset = sent.offset
             assert offset is not None
-            if offset < starts.get(partition, 0):
+            if offset < max(starts.get(partition, 0), deleted_to):
                 continue
             if offset in log:
                 if text(log[offset].value) != sent.value:

@@ -77,6 +77,8 @@ class Words:
             leader = event.broker_id if name == "L09" else event.number("leader") if name == "E14" else None
             epoch = event.number("leader_epoch") if name == "E24" else None
             self._add(partition, kind, time_ms, leader, event, epoch)
+        elif name == "L03" and partition is not None:
+            self._note_start(event, partition)
         elif name in ("E21", "E22"):
             election_type = str(event.fields.get("type", "PREFERRED")).upper()
             kind = "unclean" if election_type == "UNCLEAN" else "preferred"
@@ -91,6 +93,15 @@ class Words:
             self._note_election(event, partition, time_ms)
         else:
             self._note_brokers(name, event, time_ms)
+
+    def _note_start(self, event: Event, partition: TopicPartition) -> None:
+        """A leader that takes its own log for the truth says so before it says in which epoch it leads."""
+        words = self.of_partition.get(partition, [])
+        for at in range(len(words) - 1, max(len(words) - 8, 0) - 1, -1):
+            word = words[at]
+            if (word.kind, word.leader, word.leader_epoch) == ("recovering", event.broker_id, None):
+                words[at] = word._replace(leader_epoch=event.number("leader_epoch"))
+                return
 
     def _note_election(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
         changes = event.fields.get("changes")

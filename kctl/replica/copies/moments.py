@@ -18,9 +18,10 @@ from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER, parse_config, parse_partition_state, parse_topic
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, Replica
+from kctl.evidence.order import is_order_known
 from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.internal_topics.cluster_image import ClusterImage, PartitionImage
-from kctl.internal_topics.decisions import Decision, metadata_logs, read_decisions
+from kctl.internal_topics.decisions import Decided, Decision, metadata_logs, read_decisions
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import ByMoment, Copy, Moment
@@ -65,6 +66,8 @@ class Znodes(Struct):
     """When the newest znode was changed or the newest record of the metadata log was written, in milliseconds."""
     decisions: dict[TopicPartition, list[Decision]] = field(default_factory=dict)
     """Every state in the metadata log, oldest first; znodes hold only the last one."""
+    decided_offsets: range = range(0)
+    """The offsets of the metadata log from its first state of a partition to its end."""
     removed: set[str] = field(default_factory=set)
     """Ids of topics that the metadata log says were deleted; znodes of a deleted topic are missing."""
 
@@ -161,14 +164,20 @@ def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) ->
     What cannot be read is reported and left out.
     """
     znodes_by_moment = znodes_of(evidence, report)
-    for moment, logs in metadata_logs(evidence).items():
-        if moment in znodes_by_moment:
+    logs_by_moment = metadata_logs(evidence)
+    order = (*reversed(evidence.moments), *({*logs_by_moment} - {*evidence.moments}))
+    later: Znodes | None = None
+    read: dict[Moment, Znodes] = {}
+    for moment in order:
+        if moment in znodes_by_moment or moment not in logs_by_moment:
             continue
         try:
-            znodes_by_moment[moment] = _read_metadata_logs(evidence, moment, logs)
+            read[moment] = _read_metadata_logs(evidence, moment, logs_by_moment[moment], later)
         except KctlError as error:
             report(error)
-    return znodes_by_moment
+        if is_order_known(evidence):
+            later = later or read.get(moment)
+    return znodes_by_moment | {moment: read[moment] for moment in logs_by_moment if moment in read}
 
 
 def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
@@ -176,9 +185,72 @@ def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
     return {partition for znodes in clusters.values() for partition in znodes.replicas}
 
 
-def _read_metadata_logs(evidence: FoundEvidence, moment: Moment, logs: Sequence[Replica]) -> Znodes:
-    decided = read_decisions(evidence, logs)
+def _read_metadata_logs(
+    evidence: FoundEvidence, moment: Moment, logs: Sequence[Replica], later: Znodes | None
+) -> Znodes:
+    """The cluster at a moment; of copies that differ from the metadata log of a later moment, what it confirms.
+
+    A controller that is cut off appends records that no majority gets; it cuts them when it is back.
+    """
+    znodes = _cluster_of(read_decisions(evidence, logs), moment)
+    if later is None or not unconfirmed(znodes, later):
+        return znodes
+    for log in logs:
+        try:
+            other = _cluster_of(read_decisions(evidence, [log]), moment)
+        except KctlError:
+            continue
+        if not unconfirmed(other, later):
+            return other
+    take_back(znodes, unconfirmed(znodes, later))
+    return znodes
+
+
+def unconfirmed(znodes: Znodes, later: Znodes) -> list[Decision]:
+    """The decisions in a metadata log at whose offsets the log of a later moment has other records."""
+    confirmed = {
+        (decision.offset, decision.topic_partition): decision
+        for decisions in later.decisions.values()
+        for decision in decisions
+    }
+
+    def differs(decision: Decision) -> bool:
+        if decision.offset not in later.decided_offsets:
+            return False
+        same = confirmed.get((decision.offset, decision.topic_partition))
+        return same is None or (same.leader_epoch, same.leader, same.isr) != (
+            decision.leader_epoch, decision.leader, decision.isr,
+        )  # fmt: skip
+
+    return [
+        decision
+        for decisions in znodes.decisions.values()
+        for decision in decisions
+        if decision.topic_id == later.topic_ids.get(decision.topic_partition.topic) and differs(decision)
+    ]
+
+
+def take_back(znodes: Znodes, undone: Sequence[Decision]) -> None:
+    """Leave decisions out; the state of their partitions is the last one before them."""
+    for partition in {decision.topic_partition for decision in undone}:
+        first = min(d.offset or 0 for d in undone if d.topic_partition == partition)
+        kept = [d for d in znodes.decisions[partition] if (d.offset or 0) < first]
+        znodes.decisions[partition] = kept
+        if kept:
+            last = kept[-1]
+            znodes.states[partition] = RecordedState(
+                last.leader, last.leader_epoch, last.isr, znodes.moment, znodes.file, last.eligible
+            )
+        else:
+            del znodes.decisions[partition]
+            znodes.states.pop(partition, None)
+
+
+def _cluster_of(decided: Decided, moment: Moment) -> Znodes:
     znodes = Znodes(moment, decided.file, is_zookeeper=False, removed={*decided.removed})
+    offsets = [decision.offset for decision in decided.decisions if decision.offset is not None]
+    if offsets:
+        znodes.decided_offsets = range(min(offsets), max(decided.image.end_offset, max(offsets) + 1))
     for decision in decided.decisions:
         if decision.topic_id in decided.image.names:  # not of an earlier topic of that name
             znodes.decisions.setdefault(decision.topic_partition, []).append(decision)

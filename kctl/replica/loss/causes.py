@@ -435,8 +435,12 @@ def _is_before(facts: PartitionFacts, holder: Holder, term: LeaderTerm) -> bool:
 
 def _notes_before(facts: PartitionFacts, term: LeaderTerm, *what: str) -> list[Note]:
     notes = facts.log_notes.of(facts.partition, *what, broker_id=term.leader)
-    until = term.from_ms
-    return [note for note in notes if until is None or note.time_ms <= until + PROMPT_MS]
+    since, until = facts.log_notes.began_at(facts.partition), term.from_ms
+    return [
+        note
+        for note in notes
+        if note.time_ms >= since and (until is None or note.time_ms <= until + PROMPT_MS)
+    ]
 
 
 def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset: int) -> bool:

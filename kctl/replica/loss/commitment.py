@@ -169,7 +169,11 @@ def _lines(
 ) -> Iterator[CommittedUpTo]:
     """High watermarks that the brokers with the lost records logged before they cut them."""
     broker_ids = {part.holder.copy.broker_id for part in parts} | {claim.broker_id for claim in claims}
-    ends = {part.holder.copy.broker_id: part.to_offset for part in parts}
+    held = [(part.holder.copy.broker_id, part.to_offset) for part in parts]
+    held += [(claim.broker_id, claim.to_offset or claim.reached or 0) for claim in claims]
+    ends: dict[int | None, int] = {}
+    for broker_id, end in held:
+        ends[broker_id] = max(end, ends.get(broker_id, 0))
     term = facts.leaders.of(drop.leader_epoch)
     since = facts.log_notes.began_at(facts.partition)
     for broker_id in broker_ids:

@@ -61,6 +61,14 @@ class _Replica(Struct):
     """The epoch that it led last and its start offset, if a line has both."""
     high_watermark: int | None = None
     fell_back: bool = False
+    role: tuple[int, int] | None = None
+    """The leader epoch in which the broker last had a role, and when it was told."""
+    grows_from: int | None = None
+    """Where the log ended when it began to follow that epoch; None while it leads."""
+    fetched_epochs: set[int] = field(default_factory=set)
+    """The epochs that it followed while its log grew."""
+    follows: Claim | None = None
+    """What the log holds behind the start of the epoch that it follows, until a line cuts it."""
 
 
 def find_claims(
@@ -75,7 +83,47 @@ def find_claims(
             continue
         replica = replicas.setdefault(note.broker_id, _Replica())
         claims += _take(replica, note, log_notes, leaders)
+        claims += _follow(replica, note, log_notes, leaders, present)
+    claims += [replica.follows for replica in replicas.values() if replica.follows is not None]
     return list(_that_stand(claims, present, leaders))
+
+
+def _follow(
+    replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders, present: PresentLeader
+) -> Iterator[Claim]:
+    """What a broker that begins to follow an epoch has at offsets where the present log has records of that epoch.
+
+    In one process, roles come in the order of their epochs: what it had was written in earlier ones.
+    """
+    reached = max(note.log_end_offset or 0, note.high_watermark or 0)
+    if replica.role is not None and replica.grows_from is not None and reached > replica.grows_from:
+        replica.fetched_epochs.add(replica.role[0])
+    if note.what in ("cut", "asked_to_cut", "reset"):
+        if replica.grows_from is not None and note.offset is not None:
+            replica.grows_from = min(replica.grows_from, note.offset)
+        if note.what != "asked_to_cut" or replica.end == note.offset:
+            replica.follows = None  # what the cut takes is claimed of it
+        return
+    if note.what not in ("leader", "follower", "fetching") or (epoch := note.leader_epoch) is None:
+        return
+    if replica.follows is not None and replica.role != (epoch, note.time_ms):
+        yield replica.follows
+        replica.follows = None
+    before, replica.role = replica.role, (epoch, note.time_ms)
+    replica.grows_from = None if note.what == "leader" else replica.end or replica.reached
+    if note.what == "leader":
+        return
+    is_first = (
+        before is not None
+        and before[0] < epoch
+        and not log_notes.started_between(note.broker_id, before[1], note.time_ms)
+    )
+    start = dict(present.recorded).get(epoch)
+    end = note.log_end_offset
+    if is_first and start is not None and max(end or 0, replica.reached or 0) > start:
+        claim = _claim(replica, note, end, leaders)
+        led_from = start if claim.epoch_start is None else claim.epoch_start
+        replica.follows = replace(claim, from_offset=min(start, led_from))
 
 
 def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) -> Iterator[Claim]:
@@ -129,7 +177,6 @@ def _learn(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
 
 
 def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders) -> Claim:
-    assert note.offset is not None
     led_epochs = [
         leadership.leader_epoch
         for leadership in leaders.known
@@ -137,11 +184,12 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
         and leadership.from_ms is not None
         and leadership.from_ms < note.time_ms
     ]
-    epoch = max(led_epochs, default=None)
-    notes = (*replica.notes[-3:], note)
+    fetched = (known for known in replica.fetched_epochs if replica.role and known < replica.role[0])
+    epoch = max((*led_epochs, *fetched), default=None)
+    notes = (*(noted for noted in replica.notes[-3:] if noted is not note), note)
     return Claim(
         note.broker_id,
-        note.offset,
+        note.offset or 0,
         log_end,
         note.time_ms,
         epoch,

@@ -42,6 +42,7 @@ def checked(
     )
     log = LogFacts(
         first_base_offset=facts.get("first"),
+        segment_bases=frozenset({int(facts["base"] or 0)} if "base" in facts else ()),
         log_end_offset=facts.get("end", 20),
         is_whole=bool(facts.get("whole", True)),
         metadata_snapshots=frozenset({int(facts["snapshot"] or 0)} if "snapshot" in facts else ()),
@@ -73,6 +74,8 @@ def checked(
         (TWO, [(0, 5), (2, 10)], {}, [LATE]),
         (TWO, [(2, 12)], {}, [LATE]),
         (TWO, [(2, 10)], {}, [MISSING]),  # the entries before it were lost
+        (TWO, [(2, 10)], {"base": 10}, [LATE]),  # or retention took the segments before it
+        (TWO, [(2, 10)], {"base": 9}, [MISSING]),
         ([(0, 0, 9), (2, 10, 14), (3, 15, 19)], [(2, 12), (3, 15)], {}, [LATE]),
         ([(0, 0, 9), (2, 12, 19)], [(2, 10)], {}, [LATE]),
         ([(0, 0, 9), (2, 12, 19)], [(2, 10)], {"clean": True}, [MISSING]),  # a clean stop wrote the start

@@ -84,3 +84,43 @@ def test_a_log_reaches_to_the_mark_from_which_it_is_fetched_on() -> None:
     assert claimed(note("leader"), fetching, note("cut", 30)) == [(42, None)]
     assert claimed(note("leader"), note("cut", 30)) == []
     assert claimed(note("loaded", end=152), fetching, note("cut", 42)) == [(42, 152)]
+
+
+def role(
+    what: str, epoch: int, end: int | None = None, mark: int | None = None, at: int | None = None
+) -> Note:
+    return Note(what, 1, 0, {}, at if what == "leader" else end, end, mark, epoch)
+
+
+def test_what_a_log_holds_where_the_epoch_that_it_follows_began_is_lost_without_a_cut() -> None:
+    """Epoch 3 began at offset 0, epoch 5 at 42. The lines of the cut are not in the evidence."""
+    assert claimed(role("leader", 3, at=0), role("follower", 5, end=59)) == [(42, 59)]
+    assert claimed(role("follower", 3, end=40), role("follower", 5, end=59), led=None) == [(42, 59)]
+    assert claimed(role("leader", 3, at=0), role("fetching", 5, mark=59)) == [(42, None)]
+    # It ends where the epoch begins.
+    assert claimed(role("leader", 3, at=0), role("follower", 5, end=42)) == []
+    # It followed that epoch before: its records may be of it.
+    assert (
+        claimed(role("follower", 5, end=42), note("loaded", end=59), role("follower", 5, end=59), led=None)
+        == []
+    )
+    assert claimed(note("loaded", end=59), role("follower", 5, end=59), led=None) == []
+    # No record of the epoch is in the present log.
+    assert claimed(role("leader", 3, at=0), role("follower", 4, end=59)) == []
+    # Nothing that it wrote in its own epoch is present: all of it is lost.
+    assert claimed(role("leader", 4, at=40), role("follower", 5, end=59), led=4) == [(40, 59)]
+    # The line of the cut says what went.
+    assert claimed(role("leader", 3, at=0), role("follower", 5, end=59), note("cut", 50)) == [(50, 59)]
+
+
+def test_what_was_fetched_from_a_leader_was_written_in_its_epoch() -> None:
+    lines = role("leader", 1, at=0), role("follower", 3, end=10), note("loaded", end=59)
+    present = ((1, 0), (2, 8), (3, 12), (5, 42))
+    assert claimed(*lines, role("follower", 5, end=59), note("cut", 42), recorded=present, led=1) == [
+        (42, 59)
+    ]
+    # Nothing was fetched: what it had was of its own epoch.
+    lines = role("leader", 1, at=0), role("follower", 3, end=59)
+    assert {*claimed(*lines, role("follower", 5, end=59), note("cut", 8), recorded=present, led=1)} == {
+        (8, 59)
+    }
