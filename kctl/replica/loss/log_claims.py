@@ -184,8 +184,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
         and leadership.from_ms is not None
         and leadership.from_ms < note.time_ms
     ]
-    fetched = (known for known in replica.fetched_epochs if replica.role and known < replica.role[0])
-    epoch = max((*led_epochs, *fetched), default=None)
+    epoch = max((*led_epochs, *replica.fetched_epochs), default=None)
     notes = (*(noted for noted in replica.notes[-3:] if noted is not note), note)
     return Claim(
         note.broker_id,

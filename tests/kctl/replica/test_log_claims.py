@@ -124,3 +124,6 @@ def test_what_was_fetched_from_a_leader_was_written_in_its_epoch() -> None:
     assert {*claimed(*lines, role("follower", 5, end=59), note("cut", 8), recorded=present, led=1)} == {
         (8, 59)
     }
+    # What was fetched in the present epoch is in the present log.
+    lines = role("leader", 3, at=0), role("follower", 5, end=42), note("loaded", end=59)
+    assert claimed(*lines, note("cut", 42)) == []
