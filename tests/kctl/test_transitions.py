@@ -399,3 +399,23 @@ def test_a_change_of_the_isr_that_is_refused_in_the_next_epoch_was_none(tmp_path
         tmp_path, server_1=[f"000 {CREATED}", *(f"010 {line}" for line in (shrinks, taken_out, refused))]
     )
     assert [(one.leader_epoch, len(one.isr_changes)) for one in found] == [(0, 0), (1, 0)]
+
+
+def test_a_topic_that_is_deleted_has_no_leader_though_no_broker_failed(tmp_path: Path) -> None:
+    deleted = (
+        "[Topic Deletion Manager 9] Deletion of topic {} (re)started (kafka.controller.TopicDeletionManager)"
+    )
+
+    def causes(folder: Path, topic: str) -> list[str]:
+        lines = [
+            f"000 {elected(0, 1, '1,2', 'NewPartition')}",
+            f"030 {deleted.format(topic)}",
+            f"030 {offline(1, -1, '2', 1)}",
+            f"030 {offline(2, -1, '2', 2)}",
+        ]
+        found = leaderships(folder, controller_9=lines)
+        assert told(found)[1:] == [(1, -1, "none"), (2, -1, "none")]
+        return [one.cause for one in found[1:]]
+
+    assert causes(tmp_path / "deleted", "t") == ["the topic was being deleted"] * 2
+    assert causes(tmp_path / "other", "u")[0] == "broker 1 failed and no other replica was in the ISR"

@@ -212,6 +212,10 @@ def judge_cause(story: Story, row: Row, first: State, before: State | None, wher
                     _was_done(story, kinds, broker, first.time), f"{where}: says {cause!r}, nobody did that"
                 )
             )
+    if "being deleted" in cause:
+        topic = where.split()[1].rpartition("-")[0]
+        right = any(f.detail["topic"] == topic and f.time < first.time + SLACK for f in story.of("delete"))
+        said.append(Statement(right, f"{where}: says {cause!r}, nobody deleted it"))
     for broker, listed in NOT_IN_ISR.findall(cause):
         isr = sorted(map(int, listed.split(","))) if listed else []
         right = int(broker) == first.leader and before is not None and isr == sorted(before.isr)

@@ -152,6 +152,10 @@ class Transitions:
                     yield Announced(partition, word.leader, word.leader_epoch, word.proof, is_back)
 
     def _why_none(self, before: Leadership | None, after: Leadership) -> str:
+        deletion = self.words.deletions.get(after.topic_partition.topic)
+        if deletion is not None and 0 <= after.from_ms - deletion.time_ms + SLACK <= WARNED_WITHIN:
+            after.proofs.append(deletion.proof)
+            return "the topic was being deleted"
         if before is None or before.leader is None or before.leader < 0:
             return "no replica of the ISR was alive"
         gone = self._of_broker(before.leader, before, after)

@@ -52,6 +52,8 @@ class Words:
         # Replicas that controllers took for offline, each with the epoch of the controller.
         self.offline: dict[TopicPartition, list[Word]] = {}
         self._starts: dict[int, list[int]] = {}
+        # When a controller began to delete a topic last, and the line that says so.
+        self.deletions: dict[str, Word] = {}
         # Since when the cluster has KRaft controllers.
         self.kraft_since: int | None = None
         # Epochs whose leader the controller elected from the ISR or the eligible leader replicas.
@@ -77,6 +79,10 @@ class Words:
             leader = event.broker_id if name == "L09" else event.number("leader") if name == "E14" else None
             epoch = event.number("leader_epoch") if name == "E24" else None
             self._add(partition, kind, time_ms, leader, event, epoch)
+        elif name == "E30" and "started" in str(event.fields.get("what", "")):
+            self.deletions[str(event.fields.get("topic", ""))] = Word(
+                "deletion", time_ms, None, event.proof()
+            )
         elif name == "L03" and partition is not None:
             self._note_start(event, partition)
         elif name in ("E21", "E22"):
