@@ -21,7 +21,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
-from commands.cli.render import Outcome, Page, Row, finding_line
+from commands.cli.render import Outcome, Page, Row, finding_line, folding
 from commands.topic import note_problems
 from kctl.access.live import view_of
 from kctl.access.view import USERS
@@ -127,7 +127,7 @@ def check(
     )
     if any(row["allowed"] is None for row in rows):
         frame.raise_status(3)
-    return Outcome(rows, text=decision_text)
+    return Outcome(rows, text=folding(decision_text))
 
 
 def decisions(
@@ -221,7 +221,7 @@ def audit(frame: Frame, at: At, source: Recorded, told: Known) -> Outcome:
     view = replace(view, settings=told.over(view.settings))
     findings = (finding.row() for finding in audit_access(view))
     examined = "" if view.problems or view.hidden else "all rules were examined: none of them is a finding"
-    return Outcome(findings, text=finding_lines, nothing=examined)
+    return Outcome(findings, text=folding(finding_lines), nothing=examined)
 
 
 def _with_users(cluster: Cluster, view: AccessView) -> AccessView:

@@ -508,7 +508,7 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
     if asked and all(restart.is_safe_now is False for restart in asked):
         frame.raise_status(5)
     rows = (RESTART.of(restart, place=place) for place, restart in enumerate(order, 1))
-    return Outcome(rows, text=rolling_text)
+    return Outcome(rows, text=folding(rolling_text))
 
 
 def rolling_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
