@@ -157,7 +157,7 @@ def test_groups_of_a_coordinator_that_is_gone_are_missed(leaders: tuple[int, ...
     states = {p: PartitionState(leader, 0, (1,)) for p, leader in enumerate(leaders)}
     topic = TopicPlaces("__consumer_offsets", 0, None, dict.fromkeys(states, (1,)), states)
     answer = Places(None, -1, [Node(1, "h", 1, None), Node(2, "h", 2, None)], [topic])
-    wire: Any = SimpleNamespace(read=lambda request: answer)
+    wire: Any = SimpleNamespace(read=lambda request: answer, version_of=lambda request: 12)
     if not silent:
         require_coordinators(wire)
         return
