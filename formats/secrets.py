@@ -10,7 +10,7 @@ org/apache/kafka/common/security/scram/internals/ScramCredentialUtils.java @ 2.8
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 REDACTED = "(redacted)"
@@ -74,6 +74,7 @@ def _texts() -> tuple[tuple[re.Pattern[str], str], ...]:
     )
 
 
+@lru_cache(4096)  # of the same few keys many are asked about
 def is_secret_key(key: str) -> bool:
     """Whether a configuration key, or a field of a record, holds a secret."""
     return SECRET_KEY.search(key) is not None

@@ -7,6 +7,7 @@ storage/src/main/java/org/apache/kafka/storage/internals/log/LogConfig.java @ 3.
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from kctl.cluster.versions import (
@@ -207,12 +208,17 @@ ENTITY_TYPES: dict[str, tuple[KafkaVersion, tuple[Key, ...]]] = {
 }
 
 
-def refusal_of_all(keys: tuple[Key, ...], name: str, value: str) -> str | None:
-    """Why no version from 0.9 on takes a value of a key; None where one does, where it is empty, or the key is not known."""
-    rows = [key for key in keys if key.name == name]
+@lru_cache(1024)
+def _checks_of_topics(name: str) -> tuple[Check, ...]:
+    """What versions from 0.9 on check of a topic's key."""
+    rows = [key for key in TOPIC_KEYS if key.name == name]
     first = max((key.since for key in rows if key.since <= V0_9), default=V0_9)
-    checks = [key.check for key in rows if key.since >= first]
-    reasons = [boolean(value) if check is never_true else check(value) for check in checks]
+    return tuple(key.check for key in rows if key.since >= first)
+
+
+def refusal_of_all(name: str, value: str) -> str | None:
+    """Why no version from 0.9 on takes a value of a topic's key; None where one does, where it is empty, or the key is not known."""
+    reasons = [boolean(value) if check is never_true else check(value) for check in _checks_of_topics(name)]
     return reasons[-1] if value and reasons and all(reasons) else None
 
 

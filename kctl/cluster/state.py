@@ -81,7 +81,8 @@ class Topic(Struct, frozen=True, kw_only=True):
 
     def target_replicas(self, partition: int) -> Replicas:
         """The replicas after the move: replicas − removing."""
-        removing = self.removing_replicas.get(partition, ())
+        if not (removing := self.removing_replicas.get(partition)):
+            return tuple(self.partitions[partition])
         return tuple(b for b in self.partitions[partition] if b not in removing)
 
     def origin_replicas(self, partition: int) -> Replicas:

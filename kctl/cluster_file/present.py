@@ -136,10 +136,9 @@ class Present(NamedTuple):
         kind, name = resource.of_config()
         places = (f"configurations of {kind}", f"/config/{kind}", f"/config/{kind}/{name}")
         whole = next((p.reason for p in self.problems if p.place in places), None)
-        is_unlisted = resource.kind == "topic" and name not in self.state.topic_names
-        hidden = (
-            self.state.hidden if is_unlisted and self.state.backend == "admin" else ""
-        )  # ZooKeeper lists all
+        hidden = self.state.hidden if self.state.backend == "admin" else ""  # ZooKeeper lists all
+        if hidden and (resource.kind != "topic" or name in self.state.topic_names):
+            hidden = ""
         return self.not_asked.get(kind) or whole or self.state.why_unread(kind, name) or hidden or None
 
 

@@ -14,7 +14,6 @@ from formats.znodes.security import SCRAM_MECHANISMS
 from kctl.access.acl import CLUSTER, OPERATIONS_OF, WILDCARD, Acl, check_principal
 from kctl.access.quotas import QUOTA_NAMES, entity_of
 from kctl.access.users import FEWEST_ITERATIONS, MOST_ITERATIONS, check_user
-from kctl.cluster.config_keys import TOPIC_KEYS as CONFIG_KEYS
 from kctl.cluster.config_keys import refusal_of_all
 from kctl.cluster.names import check_topic_name, is_internal, sanitized
 from kctl.cluster.state import DEFAULT
@@ -190,7 +189,7 @@ class TopicBody:
         if "configs" in table.entries:
             values, places = config_values(table.entries["configs"], of)
             for key, value in values.items():
-                if value is not None and (reason := refusal_of_all(CONFIG_KEYS, key, str(value))):
+                if value is not None and (reason := refusal_of_all(key, str(value))):
                     raise wrong(places[key], f"{key}={value}: {reason}", "write a value that Kafka accepts")
             self.fields.update(values)
             self.places.update(places)
