@@ -183,6 +183,8 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, ar
     directories = [path for path in paths if path not in identity.offline]
     loaded = [directory for path in directories if (directory := _load(start, path, rules)) is not None]
     _check_twice(start, loaded)
+    if identity.is_kraft and metadata is None and any((path / METADATA_FOLDER).is_dir() for path in paths):
+        start.unknown.append(f"{METADATA_FOLDER} cannot be read whole, and it tells which folders are stray")
     of_path = {log_dir.path: log_dir for log_dir in start.log_dirs}
     for directory in loaded:
         _take_directory(start, directory, rules)

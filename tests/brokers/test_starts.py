@@ -198,6 +198,8 @@ ZOOKEEPER: dict[str, Damage] = {
     "lost-and-found": KRAFT["lost-and-found"],
     "directory-not-formatted": KRAFT["directory-not-formatted"],
 }
+# Kafka takes what is left of the snapshot for the whole.
+UNDECIDED = {"cut-snapshot-alone": "cannot be read whole, and it tells which folders are stray"}
 VERSIONS = (("kraft", "4.3", KRAFT), ("kraft", "3.9", KRAFT), ("zookeeper", "3.9", ZOOKEEPER), ("zookeeper", "2.8", ZOOKEEPER), ("zookeeper", "2.4", ZOOKEEPER), ("zookeeper", "1.1", ZOOKEEPER))  # fmt: skip
 EVERYWHERE = (("kraft", "4.3"), ("zookeeper", "2.8"))
 # 1.1 writes no cluster id; 3.9 without roles asks ZooKeeper first.
@@ -280,6 +282,9 @@ def test_a_broker_starts_or_ends_as_forecast(stopped: Stopped, name: str, tmp_pa
     forecasts = rows("log-dir", "start", folder, "--kafka-version", c.version)
     (forecast,) = forecasts.of("start")
     start = started(c, folder)
+    if name in UNDECIDED:
+        assert forecast["starts"] is None and UNDECIDED[name] in forecast["reason"]
+        return
     assert forecast["starts"] is (start.starts is not False), start.log[-3000:]
     if start.starts is False:
         exception, words = forecast["exception"].rpartition(".")[2], forecast["fails_with"]
