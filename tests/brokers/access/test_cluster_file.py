@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from kctl.wire.adapter import Wire
 from tests.brokers.access.conftest import Guarded
 from tests.brokers.cluster import eventually
 from tests.brokers.running import Kctl
 from tests.brokers.wire.conftest import fill
 from tests.conftest import kctl
 
+MOST_REQUESTS = 24  # of a diff
 TOLD = ("--super-user", "User:ANONYMOUS", "--no-allow-everyone")
 
 
@@ -63,6 +67,19 @@ def written(folder: Path, document: dict[str, Any], name: str = "cluster") -> Pa
     return path
 
 
+def sent(patch: pytest.MonkeyPatch) -> list[object]:
+    """The requests to brokers from now on."""
+    requests: list[object] = []
+    send_all = Wire.send_all
+
+    def counted(wire: Wire, listed: Sequence[tuple[int, Any]], **options: Any) -> list[Any]:
+        requests.extend(type(request).__name__ for _, request in listed)
+        return send_all(wire, listed, **options)
+
+    patch.setattr(Wire, "send_all", counted)
+    return requests
+
+
 def check_there_and_back(guarded: Guarded, k: Kctl, name: str, folder: Path, topics: int) -> None:
     """Applied, applied again, undone; and what was exported meanwhile, applied to the empty cluster, is the same."""
     before = export(k)
@@ -70,7 +87,10 @@ def check_there_and_back(guarded: Guarded, k: Kctl, name: str, folder: Path, top
     file = written(folder, content(guarded, name, topics))
     options = (*TOLD, "--timeout", "10m")
     k.change("apply", file, "--generate-passwords-to", folder / "first", *options)
-    assert k("diff", file, "--exit-code").status == 0
+    with pytest.MonkeyPatch.context() as patch:
+        requests = sent(patch)
+        assert k("diff", file, "--exit-code").status == 0
+    assert len(requests) <= MOST_REQUESTS, "as many for 500 topics as for 5"
     after = export(k)
     assert len(after["topics"]) == len(before.get("topics", {})) + topics
     exported = folder / "exported.yaml"
