@@ -44,6 +44,8 @@ class Claim(Struct, frozen=True):
     """The broker's own when it stopped leading, if it ran throughout: an upper bound of what it committed."""
     reached: int | None = None
     """Where the log ended while the broker still led; it may have grown since."""
+    led_epoch: int | None = None
+    """The last epoch that the broker led; `epoch` may be a later one that it followed."""
     epoch_start: int | None = None
     """Where the broker itself said that its epoch starts."""
 
@@ -184,6 +186,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
         and leadership.from_ms is not None
         and leadership.from_ms < note.time_ms
     ]
+    led_epoch = max(led_epochs, default=None)
     epoch = max((*led_epochs, *replica.fetched_epochs), default=None)
     notes = (*(noted for noted in replica.notes[-3:] if noted is not note), note)
     return Claim(
@@ -195,6 +198,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
         notes,
         replica.high_watermark,
         max(replica.reached or 0, replica.end_before_cut) or None,
+        led_epoch,
         replica.began[1] if replica.began and replica.began[0] == epoch else None,
     )
 

@@ -256,8 +256,8 @@ def _is_before(holder: Holder, claim: Claim, lost_parts: LostParts) -> bool:
         return False
     is_whole = (lineage.local_log_start_offset or 0) <= claim.from_offset
     is_whole = is_whole and lineage.log_end_offset >= (claim.to_offset or 0)
-    if claim.epoch is not None:
-        return is_whole and lineage.last_epoch <= claim.epoch
+    if claim.led_epoch is not None:
+        return is_whole and lineage.last_epoch <= claim.led_epoch
     now = present.lineage.epoch_at(claim.from_offset) if present.lineage else None
     return is_whole and now is not None and lineage.last_epoch < now
 

@@ -127,3 +127,14 @@ def test_what_was_fetched_from_a_leader_was_written_in_its_epoch() -> None:
     # What was fetched in the present epoch is in the present log.
     lines = role("leader", 3, at=0), role("follower", 5, end=42), note("loaded", end=59)
     assert claimed(*lines, note("cut", 42)) == []
+
+
+def test_what_a_broker_led_is_known_apart_from_what_it_followed() -> None:
+    """A copy from before the cut is held against the epochs that the broker led itself."""
+    lines = role("leader", 1, at=0), role("follower", 3, end=10), note("loaded", end=59), note("cut", 8)
+    notes = [one._replace(time_ms=1000 * second) for second, one in enumerate(lines, start=1)]
+    leaders = led_by(LeaderTerm(1, 1, from_ms=0))
+    lineage = Lineage(0, 500, recorded=((1, 0), (2, 8), (5, 42)))
+    present = PresentLeader(None, None, 2, None, None, 500, lineage)  # type: ignore[arg-type]
+    claims = find_claims(ORDERS, LogNotes(notes={ORDERS: notes}), leaders, present)
+    assert [(claim.epoch, claim.led_epoch) for claim in claims] == [(3, 1)]
