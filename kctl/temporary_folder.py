@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # What the folders hold. Names in the temporary folder begin with `kctl-` and one of these.
-KINDS = ("collect", "live", "metadata", "spark", "sql", "stdin", "store", "verify")
+KINDS = ("collect", "live", "logs", "metadata", "spark", "sql", "stdin", "store", "verify")
 LONGEST_SECONDS = 1.0
 """What is still there after this time of removing is left to the next process."""
 

@@ -293,6 +293,19 @@ class CarriedLayout:
 
         return origin
 
+    def origins(self, data: bytes) -> set[bytes]:
+        """What `origin` gives for any of these lines."""
+        mark = self.carrier.mark
+        group = next((name for name in ("host", "origin") if name in mark.groupindex), None)
+        if group is None:
+            return (
+                self._inner.origins(self.carrier.bare(data))
+                if isinstance(self._inner, CarriedLayout)
+                else set()
+            )
+        names = {match[group] for match in mark.finditer(data)}
+        return set(map(_process, names)) if group == "host" else names
+
     def _in_utc(self, data: bytes, start: int, millis: int) -> int:
         end = data.find(b"\n", start)
         carried = self.carrier.carried(data[start : end if end >= 0 else len(data)])
@@ -341,7 +354,7 @@ def export_of(head: bytes, *, has_parts: bool = False) -> Document | None:
 
 def _is_newest_first(layout: LineLayout, head: bytes) -> bool:
     """Whether times go down and nearly never up."""
-    steps = np.sign(np.diff(layout.find(head).millis[:COMPARED]))
+    steps = np.sign(np.diff(layout.find(head[: head.find(b"\n", ENOUGH // 4) + 1 or None]).millis))
     down, up = int(np.sum(steps < 0)), int(np.sum(steps > 0))
     return down > 2 and down > 9 * up
 

@@ -16,7 +16,7 @@ from formats.broker_logs.line import DAY, Bools, Int64s, RecordPlaces, find_reco
 from formats.broker_logs.template import Template
 from formats.values import Struct, field, replace
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
-from kctl.broker_logs.containers import numbered, only
+from kctl.broker_logs.containers import numbered, only, part_lines
 from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
 from kctl.errors import reason_of
@@ -280,11 +280,16 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     least = wait_for = 0 if file.path == STDIN else chunk
     # The lines of an export are found from its start on.
     as_written = not is_export(file.layout)
-    skip = skip if as_written else 0
-    pieces = chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip, is_as_written=as_written)
+    skip = skip if as_written or file.part else 0
+    opened = file.part or file.path
+    as_written = as_written or bool(file.part)
+    pieces = chunks_of(opened, damage.append, size=chunk, ahead=True, skip=skip, is_as_written=as_written)
     origin = file.layout.origin if isinstance(file.layout, CarriedLayout) and file.container else None
     state.numbers = None
-    if origin and file.container:
+    if file.part:
+        state.numbers = array("q")
+        pieces = part_lines(pieces, file.part, state.numbers)
+    elif origin and file.container:
         state.numbers = array("q")
         pieces = only(pieces, origin, file.container, state.numbers, is_first=file.is_first)
     elif not as_written:

@@ -28,6 +28,8 @@ class LogFile(Struct, frozen=True):
     is_first: bool = False
     """Whether lines before the first that names a container are its own."""
 
+    part: str = ""
+    """A file that holds its lines alone, where they were taken out of what several printed into."""
     printed_by: str | None = None
     """The one pod, container or host that an export names for its lines."""
     broker_by_name: str | None = None

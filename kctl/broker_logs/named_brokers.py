@@ -120,14 +120,17 @@ def _with_later_writers(file: LogFile) -> LogFile:
 
 
 def _lines_of(file: LogFile) -> Iterator[bytes]:
+    if file.part:
+        return cut_at_lines(chunks_of(file.part, lambda reason: None, is_as_written=True))
     pieces = chunks_of(file.path, lambda reason: None, is_as_written=not is_export(file.layout))
     origin = file.layout.origin if isinstance(file.layout, CarriedLayout) else None
     if origin and file.container:
         return only(pieces, origin, file.container, array("q"), is_first=file.is_first)
-    return _cut_at_lines(pieces)
+    return cut_at_lines(pieces)
 
 
-def _cut_at_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def cut_at_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, each piece of whole lines."""
     rest = b""
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1

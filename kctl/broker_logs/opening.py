@@ -148,6 +148,16 @@ def _stdin(size: int) -> Iterator[bytes]:
         yield chunk
 
 
+def lack_of_room(folder: str | Path) -> OSError | None:
+    """Why the disk of a folder may take no more of what is kept while a command runs; None where it may."""
+    import shutil
+
+    usage = shutil.disk_usage(folder)
+    if usage.free >= min(ROOM, usage.total // 10):
+        return None
+    return OSError(errno.ENOSPC, f"{usage.free:,} bytes are left there")
+
+
 def spooled_stdin() -> str:
     """A file with all of standard input, for what has to be read more than once; it goes when the process ends."""
     import atexit
@@ -163,9 +173,8 @@ def spooled_stdin() -> str:
     try:
         with Path(path).open("wb") as file:
             for chunk in _stdin(CHUNK):
-                usage = shutil.disk_usage(folder)
-                if bytes_kept >= SMALL and usage.free < min(ROOM, usage.total // 10):
-                    raise OSError(errno.ENOSPC, f"{usage.free:,} bytes are left there")
+                if bytes_kept >= SMALL and (lack := lack_of_room(folder)):
+                    raise lack
                 file.write(chunk)
                 bytes_kept += len(chunk)
     except OSError as error:

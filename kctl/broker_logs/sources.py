@@ -28,9 +28,9 @@ from formats.broker_logs.table import OWN_PACKAGES, full_name
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from formats.whole_numbers import whole_number
-from kctl.broker_logs.containers import heads_of
+from kctl.broker_logs.containers import NUMBERS, OTHERS, Part, parts_of
 from kctl.broker_logs.log_files import LogFile, LogSource
-from kctl.broker_logs.named_brokers import with_brokers_by_name
+from kctl.broker_logs.named_brokers import cut_at_lines, with_brokers_by_name
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 from kctl.errors import BadValue, KctlError, file_error, near_names, reason_of
 from kctl.evidence.discover import discover
@@ -41,6 +41,7 @@ from kctl.findings import state_log as say
 from kctl.findings.evidence import OF_ANOTHER_SYSTEM
 
 Say = Callable[[Finding], None]
+NAMED = 20  # containers that a finding names
 DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-\d\d)?")
 NUMBERED = re.compile(r"(?:[._-])(\d{1,6})(?:\.(?:gz|zst|xz))?$")
 SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
@@ -259,22 +260,66 @@ def _looked_into(
             _place(candidate), loggers=", ".join(strange[:3]), examined=len(head)
         )
         sources.findings.append(finding)
-    printed_by = None
+    printed_by, part = None, ""
     if isinstance(layout, CarriedLayout) and layout.origin:
         if candidate.path == STDIN:
             candidate = candidate._replace(path=spooled_stdin())
-        heads = heads_of([head], layout.origin)
-        if heads or not is_export(layout):  # another may begin to print later
-            whole = chunks_of(candidate.path, broken.append, is_as_written=not is_export(layout))
-            heads = heads_of(whole, layout.origin)
-        if len(heads) > 1:
-            return _of_containers(candidate, heads, layouts, sources)
-        printed_by = next((_text(name) for name in heads), None)
+        parts = _parts_of(candidate, layout, head, sources)
+        if len(parts) > 1:
+            return _of_containers(candidate, parts, layouts, sources)
+        printed_by, part = next(((_text(name), part.path) for name, part in parts.items()), (None, ""))
     if _log_file(candidate, layout, head, first, frozenset()).is_without_date:
         sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))
         return []
     file = _log_file(candidate, layout, head, first, writers.of(candidate, layout, head))
-    return [replace(file, printed_by=printed_by)]
+    return [replace(file, printed_by=printed_by, part=part)]
+
+
+_parts: dict[tuple[object, ...], tuple[dict[bytes, Part], list[str]]] = {}
+"""The parts of files that were taken apart, and what was damaged in them; they stay until the process ends."""
+
+
+def _parts_of(
+    candidate: LogCandidate, layout: CarriedLayout, head: bytes, sources: Sources
+) -> dict[bytes, Part]:
+    """The lines of each process that printed into a file; one alone is no part, unless its lines are hard to find."""
+    origin = layout.origin
+    if origin is None:
+        return {}
+    parts = parts_of([head], origin)
+    if len(head) < PEEKED or (is_export(layout) and not parts):
+        return parts
+    as_written = not is_export(layout)
+    if as_written and len(parts) < 2:  # another may begin to print later
+        whole = chunks_of(candidate.path, lambda reason: None, is_as_written=True)
+        names: set[bytes] = set(parts)
+        if not any(len(names := names | layout.origins(chunk)) > 1 for chunk in cut_at_lines(whole)):
+            return parts
+    status = os.stat(candidate.path)
+    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, layout.name)
+    if key not in _parts:
+        broken: list[str] = []
+        whole = chunks_of(candidate.path, broken.append, is_as_written=as_written)
+        _parts[key] = parts_of(whole, origin, _folder_of_parts()), broken
+    parts, broken = _parts[key]
+    if broken and any(part.path for part in parts.values()):  # else it is told where they are read
+        lines = sum(os.path.getsize(part.path + NUMBERS) // 8 for part in parts.values())
+        sources.findings.append(say.LOG_GZIP_DAMAGED.at(_place(candidate), lines=lines, reason=broken[0]))
+    return parts
+
+
+def _folder_of_parts() -> Path | None:
+    """A folder of its own for the parts of a file, which goes when the process ends; None where none can be made."""
+    import atexit
+
+    from kctl.temporary_folder import new_folder
+
+    try:
+        folder = new_folder("logs")
+    except OSError:
+        return None
+    atexit.register(folder.remove)
+    return folder.path
 
 
 def _text(name: bytes) -> str:
@@ -303,24 +348,30 @@ def _strange_loggers(head: bytes, layout: LineLayout) -> tuple[str, ...]:
 
 
 def _of_containers(
-    candidate: LogCandidate, heads: dict[bytes, bytes], layouts: Sequence[LineLayout], sources: Sources
+    candidate: LogCandidate, parts: dict[bytes, Part], layouts: Sequence[LineLayout], sources: Sources
 ) -> list[LogFile]:
     """The log of each container of a stream; what its lines say decides whose it is."""
     candidate = candidate._replace(broker_id=None)
     files, unknown = [], []
-    for container, head in heads.items():
+    for container, (head, path) in parts.items():
         layout, first = detect(head, layouts)
-        if layout is None:
-            unknown.append(_text(container))
+        is_of_several = container == OTHERS
+        name = "others" if is_of_several else _text(container)
+        if layout is None or (is_of_several and not path):
+            unknown.append(name)
             continue
-        file = _log_file(candidate, layout, head, first, frozenset(writers_named(layout.bare(head))))
+        writers = frozenset() if is_of_several else frozenset(writers_named(layout.bare(head)))
+        file = _log_file(candidate, layout, head, first, writers)
         if file.is_without_date:
-            unknown.append(_text(container))
+            unknown.append(name)
             continue
-        is_first = container == next(iter(heads))
-        files.append(replace(file, container=container, is_first=is_first, printed_by=_text(container)))
+        is_first = container == next(iter(parts))
+        printed_by = None if is_of_several else name
+        files.append(replace(file, container=container, is_first=is_first, printed_by=printed_by, part=path))
     if unknown:
-        names = ", ".join(unknown)
+        names = ", ".join(unknown[:NAMED]) + (
+            f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+        )
         sources.findings.append(say.LOG_CONTAINER_UNKNOWN.at(_place(candidate), containers=names))
     return files
 

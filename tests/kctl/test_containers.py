@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kctl.broker_logs import opening
+from kctl.broker_logs import containers, opening
+from kctl.broker_logs import sources as sources_module
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources
@@ -93,14 +95,40 @@ def test_a_container_whose_lines_nobody_knows_is_named(tmp_path: Path) -> None:
     assert [source.broker_id for source in sources.sources] == [11, 12]
 
 
-def test_countless_prefixes_are_no_containers(tmp_path: Path) -> None:
+def test_the_lines_of_countless_names_are_read_and_given_to_no_broker(tmp_path: Path) -> None:
     path = tmp_path / "compose.log"
     path.write_text(
         "".join(f"kafka-{n}  | [2026-11-21 13:00:00,001] INFO x (kafka.X)\n" for n in range(5000))
     )
-    sources = find_sources([str(path)])
-    assert len(sources.sources) == 1
-    assert len(list(prepare(sources).events())) == 5000
+    brokers = Counter(event.broker_id for event in prepare(find_sources([str(path)])).events())
+    assert brokers == {None: 5000}
+
+
+def test_a_host_that_begins_to_print_late_is_not_the_one_before_it(tmp_path: Path) -> None:
+    """The lines of the first fill more than what is looked at of a file first; those of the other name no broker."""
+    late = "Nov 21 13:00:07 kafka-12 kafka[1]: [2026-11-21 13:00:07,000] INFO x (kafka.X)\n"
+    path = tmp_path / "messages"
+    path.write_text("".join(printed("Nov 21 13:00:00 kafka-11 kafka", KAFKA_1, "{}[1]: ")) * 700 + late)
+    assert path.stat().st_size > opening.PEEKED
+    events = events_of(path)
+    assert [event.broker_id for event in events][-1] == 12 and {e.broker_id for e in events[:-1]} == {11}
+    assert events[-1].line == 700 * 5 + 1
+
+
+def test_a_file_of_several_is_taken_apart_once_and_where_the_disk_is_full_read_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "compose.log"
+    path.write_text("Attaching to kafka\n" + taking_turns(ONE * 800, TWO * 800))
+    files = list(find_sources([str(path)]).files)
+    kept = [(event.broker_id, event.line, event.text) for event in events_of(path)]
+    assert len(kept) == 4801 and all(file.part for file in files)
+    assert [file.part for file in find_sources([str(path)]).files] == [file.part for file in files]
+    monkeypatch.setattr(containers, "lack_of_room", lambda folder: OSError(errno.ENOSPC, "full"))
+    monkeypatch.setattr(containers, "SMALL", 0)
+    monkeypatch.setattr(sources_module, "_parts", {})
+    assert not any(file.part for file in find_sources([str(path)]).files)
+    assert [(event.broker_id, event.line, event.text) for event in events_of(path)] == kept
 
 
 def test_standard_input_is_kept_on_disk_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,7 +302,8 @@ def _listen(messages: _Said, source: LogSource, zone: Zone | None, most_bytes: i
         if bytes_left <= 0:
             break
         newest.append(file)
-        bytes_left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
+        path = file.part or file.path
+        bytes_left -= os.path.getsize(path) * (PACKED if path.endswith((".gz", ".zst")) else 1)
     newest_part = replace(source, files=tuple(reversed(newest)))
     templates = every_table().by_id
     words = sorted({landmark(templates[name]) for name in WANTED if name in templates})
