@@ -219,6 +219,7 @@ OWN = {
     "kctl/report/page.py",  # the package's style sheet
     "kctl/api/values.py",  # the same
     "kctl/stores/mirror.py",  # what it wrote itself, in a folder of its own
+    "kctl/broker_logs/containers.py",  # the same
     "kctl/replication/scenario.py",  # the package's scenarios
     "kctl/wire/messages.py",  # the package's messages
     "kctl/wire/shortcuts/schemas.py",  # the messages of an installed package
