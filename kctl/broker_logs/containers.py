@@ -21,7 +21,6 @@ MOST = 500
 OTHERS = b"\0others"
 # Bytes of lines that are held until they are written.
 HELD = 8 << 20
-MOST_EARLY = 100_000
 # A line that has not ended after so many bytes is cut.
 LONGEST = 24 << 20
 # The number of a line in the export that it stands in.
@@ -51,12 +50,13 @@ def parts_of(chunks: Iterable[bytes], origin: Origin, folder: Path | None = None
     early: list[tuple[int, bytes]] = []  # lines before the first that names a container
     kept: dict[bytes, list[bytes]] = {}
     numbers: dict[bytes, array[int]] = {}
-    size = 0
+    size = early_size = 0
     for number, container, line in _lines(chunks, origin):
         if container is None:
             early.append((number, line))
-            if len(early) > MOST_EARLY:  # they are read from the whole file
-                early = []
+            early_size += len(line) + 100
+            if early_size > HELD:  # they are read from the whole file
+                early, early_size = [], 0
                 if store:
                     store.give_up()
             continue
@@ -67,7 +67,7 @@ def parts_of(chunks: Iterable[bytes], origin: Origin, folder: Path | None = None
             lines, numbers[container] = kept.setdefault(container, []), array("q")
             lines += [line for _, line in early]
             numbers[container].extend(number for number, _ in early)
-            early = []
+            early, early_size = [], 0
         lines.append(line)
         numbers[container].append(number)
         size += len(line) + 100
