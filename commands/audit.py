@@ -50,9 +50,8 @@ MASTER = option(
 @evidence("broker", "moment", "jobs", "compacted", "acks")
 @option(
     "--out DIRECTORY",
-    "Write tables and report to this folder or URL.",
+    "Write tables and report to this folder or URL; needed but for --dry-run.",
     into="where",
-    required=True,
     type=STORE_OR_PATH,
 )
 @option(
@@ -79,7 +78,7 @@ MASTER = option(
 def run(
     frame: Frame,
     options: EvidenceOptions,
-    where: str,
+    where: str | None,
     digests: str,
     no_sha256: bool,
     questions: str | None,
@@ -104,7 +103,7 @@ def run(
     $ kctl audit run /mnt/evidence --out /mnt/report --resume
     $ kctl audit run s3://incident-42/evidence --out s3://incident-42/report
     $ kctl audit run s3://incident-42/evidence --out /mnt/report --engine spark --master yarn
-    $ kctl audit run s3://incident-42/evidence --out report --dry-run
+    $ kctl audit run s3://incident-42/evidence --dry-run
     $ kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     $ kctl audit run /var/lib/kafka/data --out report --overwrite --output openmetrics > audit.prom.tmp
     """
@@ -123,6 +122,8 @@ def run(
         return Outcome()  # none of them can be opened, which is reported already
     if dry_run:
         return _estimated(evidence, options, _cores(engine, master, options.jobs), merge=merge)
+    if where is None:
+        raise click.UsageError("Missing option '--out'")
     target, out = _target(where, resume=resume, overwrite=overwrite)
     checks = CheckOptions(compacted=frozenset(options.compacted))
     digest = None if digests == "none" or (no_sha256 and digests == "sha256") else digests

@@ -18,7 +18,6 @@ from kctl.evidence.model import (
     LackingDir,
     LogDir,
     Replica,
-    Root,
     Tier,
     ZnodeExport,
     encodable,
@@ -143,7 +142,7 @@ def _broker_logs(
         for path, root in sorted(walked.maybe_logs, key=lambda log_file: log_file[0])
         if is_broker_log(path)
     ]
-    captured += _exports(walked, {log.root for log in (*broker_logs, *captured)}, folders)
+    captured += _exports(walked, [*broker_logs, *captured], folders)
     ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
     broker_logs = [replace(log_file, broker_id=ids[log_file.path.parent]) for log_file in broker_logs]
     for log in captured:
@@ -152,11 +151,21 @@ def _broker_logs(
     return broker_logs
 
 
-def _exports(walked: Walked, roots: set[Root], folders: Mapping[Path, str]) -> list[BrokerLog]:
-    """The exports of logs below folders in which no log has a log's name: elsewhere such files are notes and reports."""
+def _exports(walked: Walked, logs: list[BrokerLog], folders: Mapping[Path, str]) -> list[BrokerLog]:
+    """The exports of logs where no log has a log's name, in all of a root or below the folder of a broker.
+
+    Beside logs such files are notes and reports.
+    """
     from kctl.evidence.broker_logs import is_mostly_broker_log
 
-    files = sorted((path, root) for path, root in walked.maybe_exports if root not in roots)
+    roots = {log.root for log in logs}
+    with_logs = {folder for log in logs for folder in log.path.parents}
+    without_logs = {folder for folder, _, _ in walked.of_brokers} - with_logs
+    files = sorted(
+        (path, root)
+        for path, root in walked.maybe_exports
+        if root not in roots or not without_logs.isdisjoint(path.parents)
+    )
     for root in dict.fromkeys(root for _, root in files[MOST_LOOKED_AT:]):
         left = sum(other == root for _, other in files[MOST_LOOKED_AT:])
         walked.say(say.NOT_LOOKED_INTO, root.path, root, count=left, most=MOST_LOOKED_AT)

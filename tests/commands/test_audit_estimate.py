@@ -30,7 +30,7 @@ def test_time_is_that_of_all_cores_but_for_what_one_task_does(tmp_path: Path) ->
     log.parent.mkdir(parents=True)
     with log.open("wb") as file:
         file.truncate(100 * RATE)
-    ask = ("audit", "run", tmp_path / "evidence", "--out", tmp_path / "out", "--dry-run")
+    ask = ("audit", "run", tmp_path / "evidence", "--dry-run")
     for options, cores, seconds in (
         (("--jobs", 1), 1, 100),
         (("--jobs", 4), 4, 25),
