@@ -50,6 +50,7 @@ public class LoadLogs {
             System.out.println("end");
             System.out.flush();
         }
+        Thread.sleep(1000);  // those of the last folders too, on a busy machine
         Runtime.getRuntime().halt(0);
     }
 
