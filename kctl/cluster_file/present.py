@@ -70,9 +70,9 @@ def resources_in(
     if "topic" in kinds:
         for name, topic in state.topics.items():
             if not is_internal(name) and name not in state.deleting:
-                yield topic_resource(
-                    topic, state.config("topics", name), racks, wanted.get(Key("topic", name))
-                )
+                configs = state.config("topics", name)
+                told = {key: value for key, value in configs.items() if not is_untold(state, key, value)}
+                yield topic_resource(topic, told, racks, wanted.get(Key("topic", name)))
     by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
     for (entity_type, name), config in state.configs.items():
         if entity_type in by_type:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from formats.log_dir.file_names import FolderKind
 from formats.values import replace
 from kctl.evidence.model import FoundEvidence
@@ -39,7 +41,10 @@ def destroyed_by(
         return replace(placed, destroyed=Destroyed(step.records_cut, None))
     held = _intervals(rest, step.from_offset, end)
     mine = _intervals(own, step.from_offset, end)
-    missing = _without(mine, held)
+    # At one offset, batches of two leader epochs are different records.
+    missing = _joined(
+        [gap for epoch, intervals in mine.items() for gap in _without(intervals, held.get(epoch, []))]
+    )
     marks = [mark for copy in copies if (mark := copy.checkpoint("high_watermark")) is not None]
     committed = None
     if marks:
@@ -51,14 +56,23 @@ def destroyed_by(
     )
 
 
-def _intervals(copies: Sequence[Copy], start: int, end: int) -> list[Interval]:
-    """The offsets of [start, end) that sound batches of the copies cover, ascending and joined."""
-    covered: list[Interval] = []
+def _intervals(copies: Sequence[Copy], start: int, end: int) -> dict[int, list[Interval]]:
+    """The offsets of [start, end) that sound batches of the copies cover by leader epoch, ascending and joined.
+
+    The epoch is −1 for batches before magic 2.
+    """
+    covered: dict[int, list[Interval]] = {}
     for copy in copies:
         for _, batches in batches_between(copy, start, end):
-            pairs = zip(batches.first_offset.tolist(), batches.last_offset.tolist(), strict=True)
-            covered += [(max(start, first), min(end, last + 1)) for first, last in pairs]
-            covered = _joined(covered)
+            for epoch in np.unique(batches.leader_epoch).tolist():
+                of_epoch = batches.leader_epoch == epoch
+                pairs = zip(
+                    batches.first_offset[of_epoch].tolist(),
+                    batches.last_offset[of_epoch].tolist(),
+                    strict=True,
+                )
+                ranges = [(max(start, first), min(end, last + 1)) for first, last in pairs]
+                covered[epoch] = _joined([*covered.get(epoch, []), *ranges])
     return covered
 
 

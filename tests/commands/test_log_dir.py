@@ -12,7 +12,7 @@ import pytest
 
 from formats.log_dir.meta_properties import MetaProperties, format_meta_properties, parse_properties
 from kctl.internal_topics.cluster_image import snapshots
-from tests.conftest import kctl, recording
+from tests.conftest import HERE, kctl, recording
 from tests.kctl.log_dir_start_cases import batches_of, flip, logs, write_offsets
 
 PARTITION = "rolled-segs-0"
@@ -82,6 +82,19 @@ def test_what_another_copy_holds_may_be_cut(tmp_path: Path) -> None:
     cut = [row for row in of(rows, "start_step") if row["step"] == "truncate"]
     assert (status, of(rows, "judgement")[0]["verdict"]) == (0, "sound")
     assert [(row["from_offset"], row["only_copy"]) for row in cut] == [(6, False)]
+
+
+def test_what_another_copy_holds_of_another_epoch_are_other_records(tmp_path: Path) -> None:
+    """Both logs have offsets 40 to 49 of ledger-1: broker 1 wrote them in epoch 1, broker 2 in epoch 3."""
+    moment = HERE.parent / "examples" / "unclean-election" / "moments" / "during"
+    shutil.copytree(moment, tmp_path / "during")
+    data = tmp_path / "during" / "broker-1" / "data"
+    flip(data / "ledger-1" / f"{0:020}.log", 2410 + 70)
+    words = ("--kafka-version", "2.8", "--other-copies", tmp_path / "during" / "broker-2")
+    status, rows = rows_of(data, *words)
+    cut = [row for row in of(rows, "start_step") if row["step"] == "truncate"]
+    assert [(row["topic"], row["from_offset"], row["only_copy"]) for row in cut] == [("ledger", 40, True)]
+    assert (status, of(rows, "judgement")[0]["verdict"]) == (5, "lost")
 
 
 def test_without_another_copy_a_cut_is_not_judged(tmp_path: Path) -> None:

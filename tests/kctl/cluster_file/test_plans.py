@@ -379,9 +379,16 @@ def test_secrets_are_named_and_not_exported(run: ChangeRun, store: FakeStore) ->
     store.put(
         "/config/brokers/1", {"version": 1, "config": {"ssl.key.password": "x", "log.cleaner.threads": "2"}}
     )
-    present = present_in(run.cluster, None, ["broker"], ())
-    assert document_of(present.resources)["brokers"] == {"1": {"log.cleaner.threads": "2"}}
-    assert list(secrets_in(present.state)) == ["broker 1: ssl.key.password set, and not exported, as secrets"]
+    store.put("/brokers/topics/old", {"version": 1, "partitions": {"0": [1]}})
+    store.put("/config/topics/old", {"version": 1, "config": {"sasl.jaas.config": "x", "retention.ms": "5"}})
+    present = present_in(run.cluster, None, ["broker", "topic"], None)
+    told = {(resource.kind, resource.name): resource.fields for resource in present.resources}
+    assert told["broker", "1"] == {"log.cleaner.threads": "2"}
+    assert told["topic", "old"] == {"partitions": 1, "replication_factor": 1, "retention.ms": "5"}
+    assert list(secrets_in(present.state)) == [
+        "broker 1: ssl.key.password set, and not exported, as secrets",
+        "topic old: sasl.jaas.config set, and not exported, as secrets",
+    ]
 
 
 def test_an_unclean_election_that_comes_to_be_allowed_needs_its_word(
