@@ -169,11 +169,13 @@ def _lines(
 ) -> Iterator[CommittedUpTo]:
     """High watermarks that the brokers with the lost records logged before they cut them."""
     broker_ids = {part.holder.copy.broker_id for part in parts} | {claim.broker_id for claim in claims}
-    held = [(part.holder.copy.broker_id, part.to_offset) for part in parts]
-    held += [(claim.broker_id, claim.to_offset or claim.reached or 0) for claim in claims]
-    ends: dict[int | None, int] = {}
-    for broker_id, end in held:
-        ends[broker_id] = max(end, ends.get(broker_id, 0))
+    # A log that was cut had more than an earlier copy of it, up to an end that lines may not tell.
+    ends: dict[int | None, int] = {part.holder.copy.broker_id: part.to_offset for part in parts}
+    for claim in claims:
+        if claim.to_offset is None:
+            ends.pop(claim.broker_id, None)
+        elif claim.broker_id in ends:
+            ends[claim.broker_id] = max(ends[claim.broker_id], claim.to_offset)
     term = facts.leaders.of(drop.leader_epoch)
     since = facts.log_notes.began_at(facts.partition)
     for broker_id in broker_ids:

@@ -67,8 +67,8 @@ class _Replica(Struct):
     """The leader epoch in which the broker last had a role, and when it was told."""
     grows_from: int | None = None
     """Where the log ended when it began to follow that epoch; None while it leads."""
-    fetched_epochs: set[int] = field(default_factory=set)
-    """The epochs that it followed while its log grew."""
+    fetched_epochs: dict[int, int] = field(default_factory=dict)
+    """The epochs that it followed while its log grew, with where it grew from."""
     follows: Claim | None = None
     """What the log holds behind the start of the epoch that it follows, until a line cuts it."""
 
@@ -99,10 +99,13 @@ def _follow(
     """
     reached = max(note.log_end_offset or 0, note.high_watermark or 0)
     if replica.role is not None and replica.grows_from is not None and reached > replica.grows_from:
-        replica.fetched_epochs.add(replica.role[0])
+        replica.fetched_epochs[replica.role[0]] = replica.grows_from
     if note.what in ("cut", "asked_to_cut", "reset"):
         if replica.grows_from is not None and note.offset is not None:
             replica.grows_from = min(replica.grows_from, note.offset)
+        if note.what != "asked_to_cut" and (cut := note.offset) is not None:
+            kept = {epoch: start for epoch, start in replica.fetched_epochs.items() if start < cut}
+            replica.fetched_epochs = kept
         if note.what != "asked_to_cut" or replica.end == note.offset:
             replica.follows = None  # what the cut takes is claimed of it
         return

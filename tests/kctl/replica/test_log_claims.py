@@ -138,3 +138,12 @@ def test_what_a_broker_led_is_known_apart_from_what_it_followed() -> None:
     present = PresentLeader(None, None, 2, None, None, 500, lineage)  # type: ignore[arg-type]
     claims = find_claims(ORDERS, LogNotes(notes={ORDERS: notes}), leaders, present)
     assert [(claim.epoch, claim.led_epoch) for claim in claims] == [(3, 1)]
+
+
+def test_what_was_fetched_and_cut_again_is_of_no_claim_after_that() -> None:
+    """Of epoch 3 nothing is left behind offset 8, so that the records cut next are of the epoch that the broker led."""
+    present = ((1, 0), (2, 20), (4, 30), (5, 42))
+    first = role("leader", 1, at=0), role("follower", 3, end=10), note("loaded", end=59)
+    second = role("follower", 4, end=59), note("cut", 8), role("leader", 1, at=0), note("loaded", end=50)
+    claims = claimed(*first, *second, role("follower", 5, end=50), note("cut", 15), recorded=present, led=1)
+    assert claims[-1] == (20, 50)

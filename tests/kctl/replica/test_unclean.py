@@ -12,6 +12,8 @@ from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.lineage import Lineage
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import PartitionFacts, costs_unknown, explain_drop, is_unclean
+from kctl.replica.loss.commitment import commitment_of
+from kctl.replica.loss.log_claims import Claim
 from kctl.replica.loss.present_lineage import PresentLeader
 
 ORDERS = TopicPartition("orders", 0)
@@ -137,3 +139,15 @@ def test_a_log_created_anew_is_no_witness(notes: list[Note], is_said: bool) -> N
     known = Leaders((before, elected), {4: before, 5: elected})
     found = list(costs_unknown(replace(facts, leaders=known), ()))
     assert [finding.code for finding in found] == (["replica-unclean-cost-unknown"] if is_said else [])
+
+
+@pytest.mark.parametrize(("to_offset", "committed"), [(None, 60), (70, 60), (50, 50)])
+def test_the_mark_of_a_log_that_was_cut_bounds_what_was_committed(
+    to_offset: int | None, committed: int
+) -> None:
+    """Where no line tells the end of the log, its own high watermark is not above it."""
+    mark = Note("follower", 1, 9_000, {"file": "f", "line": 1, "text": ""}, 60, 60, 60, 5)
+    facts = facts_of(mark)
+    claim = Claim(1, 42, to_offset, 11_000, 4, (mark,))
+    drop = explain_drop(facts, 5, 42, 4, [1])
+    assert commitment_of(facts, drop, 42, to_offset, [], [claim]).lower == committed
