@@ -46,8 +46,8 @@ class Claim(Struct, frozen=True):
     """Where the log ended while the broker still led; it may have grown since."""
     led_epoch: int | None = None
     """The last epoch that the broker led; `epoch` may be a later one that it followed."""
-    epoch_start: int | None = None
-    """Where the broker itself said that its epoch starts."""
+    starts: tuple[tuple[int, int], ...] = ()
+    """Epochs that the broker led last or fetched, with where its own log began to have their records."""
 
 
 class _Replica(Struct):
@@ -127,8 +127,8 @@ def _follow(
     end = note.log_end_offset
     if is_first and start is not None and max(end or 0, replica.reached or 0) > start:
         claim = _claim(replica, note, end, leaders)
-        led_from = start if claim.epoch_start is None else claim.epoch_start
-        replica.follows = replace(claim, from_offset=min(start, led_from))
+        # Where the epoch of its records is known, that tells from where on they are lost.
+        replica.follows = replace(claim, from_offset=start if claim.epoch is None else 0)
 
 
 def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) -> Iterator[Claim]:
@@ -190,6 +190,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
         and leadership.from_ms < note.time_ms
     ]
     led_epoch = max(led_epochs, default=None)
+    starts = {*replica.fetched_epochs.items(), *([replica.began] if replica.began else ())}
     epoch = max((*led_epochs, *replica.fetched_epochs), default=None)
     notes = (*(noted for noted in replica.notes[-3:] if noted is not note), note)
     return Claim(
@@ -202,7 +203,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
         replica.high_watermark,
         max(replica.reached or 0, replica.end_before_cut) or None,
         led_epoch,
-        replica.began[1] if replica.began and replica.began[0] == epoch else None,
+        tuple(sorted((known, start) for known, start in starts if epoch is not None and known <= epoch)),
     )
 
 
@@ -220,8 +221,10 @@ def _that_stand(claims: list[Claim], present: PresentLeader, leaders: Leaders) -
             start = claim.from_offset if claim.notes[-1].what == "reset" else None
         elif claim.epoch is not None:
             following = present.starts_after(claim.epoch)
-            if following is not None and claim.epoch_start is not None and claim.epoch not in epochs:
-                following = min(following, claim.epoch_start)  # nothing of that epoch is present
+            if following is not None and claim.epoch not in epochs:
+                following = min(
+                    [following, *(start for epoch, start in claim.starts if epoch not in epochs)]
+                )  # nothing of them is present
             start = None if following is None else max(claim.from_offset, following)
             dropped = leaders.of(next_epoch(present.recorded, claim.epoch))
             if dropped is not None and claim.time_ms < (dropped.from_ms or 0) - PROMPT_MS:

@@ -147,3 +147,19 @@ def test_what_was_fetched_and_cut_again_is_of_no_claim_after_that() -> None:
     second = role("follower", 4, end=59), note("cut", 8), role("leader", 1, at=0), note("loaded", end=50)
     claims = claimed(*first, *second, role("follower", 5, end=50), note("cut", 15), recorded=present, led=1)
     assert claims[-1] == (20, 50)
+
+
+def test_epochs_of_which_nothing_is_present_are_lost_from_where_the_first_of_them_began() -> None:
+    """Broker 1 fetched epoch 4 from offset 41 on and led epoch 5 from 97 on; what is present is of others."""
+    present = ((0, 0), (1, 41), (7, 143))
+    lines = (
+        role("leader", 0, at=0),
+        role("follower", 4, end=41),
+        note("loaded", end=97),
+        role("leader", 5, at=97),
+    )
+    cut = role("follower", 7, end=134), note("cut", 41)
+    assert {*claimed(*lines, *cut, recorded=present, led=5)} == {(41, 134)}
+    # Without the line of the cut.
+    assert {*claimed(*lines, cut[0], recorded=present, led=5)} == set()  # it ends below where epoch 7 began
+    assert {*claimed(*lines, role("follower", 7, end=150), recorded=present, led=5)} == {(41, 150)}
