@@ -967,7 +967,7 @@ class _Stream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         while not self._left:
             chunk = next(self._chunks, None)
             if chunk is None:

@@ -213,8 +213,9 @@ def _log_start(
     """The offset from which on entries can be expected.
 
     The log's start may be known to nobody but the first entry; unless a clean stop has written it (`is_known`), or
-    this begins exactly where an epoch begins in the log, as it does when the entries before it were lost. Where a segment
-    begins too, retention may have taken the segments before it, which are deleted a minute later. Batches of its own epoch below it are no sign: where a broker dies after records were deleted, it knows the start no more.
+    this begins exactly where an epoch begins in the log, as it does when the entries before it were lost. Where a
+    segment begins there too, retention may have taken the segments before it, whose files go a minute later. Batches of
+    its own epoch below it are no sign: where a broker dies after records were deleted, it knows the start no more.
     """
     if not entries or entries[0].start_offset <= known_start:
         return known_start

@@ -23,7 +23,7 @@ from kctl.evidence.model import (
     encodable,
 )
 from kctl.evidence.moments import colliding, moment_folders, moment_of
-from kctl.evidence.names import LOG_DIR_FILES
+from kctl.evidence.names import LOG_DIR_FILES, is_of_broker_without_logs
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import FoundLogDir, Walked, walk
 from kctl.findings import evidence as say
@@ -160,11 +160,10 @@ def _exports(walked: Walked, logs: list[BrokerLog], folders: Mapping[Path, str])
 
     roots = {log.root for log in logs}
     with_logs = {folder for log in logs for folder in log.path.parents}
-    without_logs = {folder for folder, _, _ in walked.of_brokers} - with_logs
     files = sorted(
         (path, root)
         for path, root in walked.maybe_exports
-        if root not in roots or not without_logs.isdisjoint(path.parents)
+        if root not in roots or is_of_broker_without_logs(path, root.path, with_logs)
     )
     for root in dict.fromkeys(root for _, root in files[MOST_LOOKED_AT:]):
         left = sum(other == root for _, other in files[MOST_LOOKED_AT:])

@@ -27,6 +27,7 @@ from kctl.evidence.names import (
     TIER_FOLDER,
     broker_log_kind,
     foreign_of,
+    is_of_broker_without_logs,
 )
 from kctl.files import what_it_is
 from kctl.rows.audit import EVIDENCE_FILE, EVIDENCE_GROUP, INVENTORY
@@ -137,8 +138,8 @@ class Inventory(Struct):
             for names in _names_in(folder.path):
                 yield from self._rows_of(names, folder, root, exports)
             stack.extend(reversed(below))
-        for row in exports.rows:
-            if exports.has_logs:
+        for path, row in exports.rows:
+            if exports.with_logs and not is_of_broker_without_logs(path, root.path, exports.with_logs):
                 row |= {"is_read": False, "group": "other", "note": "a log; name the file to read it"}
             yield row
 
@@ -188,10 +189,11 @@ class Inventory(Struct):
             is_export = (
                 broker_log_kind(name) is None and not MAYBE_BROKER_LOG.fullmatch(name) and root.is_folder
             )
-            exports.has_logs |= not is_export
             if is_export:
-                exports.rows.append(row | {"broker_id": self._broker_of(ids, set(), folder, root)})
+                row |= {"broker_id": self._broker_of(ids, set(), folder, root)}
+                exports.rows.append((path, row))
             else:
+                exports.with_logs.update(path.parents)
                 logs.append((row, ids))
         together = set().union(*(ids for _, ids in logs))
         for row, ids in logs:
@@ -242,8 +244,9 @@ class Inventory(Struct):
 class _Exports(Struct):
     """Files below a folder that hold logs under names that logs do not have: they count where no log has such a name."""
 
-    rows: list[Row] = field(default_factory=list)
-    has_logs: bool = False
+    rows: list[tuple[Path, Row]] = field(default_factory=list)
+    with_logs: set[Path] = field(default_factory=set)
+    """The folders above files with a log's name."""
     looked_at: int = 0
 
     def may_look(self, name: str, *, is_of_log_dir: bool) -> bool:

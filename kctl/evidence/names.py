@@ -5,6 +5,7 @@ Log4j rotates to `state-change.log.2026-11-21-13` or `.1`, log4j 2 and logback a
 """
 
 import re
+from collections.abc import Container
 from pathlib import Path
 
 from formats.log.other_systems import AUTOMQ_OBJECT, REDPANDA_SEGMENT, Foreign
@@ -72,3 +73,13 @@ def broker_id_of(name: str, above: str) -> int | None:
     if name.isascii() and name.isdigit() and len(name) < 10 and BROKERS_FOLDER.fullmatch(above):
         return int(name)
     return None
+
+
+def is_of_broker_without_logs(path: Path, root: Path, with_logs: Container[Path]) -> bool:
+    """Whether a file below a root lies in the folder of a broker that is not among the folders above logs."""
+    return any(
+        root in folder.parents
+        and broker_id_of(folder.name, folder.parent.name) is not None
+        and folder not in with_logs
+        for folder in path.parents
+    )

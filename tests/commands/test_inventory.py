@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kctl.evidence.contents import OF_A_LOG
+from kctl.evidence.discover import discover
 from kctl.evidence.inventory import Inventory
 from kctl.evidence.walk import opened_roots
 from tests.conftest import Ran, kctl, recording, rows, unchanged
@@ -189,3 +190,23 @@ def test_the_next_command_can_be_pasted(tmp_path: Path) -> None:
     evidence = tmp_path / "a b"
     shutil.copytree(recording("incidents/unclean-2.8") / "moments" / "after" / "broker-1", evidence)
     assert f"kctl audit run '{evidence}'" in kctl(evidence, columns=200).out.decode()
+
+
+def test_a_log_of_another_name_is_read_where_its_broker_has_no_other(tmp_path: Path) -> None:
+    line = "[2026-11-21 13:18:45,240] INFO [KafkaServer id={}] started (kafka.server.KafkaServer)\n"
+    for name, broker_id in (
+        ("broker-1/logs/server.log", 1),
+        ("broker-1/logs/notes.txt", 1),
+        ("broker-2/logs/messages", 2),
+        ("merged.txt", 2),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(line.format(broker_id))
+    listed = rows("inventory", tmp_path).of("evidence_file")
+    assert {row["file"] for row in listed if row["is_read"]} == {
+        "broker-1/logs/server.log",
+        "broker-2/logs/messages",
+    }
+    read = {log.path.relative_to(tmp_path).as_posix() for log in discover([str(tmp_path)]).broker_logs}
+    assert read == {row["file"] for row in listed if row["is_read"]}
