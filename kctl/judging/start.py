@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kctl.judging.fetching import GO_ON, other_replicas
+from kctl.judging.fetching import COPY_METADATA, GO_ON, other_replicas
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep, StepKind
@@ -54,6 +54,12 @@ def judge_start(start: BrokerStart) -> Judgement:
     if start.unknown or start.unread:
         reason = (*start.unread, *start.unknown)[0]
         return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
+    if not start.are_strays_known:
+        reason = f"{start.who} starts; which folders are stray then, the metadata log tells, and it is not in the evidence"
+        metadata_log = MissingEvidence(
+            "the metadata log of the cluster", None, start.moment, "it is not in the evidence", COPY_METADATA
+        )
+        return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, (*missing, metadata_log))
     cut = sum(step.step.records_cut or 0 for step in start.steps)
     what = (
         f"the {counted(cut, 'record')} that it cuts {'is' if cut == 1 else 'are'} in other copies"

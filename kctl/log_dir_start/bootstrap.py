@@ -34,6 +34,8 @@ def bootstrap_failure(file: Path, rules: StartRules, *, is_new: bool) -> LoadFai
 
     `is_new`: the metadata log is empty, so that the node writes what the file holds to it.
     """
+    if not rules.has_metadata_version:
+        return None
     levels: list[int] = []
     try:
         with opened_source(file) as source:
@@ -90,6 +92,8 @@ def is_empty(folder: Path) -> bool:
 
 def level_failure(folder: Path, rules: StartRules) -> LoadFails | None:
     """Why a controller ends when it loads its metadata log: a metadata version that it does not know; None else."""
+    if not rules.has_metadata_version:
+        return None
     try:
         level = read_image(folder)[0].features.get(METADATA_VERSION)
     except (KctlError, OSError):

@@ -64,6 +64,8 @@ class BrokerStart(Struct):
     live_partitions: int = 0
     unknown: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    are_strays_known: bool = True
+    """Whether metadata of the cluster tell which folders the start renames or deletes."""
     not_copied: list[tuple[str, str]] = field(default_factory=list)
     """Files and partition folders that a copy has not, or not whole, and why."""
     cut_off: set[Path] = field(default_factory=set)
@@ -178,12 +180,22 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, ar
     if identity.failure is not None:
         _fail(start, identity.failure)
         return
+    if identity.is_kraft and not rules.has_metadata_version:
+        start.unknown.append(
+            f"nodes of KRaft before 3.3 are not forecast, and Kafka {rules.kafka_version} is given"
+        )
     if identity.is_kraft and not _start_metadata_log(start, paths, rules, around):
         return
     directories = [path for path in paths if path not in identity.offline]
     loaded = [directory for path in directories if (directory := _load(start, path, rules)) is not None]
     _check_twice(start, loaded)
-    if identity.is_kraft and metadata is None and any((path / METADATA_FOLDER).is_dir() for path in paths):
+    has_log = any((path / METADATA_FOLDER).is_dir() for path in paths)
+    if "controller" in (around.roles or ()) and not has_log:
+        metadata = Znodes(start.moment, "", is_zookeeper=False)  # it begins an empty metadata log
+    start.are_strays_known = (
+        not identity.is_kraft or metadata is not None or not any(map(_partition_folders, paths))
+    )
+    if has_log and not start.are_strays_known:
         start.unknown.append(f"{METADATA_FOLDER} cannot be read whole, and it tells which folders are stray")
     of_path = {log_dir.path: log_dir for log_dir in start.log_dirs}
     for directory in loaded:
@@ -195,12 +207,7 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, ar
                 f"the file system of {directory.path} has less room than the recovery of its logs needs"
             )
         if identity.is_kraft:
-            # A controller without a metadata log begins an empty one.
-            is_new = "controller" in (around.roles or ()) and not any(
-                (p / METADATA_FOLDER).is_dir() for p in paths
-            )
-            known = Znodes(start.moment, "", is_zookeeper=False) if is_new else metadata
-            _find_strays(start, directory, rules, known)
+            _find_strays(start, directory, rules, metadata)
     if start.offline and len(start.offline) == len(paths):
         words = f"Shutdown broker because all log dirs in {', '.join(map(str, paths))} have failed"
         _fail(start, LoadFails("halt", words, ""))

@@ -75,6 +75,7 @@ class StartRules(NamedTuple):
     checks_cluster_id: bool  # of meta.properties against that of ZooKeeper
     compares_voters: bool  # of quorum-state with those of the settings
     needs_roles: bool  # there is no mode with ZooKeeper
+    has_metadata_version: bool  # in the metadata log and in bootstrap.checkpoint (KIP-778)
     resolves_bootstrap_level: (
         bool  # the metadata version of bootstrap.checkpoint, also where the metadata log has one
     )
@@ -127,6 +128,7 @@ STARTS_EPOCHS_AT_CHECKPOINT = (3, 0)
 CHECKS_CLUSTER_ID = (2, 4)
 VOTERS_UNCOMPARED = (3, 8)
 NEEDS_ROLES = (4, 0)
+METADATA_VERSIONS = (3, 3)
 RESOLVES_NO_BOOTSTRAP_LEVEL = (4, 1)
 SMALL_SIZE_IS_CORRUPT = (0, 10, 2)
 CHECKPOINT_FALLS_BACK = (0, 9)
@@ -178,6 +180,7 @@ def start_rules(kafka_version: str) -> StartRules:
         else "kafka.common.KafkaException",
         checks_cluster_id=version >= CHECKS_CLUSTER_ID,
         needs_roles=version >= NEEDS_ROLES,
+        has_metadata_version=version >= METADATA_VERSIONS,
         resolves_bootstrap_level=version < RESOLVES_NO_BOOTSTRAP_LEVEL,
         compares_voters=version < VOTERS_UNCOMPARED,
         starts_epochs_at_checkpoint=version >= STARTS_EPOCHS_AT_CHECKPOINT,

@@ -97,6 +97,25 @@ def test_what_another_copy_holds_of_another_epoch_are_other_records(tmp_path: Pa
     assert (status, of(rows, "judgement")[0]["verdict"]) == (5, "lost")
 
 
+def kraft_broker(at: Path) -> Path:
+    """A log directory of a KRaft broker with one partition, without the metadata log."""
+    data = broker(at, 1)
+    (data / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=" + "c" * 22 + "\n")
+    return data
+
+
+def test_without_a_metadata_log_nobody_knows_which_folders_are_stray(tmp_path: Path) -> None:
+    status, rows = rows_of(kraft_broker(tmp_path), "--kafka-version", "3.9")
+    (judgement,) = of(rows, "judgement")
+    assert (status, judgement["verdict"], of(rows, "start")[0]["starts"]) == (3, "could_not_judge", True)
+    assert [what["what"] for what in judgement["missing"]] == ["the metadata log of the cluster"]
+
+
+def test_nodes_of_kraft_before_3_3_are_not_forecast(tmp_path: Path) -> None:
+    status, rows = rows_of(kraft_broker(tmp_path), "--kafka-version", "3.2")
+    assert (status, of(rows, "start")[0]["starts"]) == (3, None)
+
+
 def test_without_another_copy_a_cut_is_not_judged(tmp_path: Path) -> None:
     damage_second_batch(broker(tmp_path, 1))
     status, rows = rows_of(tmp_path)
