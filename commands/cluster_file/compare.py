@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,12 +36,19 @@ class Given(NamedTuple):
 
     settings: tuple[str, ...]
 
-    def load(self, files: Sequence[Path]) -> Wanted:
-        """What the files ask for. Raises KctlError with file and line."""
+    def load(self, files: Sequence[Path], known: set[str] | None = None) -> Wanted:
+        """What the files ask for. Raises KctlError with file and line; see `kctl.cluster_file.loading.load`."""
         from kctl.cluster.configs import parse_assignments
         from kctl.cluster_file.loading import load
 
-        return load(files, parse_assignments(self.settings), os.environ)
+        return load(files, parse_assignments(self.settings), os.environ, known)
+
+    def refuse_unused(self, known: set[str]) -> None:
+        """Raise BadValue for a variable that is not known."""
+        from kctl.cluster.configs import parse_assignments
+        from kctl.cluster_file.variables import refuse_unused
+
+        refuse_unused(parse_assignments(self.settings), known)
 
 
 given: Decorator = as_one_value(
@@ -151,13 +159,15 @@ def _note_unread(frame: Frame, changed: Iterable[Changed], reported: set[str]) -
             )
 
 
-def compared_with(frame: Frame, path: Path, wanted: Wanted) -> list[Changed]:
+def compared_with(
+    frame: Frame, path: Path, wanted: Wanted, load: Callable[[Sequence[Path]], Wanted]
+) -> list[Changed]:
     """What files ask for against another export, or evidence; reports what could not be read (status 3)."""
     from kctl.cluster_file.difference import differences, doubts
     from kctl.cluster_file.recorded import against
     from kctl.cluster_file.resources import by_key
 
-    recorded = against(path, wanted.kinds, wanted.resources)
+    recorded = against(path, wanted.kinds, wanted.resources, load)
     if recorded.remark:
         frame.note(recorded.remark)
     note_problems(frame, recorded.problems)
@@ -218,12 +228,15 @@ def diff(
     """
     if against is not None and at.snapshot is not None:
         raise BadValue("give one of --against and --snapshot", "a diff is with one cluster")
-    wanted = variables.load(files)
+    known: set[str] = set()
+    wanted = variables.load(files, known)
     if whole:
         wanted = as_whole(wanted, files)
     if against is not None:
-        changed = compared_with(frame, Path(against), wanted)
+        changed = compared_with(frame, Path(against), wanted, partial(variables.load, known=known))
+        variables.refuse_unused(known)
     else:
+        variables.refuse_unused(known)
         with at.open(frame) as cluster:
             changed = compared(frame, cluster, at.version, wanted).changed
     rows = list(drift_rows(changed))

@@ -18,7 +18,7 @@ from kctl.cluster_file.sections import (
     texts_of,
     topics_in,
 )
-from kctl.cluster_file.variables import Variables
+from kctl.cluster_file.variables import Variables, refuse_unused
 from kctl.errors import KctlError, file_error
 
 FORMAT = "1"
@@ -36,8 +36,17 @@ class _File(NamedTuple):
     table: Table
 
 
-def load(paths: Iterable[Path], given: Mapping[str, str], environment: Mapping[str, str]) -> Wanted:
-    """What files, or all files of folders, ask for. Raises KctlError: one error, with file and line."""
+def load(
+    paths: Iterable[Path],
+    given: Mapping[str, str],
+    environment: Mapping[str, str],
+    known: set[str] | None = None,
+) -> Wanted:
+    """What files, or all files of folders, ask for. Raises KctlError: one error, with file and line.
+
+    A variable that is `given` and not used is an error; with `known`, to which those are added that the files use or
+    define, the caller sees to it: other files may use it.
+    """
     reading = _Reading()
     paths = list(paths)
     for path in paths:
@@ -56,7 +65,10 @@ def load(paths: Iterable[Path], given: Mapping[str, str], environment: Mapping[s
                 table_of(each.table.entries["variables"], "variables", "variables: {team: orders}")
             )
     wanted = _wanted(_filled(reading.files, variables))
-    variables.refuse_unused()
+    if known is None:
+        refuse_unused(given, variables.known)
+    else:
+        known |= variables.known
     return wanted
 
 

@@ -1,6 +1,6 @@
 """What a cluster had, from evidence: a metadata log, an export of znodes, or files that another export wrote."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -11,10 +11,20 @@ from kctl.access.recorded import view_of_image
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import DEFAULT, Problem, Topic
 from kctl.cluster.topics import parse_replica_assignment
-from kctl.cluster_file.loading import SUFFIXES, load
+from kctl.cluster_file.loading import SUFFIXES
 from kctl.cluster_file.present import present_in, remarks_of, topic_resource, user_resources
-from kctl.cluster_file.resources import KINDS, REPLICAS, Key, Resource, Resources, Value, of_kinds, shape_of
-from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
+from kctl.cluster_file.resources import (
+    KINDS,
+    REPLICAS,
+    Key,
+    Resource,
+    Resources,
+    Value,
+    Wanted,
+    of_kinds,
+    shape_of,
+)
+from kctl.cluster_file.sections import acl_resource, number_text, quota_resource, without_unset
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.discover import discover
 from kctl.evidence.model import FoundEvidence
@@ -134,13 +144,17 @@ def _check_bound(folders: Iterable[Path], as_of: AsOf, image: ClusterImage) -> s
     return ""
 
 
-def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedResources:
+def against(
+    path: Path, kinds: Collection[str], wanted: Resources, load: Callable[[Sequence[Path]], Wanted]
+) -> RecordedResources:
     """What another export, or the evidence of a cluster, says; of several moments the last one.
 
-    Raises KctlError, BadValue for evidence of several clusters. Of an export of znodes and a metadata log in one evidence the metadata log counts: the cluster has left ZooKeeper.
+    `load` reads files with the variables that were given. Raises KctlError, BadValue for evidence of several clusters. Of
+    an export of znodes and a metadata log in one evidence the metadata log counts: the cluster has left ZooKeeper.
     """
     if path.is_file():
-        return _of_files(path, kinds) if path.suffix.lower() in SUFFIXES else _of_export(path, kinds, wanted)
+        is_file = path.suffix.lower() in SUFFIXES
+        return _of_files(load([path]), kinds) if is_file else _of_export(path, kinds, wanted)
     evidence = discover((str(path),))
     for failure in evidence.failures:
         raise failure
@@ -158,7 +172,7 @@ def against(path: Path, kinds: Collection[str], wanted: Resources) -> RecordedRe
         export = newest[0] if len(newest) == 1 else max(newest, key=greatest_zxid)
         return _of_export(export, kinds, wanted)._replace(remark=remark)
     if any(child.suffix.lower() in SUFFIXES for child in path.iterdir()):
-        return _of_files(path, kinds)
+        return _of_files(load([path]), kinds)
     raise KctlError(
         f"{path}: no export of znodes, no {CLUSTER_METADATA}-0 and no file of YAML or JSON here",
         "name what `kctl export`, `kctl znode export` or `kctl collect` wrote",
@@ -187,8 +201,8 @@ def _of_the_last(
     return newest, f"{path}: compared with {last}, the last of the moments {', '.join(names)}{unsure}"
 
 
-def _of_files(path: Path, kinds: Collection[str]) -> RecordedResources:
-    resources = of_kinds(load([path], {}, {}).resources, kinds)
+def _of_files(files: Wanted, kinds: Collection[str]) -> RecordedResources:
+    resources = map(without_unset, of_kinds(files.resources, kinds))
     return RecordedResources(list(map(_shaped, resources)), [], {})
 
 

@@ -1,13 +1,22 @@
 """Variables in values and names: `${name}`, `${env:NAME}`; `$${` stands for `${`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, wrong
 from kctl.errors import BadValue, near_names
 
 REFERENCE = re.compile(r"(\$?)\$\{([^{}]*)\}")
 LONGEST = 1 << 16  # characters of a value
+
+
+def refuse_unused(given: Iterable[str], known: Collection[str]) -> None:
+    """Raise BadValue for the first given variable that is not among those that files use or define."""
+    for name in given:
+        if name not in known:
+            there_are = f"they use {', '.join(sorted(known))}" if known else "they use no variables"
+            hint = near_names(name, known, otherwise=there_are)
+            raise BadValue(f"--set {name}: no file uses ${{{name}}}", hint)
 
 
 class Variables:
@@ -18,14 +27,10 @@ class Variables:
         self._defined: dict[str, str] = {}
         self._used: set[str] = set()
 
-    def refuse_unused(self) -> None:
-        """Raise BadValue for the first given variable that no file uses or defines."""
-        known = self._used | self._defined.keys()
-        for name in self._given:
-            if name not in known:
-                there_are = f"they use {', '.join(sorted(known))}" if known else "they use no variables"
-                hint = near_names(name, known, otherwise=there_are)
-                raise BadValue(f"--set {name}: no file uses ${{{name}}}", hint)
+    @property
+    def known(self) -> set[str]:
+        """The variables that files use or define."""
+        return self._used | self._defined.keys()
 
     def define(self, table: Table) -> None:
         """Take in the section `variables` of a file; what an earlier file defined stays. Raises BadValue."""

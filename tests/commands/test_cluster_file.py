@@ -365,3 +365,24 @@ def test_the_users_that_kctl_and_brokers_connect_as_are_not_lost_unasked(
         "brokers connect as User:broker, whose credentials would be gone",
     ]
     assert list(apply_module.locked_out(*(None,) * 3, [])) == []  # type: ignore[arg-type]
+
+
+def test_both_sides_of_a_diff_have_the_variables_that_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE", "eu")
+    texts = {"staging": "orders", "production": "${team}"}
+    files = {name: tmp_path / f"{name}.yaml" for name in texts}
+    for name, team in texts.items():
+        files[name].write_text(
+            f'topics: {{"{team}-${{env:SITE}}": {{partitions: 1, replication_factor: 1, configs: {{segment.ms: null}}}}}}\n'
+        )
+    ask = ("diff", files["staging"], "--against", files["production"], "--whole", "--exit-code")
+    assert kctl(*ask, "--set", "team=orders").status == 0
+    assert kctl(*ask, "--set", "team=payments").status == 5
+    # What is to have its default is as what is not there.
+    files["production"].write_text("topics: {orders-eu: {partitions: 1, replication_factor: 1}}\n")
+    assert kctl(*ask).status == 0
+    files["staging"], files["production"] = files["production"], files["staging"]
+    ask = ("diff", files["staging"], "--against", files["production"], "--whole", "--exit-code")
+    assert kctl(*ask).status == 0
