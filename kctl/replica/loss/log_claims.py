@@ -85,9 +85,25 @@ def find_claims(
             continue
         replica = replicas.setdefault(note.broker_id, _Replica())
         claims += _take(replica, note, log_notes, leaders)
+        _grow(replica, note)
         claims += _follow(replica, note, log_notes, leaders, present)
     claims += [replica.follows for replica in replicas.values() if replica.follows is not None]
     return list(_that_stand(claims, present, leaders))
+
+
+def _grow(replica: _Replica, note: Note) -> None:
+    """Learn which epochs the log has records of that it fetched."""
+    reached = max(note.log_end_offset or 0, note.high_watermark or 0)
+    if replica.role is not None and replica.grows_from is not None and reached > replica.grows_from:
+        replica.fetched_epochs[replica.role[0]] = replica.grows_from
+    left = note.offset if note.what in ("cut", "reset") else None
+    if left is not None:
+        kept = {epoch: start for epoch, start in replica.fetched_epochs.items() if start < left}
+        replica.fetched_epochs = kept
+    if note.what == "asked_to_cut":
+        left = note.offset
+    if replica.grows_from is not None and left is not None:
+        replica.grows_from = min(replica.grows_from, left)
 
 
 def _follow(
@@ -97,15 +113,7 @@ def _follow(
 
     In one process, roles come in the order of their epochs: what it had was written in earlier ones.
     """
-    reached = max(note.log_end_offset or 0, note.high_watermark or 0)
-    if replica.role is not None and replica.grows_from is not None and reached > replica.grows_from:
-        replica.fetched_epochs[replica.role[0]] = replica.grows_from
     if note.what in ("cut", "asked_to_cut", "reset"):
-        if replica.grows_from is not None and note.offset is not None:
-            replica.grows_from = min(replica.grows_from, note.offset)
-        if note.what != "asked_to_cut" and (cut := note.offset) is not None:
-            kept = {epoch: start for epoch, start in replica.fetched_epochs.items() if start < cut}
-            replica.fetched_epochs = kept
         if note.what != "asked_to_cut" or replica.end == note.offset:
             replica.follows = None  # what the cut takes is claimed of it
         return
@@ -115,9 +123,10 @@ def _follow(
         yield replica.follows
         replica.follows = None
     before, replica.role = replica.role, (epoch, note.time_ms)
-    replica.grows_from = None if note.what == "leader" else replica.end or replica.reached
     if note.what == "leader":
+        replica.grows_from = None
         return
+    replica.grows_from = replica.reached if replica.end is None else replica.end
     is_first = (
         before is not None
         and before[0] < epoch

@@ -163,3 +163,9 @@ def test_epochs_of_which_nothing_is_present_are_lost_from_where_the_first_of_the
     # Without the line of the cut.
     assert {*claimed(*lines, cut[0], recorded=present, led=5)} == set()  # it ends below where epoch 7 began
     assert {*claimed(*lines, role("follower", 7, end=150), recorded=present, led=5)} == {(41, 150)}
+
+
+def test_an_empty_log_grows_too() -> None:
+    present = ((0, 0), (1, 41), (7, 143))
+    lines = note("created"), role("follower", 4, end=0), note("loaded", end=97)
+    assert {*claimed(*lines, role("follower", 7, end=150), recorded=present, led=None)} == {(0, 150)}
