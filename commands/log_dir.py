@@ -54,13 +54,11 @@ def start(
     """
     from functools import partial
 
-    from kctl.cluster.versions import FIRST_UNKNOWN, parse_version
     from kctl.judging.judgement import Question, judgement_rows
+    from kctl.log_dir_start.rules import start_rules
 
-    if kafka_version is not None and parse_version(kafka_version) >= FIRST_UNKNOWN:
-        frame.note(
-            f"warning: kctl knows no rules of Kafka {kafka_version}: those of the newest that it knows are applied"
-        )
+    if kafka_version is not None:
+        start_rules(kafka_version)
     evidence = options.find(frame)
     for log_dir in evidence.log_dirs:
         if log_dir.root.is_folder and not log_dir.path.is_relative_to(log_dir.root.path):
@@ -127,7 +125,7 @@ def _amount(size: object) -> str:
 
 
 def _step_text(row: Row, page: Page) -> str:
-    name = str(row["log_dir"]) if row["topic"] is None else f"{row['topic']}-{row['partition']}"
+    name = str(row["log_dir"] if row["folder"] is None else row["folder"])
     lost = page.style("  NO OTHER COPY", "error") if row["only_copy"] else ""
     records = f"  {counted(row['records_cut'], 'record')}" if row["records_cut"] else ""
     return f"    {page.style(name, 'bold')}  {row['message']}{records}{lost}"

@@ -13,6 +13,7 @@ from kctl.broker_logs.opening import chunks_of
 from kctl.broker_logs.shapes import shape_of
 from kctl.evidence.identity import named_broker_id
 from kctl.evidence.model import BrokerLog, LogDir
+from kctl.evidence.names import broker_id_of
 
 LOOKED_AT = 1 << 18  # bytes at the start of a log
 # What a broker says of its configuration as it starts.
@@ -99,12 +100,22 @@ def _broker_id(
     own_ids = _ids_in_lines(logs)
     if len(own_ids) > 1:
         return None  # several brokers write to one folder
-    broker_id = next(iter(own_ids)) if own_ids else named_broker_id(folder, root)
+    broker_id = next(iter(own_ids)) if own_ids else _id_of_named_folder(folder, root, log_dirs)
     if broker_id is None:
         broker_id = _id_in_properties(folder)
     if broker_id is None:
         broker_id = _id_of_log_dirs_near(folder, root, log_dirs)
     return broker_id
+
+
+def _id_of_named_folder(folder: Path, root: Path, log_dirs: Sequence[LogDir]) -> int | None:
+    """The id that the name of a folder above tells; where its log directories have one id, theirs."""
+    named = named_broker_id(folder, root)
+    for above in (folder, *folder.parents):
+        if named is not None and broker_id_of(above.name, above.parent.name) == named:
+            ids = {log_dir.broker_id for log_dir in log_dirs if log_dir.path.is_relative_to(above)}
+            return ids.pop() if len(ids) == 1 else named
+    return named
 
 
 def _id_in_properties(folder: Path) -> int | None:

@@ -42,6 +42,13 @@ def other_replicas(partition: TopicPartition, moment: str | None = None) -> Miss
     return MissingEvidence("replicas of the other brokers", None, moment, NOT_THERE, get)
 
 
+def settings_of(broker_id: int | None, moment: str | None = None) -> MissingEvidence:
+    """The `server.properties` of a broker."""
+    owner, name = ("BROKER", "") if broker_id is None else (f"BROKER{broker_id}", f" of broker {broker_id}")
+    get = f"{COLLECT} ssh://{owner}/SERVER_PROPERTIES"
+    return MissingEvidence(f"server.properties{name}", broker_id, moment, NOT_THERE, get)
+
+
 def log_dirs_of(broker_id: int | None, folder: str, moment: str | None = None) -> MissingEvidence:
     """The log directories of a broker of which a folder holds nothing."""
     owner = "BROKER" if broker_id is None else f"BROKER{broker_id}"

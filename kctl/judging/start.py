@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kctl.judging.fetching import COPY_METADATA, GO_ON, other_replicas
+from kctl.judging.fetching import COPY_METADATA, GO_ON, other_replicas, settings_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep, StepKind
@@ -19,6 +19,8 @@ def judge_start(start: BrokerStart) -> Judgement:
     open_ = {p for s in start.steps if s.destroyed and s.destroyed.only_copy is None and (p := s.partition)}
     missing: tuple[MissingEvidence, ...] = tuple(other_replicas(p, start.moment) for p in sorted(open_))
     missing += not_copied
+    if start.lacks_settings:
+        missing += (settings_of(start.broker_id, start.moment),)
     if lost:
         partition, (records, committed) = next(iter(lost.items()))
         kind = "committed " if committed else ""
@@ -43,6 +45,8 @@ def judge_start(start: BrokerStart) -> Judgement:
         noun = "log directory goes" if count == 1 else "log directories go"
         reason = f"{start.who} starts, and {count} {noun} offline"
         return Judgement(Question.START, Verdict.DAMAGED, subject, reason, missing)
+    if start.lacks_settings:
+        return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, start.unknown[-1], missing)
     renamed = sum(step.step.step is StepKind.RENAME for step in start.steps)
     if renamed and renamed == start.live_partitions:
         reason = f"{start.who} starts empty: it renames all its {renamed} partition folders to -stray"

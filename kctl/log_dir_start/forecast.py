@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from formats.log_dir.file_names import (
@@ -14,12 +15,13 @@ from formats.log_dir.file_names import (
     parse_partition_folder,
 )
 from formats.values import Struct, field, replace
-from kctl.errors import reason_of
+from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.errors import BadValue, reason_of
 from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence, LogDir
-from kctl.evidence.settings import settings_in
 from kctl.judging.identities.statements import logged_ids
 from kctl.log_dir_start.bootstrap import level_failure, levels_in, release_of, snapshot_failure
+from kctl.log_dir_start.brokers import brokers_in
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
     Surroundings,
@@ -70,34 +72,40 @@ class BrokerStart(Struct):
     """Files and partition folders that a copy has not, or not whole, and why."""
     cut_off: set[Path] = field(default_factory=set)
     """Partition folders of which not all was copied."""
+    lacks_settings: bool = False
+    """Whether `server.properties` would decide what is unknown."""
 
     @property
     def who(self) -> str:
         """The broker in words."""
         return "the broker" if self.broker_id is None else f"broker {self.broker_id}"
 
+    def needs_settings(self, why: str) -> None:
+        """Note what `server.properties` would decide."""
+        self.starts, self.lacks_settings = None, True
+        self.unknown.append(f"{why}: `server.properties` decides it, and is not in the evidence")
+
 
 def starts(
     evidence: FoundEvidence, others: Sequence[FoundEvidence] = (), kafka_version: str | None = None
 ) -> Iterator[BrokerStart]:
     """The start of every broker in the evidence. `others` holds copies of other brokers, which do not start."""
-    by_broker: dict[tuple[int | None, str | None], list[LogDir]] = {}
-    together = {
-        log_dir.path: settings.log_dirs[0]
-        for settings in settings_in(evidence)
-        for log_dir in settings.log_dirs
-        if settings.lists_all_together
-    }
-    for log_dir in evidence.log_dirs:
-        first = together.get(log_dir.path, log_dir)
-        by_broker.setdefault((first.broker_id, log_dir.moment), []).append(log_dir)
     metadata = clusters_of(evidence, lambda error: None)
-    for (broker_id, moment), log_dirs in by_broker.items():
+    for broker_id, moment, log_dirs, doubt in brokers_in(evidence):
         version = kafka_version or _logged_version(evidence, broker_id, moment)
         version = version or recognised_version([log_dir.path for log_dir in log_dirs])
         start = BrokerStart(broker_id, moment, version, log_dirs)
         _note_not_copied(start, evidence)
-        _forecast(start, start_rules(version), metadata.get(moment), surroundings(evidence, log_dirs))
+        try:
+            rules = start_rules(version)
+        except BadValue as error:
+            start.starts = None
+            start.unknown.append(f"{error}, and the broker's log names this version")
+            yield start
+            continue
+        _forecast(start, rules, metadata.get(moment), surroundings(evidence, log_dirs))
+        if doubt is not None and start.starts is not False:
+            start.needs_settings(doubt)
         start.steps = [
             destroyed_by(placed, start.broker_id, start.moment, evidence, others, metadata.get(moment))
             for placed in start.steps
@@ -130,10 +138,26 @@ def _logged_version(evidence: FoundEvidence, broker_id: int | None, moment: str 
         if log.kind in ("server", "stdout") and log.broker_id == broker_id and log.moment in (moment, None)
     ]
     for logs in ([log for log in own if log.moment == moment], own):
-        starts = [(ids.version_at, ids.version) for log in logs if (ids := logged_ids(log)).version_at]
+        starts: list[tuple[datetime, str]] = []
+        for ids in map(logged_ids, logs):
+            if ids.version_at and ids.version:
+                starts.append((ids.version_at, ids.version))
+            if ids.refused_at and ids.refused_level:  # it ended before it printed its version
+                starts.append((ids.refused_at, _newest_without(ids.refused_level)))
         if starts:
             return max(starts)[1]
     return None
+
+
+def _newest_without(level: int) -> str:
+    """The newest version, at most `NEWEST`, before the one that brought a metadata version."""
+    releases = {known.release.partition("-")[0] for known in LEVELS[METADATA_VERSION]}
+    since = parse_version(release_of(level) or NEWEST)
+    return max(
+        (v for v in releases if parse_version(v) < since and parse_version(v) <= parse_version(NEWEST)),
+        key=parse_version,
+        default=NEWEST,
+    )
 
 
 def recognised_version(paths: Sequence[Path]) -> str:
@@ -180,6 +204,11 @@ def _forecast(start: BrokerStart, rules: StartRules, metadata: Znodes | None, ar
     if identity.failure is not None:
         _fail(start, identity.failure)
         return
+    if identity.was_zookeeper and around.settings is None:
+        start.needs_settings(
+            f"{start.who} was of ZooKeeper mode, which Kafka {rules.kafka_version} does not have: with the settings of that mode"
+            " it does not start, with `process.roles` it renames the partition folders to -stray"
+        )
     if identity.is_kraft and not rules.has_metadata_version:
         start.unknown.append(
             f"nodes of KRaft before 3.3 are not forecast, and Kafka {rules.kafka_version} is given"
@@ -251,10 +280,14 @@ def _start_metadata_log(
             start.steps += [PlacedStep(str(path), METADATA_FOLDER, named, step) for step in loaded.steps]
             if loaded.unknown:
                 start.unknown.append(f"{METADATA_FOLDER}: {loaded.unknown}")
-            if "controller" in (
-                around.roles or {"controller"}
-            ):  # a broker alone says so, and goes on without
-                failure = failure or level_failure(path / METADATA_FOLDER, rules)
+            unknown_level = level_failure(path / METADATA_FOLDER, rules)
+            if "controller" in (around.roles or {"controller"}):
+                failure = failure or unknown_level
+            elif unknown_level is not None:
+                start.unknown.append(
+                    f"the metadata log is of newer software ({unknown_level.words}): a broker without the controller role goes on to"
+                    " the first record that it cannot read, and the controllers may refuse it"
+                )
         failure = failure or voters_failure(around, start.log_dirs, rules)
         if failure is not None:
             _fail(start, failure)

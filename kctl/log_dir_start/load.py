@@ -285,7 +285,7 @@ class _Loader(Struct, dict=True):
             )
             self.files[name] = (path, segment.size)
             self._rename(name, segment.name)
-            for suffix in INDEXES:
+            for suffix in self._indexes:
                 if f"{base:020d}{suffix}{SWAP}" in self.files:
                     self._rename(f"{base:020d}{suffix}{SWAP}", f"{base:020d}{suffix}")
             self._make_indexes(base, path)

@@ -40,6 +40,7 @@ class Identity(NamedTuple):
 
     properties: Mapping[Path, MetaProperties]
     is_kraft: bool
+    was_zookeeper: bool = False  # the files are of a broker with ZooKeeper, and the version has no such mode
     failure: LoadFails | None = None  # why the process ends
     offline: Mapping[Path, LoadFails] = {}
 
@@ -63,7 +64,8 @@ def check_identity(paths: Sequence[Path], rules: StartRules, around: Surrounding
             offline[path] = LoadFails("java.io.IOException", words, META_PROPERTIES, is_io=True)
     roles = around.roles
     is_zookeeper = around.settings is not None and "zookeeper.connect" in around.settings.values
-    is_kraft = bool(roles) or (not is_zookeeper and _looks_kraft(paths, properties))
+    looks_kraft = _looks_kraft(paths, properties)
+    is_kraft = bool(roles) or (not is_zookeeper and (looks_kraft or rules.needs_roles))
     refused: list[LoadFails] = []
     if not is_kraft and not rules.has_ensemble:
         for path, values in stored.items():
@@ -81,7 +83,8 @@ def check_identity(paths: Sequence[Path], rules: StartRules, around: Surrounding
         configured_failures(around, properties, is_kraft, rules),
         _identity_failures(properties, missing, offline, is_kraft, rules),
     )
-    return Identity(properties, is_kraft, next(failures, None), offline)
+    was_zookeeper = rules.needs_roles and not looks_kraft
+    return Identity(properties, is_kraft, was_zookeeper, next(failures, None), offline)
 
 
 def _looks_kraft(paths: Sequence[Path], properties: Mapping[Path, MetaProperties]) -> bool:

@@ -42,6 +42,7 @@ def _step_row(placed: PlacedStep, start: BrokerStart, names: dict[str, str]) -> 
         topic=named.topic if named else None,
         partition=named.partition if named else None,
         broker_id=start.broker_id,
+        folder=placed.folder,
         step=str(step.step),
         file=step.file,
         from_offset=step.from_offset,

@@ -10,6 +10,8 @@ import enum
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
+from kctl.cluster.versions import FIRST_UNKNOWN
+from kctl.errors import BadValue
 from kctl.replication.rules import parse_version
 
 T = TypeVar("T")
@@ -60,7 +62,7 @@ class StartRules(NamedTuple):
     takes_snapshot_before_recovery: bool
     bad_number_is_io: bool  # a word for a number in a checkpoint is an IOException
     wraps_io: bool  # an IOException of a checkpoint becomes a KafkaStorageException
-    notices_missing_index: bool  # 1.1 to 2.2 make the file before they look for it
+    notices_missing_index: bool  # 0.9 to 0.10.0, and 1.1 to 2.2, make the file before they look for it
     deleted_log_ends_at_0: bool  # the end of a log in a -delete folder is not read
     swap_index_deletes_indexes: bool  # an .index.swap takes the live indexes with it
     searches_base_offsets: bool  # where an offset is looked for, batches are compared by their base offsets
@@ -75,6 +77,7 @@ class StartRules(NamedTuple):
     checks_cluster_id: bool  # of meta.properties against that of ZooKeeper
     compares_voters: bool  # of quorum-state with those of the settings
     needs_roles: bool  # there is no mode with ZooKeeper
+    has_bootstrap_servers: bool  # controller.quorum.bootstrap.servers instead of voters (KIP-853)
     has_metadata_version: bool  # in the metadata log and in bootstrap.checkpoint (KIP-778)
     resolves_bootstrap_level: (
         bool  # the metadata version of bootstrap.checkpoint, also where the metadata log has one
@@ -114,7 +117,7 @@ SNAPSHOT_AT_END = (2, 0)
 SNAPSHOT_BEFORE_RECOVERY = ((1, 0), (2, 0))
 NUMBERS_UNCHECKED = (3, 1)
 WRAPS_IO = (1, 0)
-MISSING_INDEX_UNNOTICED = ((1, 1), (2, 3))
+MISSING_INDEX_UNNOTICED = (((0, 9), (0, 10, 1)), ((1, 1), (2, 3)))
 DELETED_LOG_ENDS_AT_0 = (1, 0)
 SWAP_INDEX_DELETES = (1, 1)
 BASE_OFFSETS_SEARCHED = (4, 1)
@@ -128,6 +131,7 @@ STARTS_EPOCHS_AT_CHECKPOINT = (3, 0)
 CHECKS_CLUSTER_ID = (2, 4)
 VOTERS_UNCOMPARED = (3, 8)
 NEEDS_ROLES = (4, 0)
+BOOTSTRAP_SERVERS = (3, 9)
 METADATA_VERSIONS = (3, 3)
 RESOLVES_NO_BOOTSTRAP_LEVEL = (4, 1)
 SMALL_SIZE_IS_CORRUPT = (0, 10, 2)
@@ -136,9 +140,18 @@ LOOKS_FOR_HYPHEN = (0, 9)
 CHECKS_PARTITION_NUMBER = (0, 10, 2)
 
 
+FIRST = (0, 8, 2)
+
+
 def start_rules(kafka_version: str) -> StartRules:
-    """The rules of a version such as `3.9` or `2.8.2`; `BadValue` where it is none."""
+    """The rules of a version such as `3.9` or `2.8.2`; `BadValue` where it is none, or one whose rules kctl does not know."""
     version = parse_version(kafka_version)
+    if not FIRST <= version < FIRST_UNKNOWN:
+        newest = f"{FIRST_UNKNOWN.major}.{FIRST_UNKNOWN.minor - 1}"
+        raise BadValue(
+            f"kctl knows no rules of Kafka {kafka_version}: it forecasts starts of 0.8.2 to {newest}",
+            "name the version of Apache Kafka that is started: --kafka-version 2.8",
+        )
     return StartRules(
         kafka_version,
         swap=_first(SWAPS, version),
@@ -166,7 +179,7 @@ def start_rules(kafka_version: str) -> StartRules:
         takes_snapshot_before_recovery=SNAPSHOT_BEFORE_RECOVERY[0] <= version < SNAPSHOT_BEFORE_RECOVERY[1],
         bad_number_is_io=version < NUMBERS_UNCHECKED,
         wraps_io=version >= WRAPS_IO,
-        notices_missing_index=not MISSING_INDEX_UNNOTICED[0] <= version < MISSING_INDEX_UNNOTICED[1],
+        notices_missing_index=not any(since <= version < before for since, before in MISSING_INDEX_UNNOTICED),
         deleted_log_ends_at_0=version >= DELETED_LOG_ENDS_AT_0,
         swap_index_deletes_indexes=version >= SWAP_INDEX_DELETES,
         searches_base_offsets=version >= BASE_OFFSETS_SEARCHED,
@@ -180,6 +193,7 @@ def start_rules(kafka_version: str) -> StartRules:
         else "kafka.common.KafkaException",
         checks_cluster_id=version >= CHECKS_CLUSTER_ID,
         needs_roles=version >= NEEDS_ROLES,
+        has_bootstrap_servers=version >= BOOTSTRAP_SERVERS,
         has_metadata_version=version >= METADATA_VERSIONS,
         resolves_bootstrap_level=version < RESOLVES_NO_BOOTSTRAP_LEVEL,
         compares_voters=version < VOTERS_UNCOMPARED,

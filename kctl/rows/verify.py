@@ -64,6 +64,7 @@ START_STEP = RowType(f"""
     message      string
     source       string    of the rule, in Kafka
     moment?
+    folder       string?   the partition folder: its name tells a live replica from a stray, future or deleted one
 """)
 
 COLLECTED = RowType("""

@@ -478,9 +478,145 @@ def test_a_partition_folder_is_no_log_directory(tmp_path: Path) -> None:
     assert ran.status == 2 and f"name the folder that holds it: {folder.parent}" in ran.err
 
 
-def test_a_version_that_kctl_does_not_know_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["0.7.2", "0.8.1", "4.4", "9.0"])
+def test_a_version_that_kctl_does_not_know_is_refused(version: str, tmp_path: Path) -> None:
     broker(tmp_path, 1)
-    assert "no rules of Kafka 9.0" in kctl("log-dir", "start", tmp_path, "--kafka-version", "9.0").err
+    ran = kctl("log-dir", "start", tmp_path, "--kafka-version", version)
+    assert (ran.status, ran.out) == (2, b"")
+    assert f"kctl knows no rules of Kafka {version}: it forecasts starts of 0.8.2 to 4.3" in ran.err
+
+
+def test_a_version_in_the_log_that_kctl_does_not_know_is_not_judged(tmp_path: Path) -> None:
+    """Such as that of a distribution with numbers of its own."""
+    data = broker(tmp_path, 3)
+    (data.parent / "logs").mkdir()
+    line = "[2024-01-02 03:04:05,678] INFO Kafka version: 5.5.1-ccs (org.apache.kafka.common.utils.AppInfoParser)\n"
+    (data.parent / "logs" / "server.log").write_text(line)
+    status, rows = rows_of(tmp_path)
+    (start,) = of(rows, "start")
+    assert (status, start["kafka_version"], start["starts"]) == (3, "5.5.1", None)
+    assert "the broker's log names this version" in start["reason"]
+    assert rows_of(tmp_path, "--kafka-version", "2.5")[0] == 0
+
+
+def test_software_that_refused_the_metadata_version_is_started_again(tmp_path: Path) -> None:
+    """Its log names no version; a later start of newer software counts then."""
+    data = kraft_node(tmp_path)
+    (data.parent / "server.properties").unlink()
+    (data.parent / "logs").mkdir()
+    log = data.parent / "logs" / "server.log"
+    log.write_text(
+        "[2024-01-02 03:04:05,678] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)\n"
+        "java.lang.IllegalArgumentException: No MetadataVersion with feature level 30\n"
+    )
+    status, rows = rows_of(tmp_path)
+    (start,) = of(rows, "start")
+    assert (status, start["kafka_version"], start["starts"]) == (5, "3.9", False)
+    assert start["fails_with"].startswith("No MetadataVersion with feature level ")
+    with log.open("a") as lines:
+        lines.write(
+            "[2024-01-03 03:04:05,678] INFO Kafka version: 4.3.0 (org.apache.kafka.common.utils.AppInfoParser)\n"
+        )
+    assert rows_of(tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("meta", "settings", "status", "starts", "words"),
+    [
+        ("version=0\nbroker.id=1\n", None, 3, None, "was of ZooKeeper mode, which Kafka 4.1 does not have"),
+        ("broker.id=1\n", None, 3, None, "was of ZooKeeper mode, which Kafka 4.1 does not have"),
+        ("version=0\n", None, 5, False, "Error: node ID not found in"),
+        ("version=0\nbroker.id=1\n", "broker.id=1\nzookeeper.connect=zk:1\n", 5, False, 'Missing required configuration "process.roles"'),
+        ("version=0\nbroker.id=1\n", f"{COMBINED}node.id=1\ncontroller.quorum.voters=1@a:1\n", 5, True, "starts empty: it renames all its 1"),
+    ],
+)  # fmt: skip
+def test_a_directory_of_zookeeper_mode_under_kafka_4(
+    meta: str, settings: str | None, status: int, starts: bool | None, words: str, tmp_path: Path
+) -> None:
+    """Whether it is the settings of that mode, or `process.roles`, `server.properties` tells."""
+    data = broker(tmp_path, 1)
+    (data / "meta.properties").write_text(f"{meta}cluster.id={'c' * 22}\n")
+    if settings is not None:
+        (data.parent / "server.properties").write_text(settings)
+    got, rows = rows_of(tmp_path, "--kafka-version", "4.1")
+    (start,), (judgement,) = of(rows, "start"), of(rows, "judgement")
+    assert (got, start["starts"]) == (status, starts)
+    assert words in start["reason"]
+    needs = ["server.properties of broker 1"] if starts is None else []
+    assert [what["what"] for what in judgement["missing"]] == needs
+
+
+def directories(at: Path, *identities: tuple[str, int, str]) -> None:
+    """Log directories without partitions, of these ids and clusters."""
+    for name, broker_id, cluster_id in identities:
+        (at / name).mkdir(parents=True)
+        properties = MetaProperties(0, broker_id, cluster_id)
+        (at / name / "meta.properties").write_text(format_meta_properties(properties))
+
+
+ONE, TWO = "c" * 22, "d" * 22
+
+
+@pytest.mark.parametrize(
+    ("folder", "second", "version", "words"),
+    [
+        ("broker-1", ("data-1", 2, ONE), "3.9", "Stored node id 2 doesn't match previous node id 1 in"),
+        ("broker-1", ("data-1", 2, ONE), "2.8", "BrokerMetadata is not consistent across log.dirs"),
+        ("broker-1", ("data-1", 1, TWO), "3.9", f"Expected {ONE}, but read {TWO}"),
+        ("broker-1", ("data-1", 1, TWO), "2.8", "BrokerMetadata is not consistent across log.dirs"),
+        ("disks", ("data-1", 1, TWO), "3.9", f"Expected {ONE}, but read {TWO}"),
+        ("disks", ("data-1", 2, ONE), "3.9", None),
+        ("disks", ("kafka", 2, ONE), "3.9", None),
+    ],
+)
+def test_two_identities_of_one_broker_without_settings(
+    folder: str, second: tuple[str, int, str], version: str, words: str | None, tmp_path: Path
+) -> None:
+    """The folder of a broker tells that both directories are its own; else settings would."""
+    directories(tmp_path / folder, ("data-0", 1, ONE), second)
+    status, rows = rows_of(tmp_path, "--kafka-version", version)
+    if words is not None:
+        (start,) = of(rows, "start")
+        assert (status, start["broker_id"], start["starts"]) == (5, 1, False)
+        assert words in start["fails_with"]
+        return
+    assert (status, [start["starts"] for start in of(rows, "start")]) == (3, [None, None])
+    for judgement in of(rows, "judgement"):
+        assert "a broker that has both in `log.dirs` does not start" in judgement["reason"]
+        assert [what["what"] for what in judgement["missing"]] == [
+            f"server.properties of broker {judgement['broker_id']}"
+        ]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("kafka-logs", "kafka-logs-2"), ("broker-1", "broker-2"), ("a/broker-1/data", "b/broker-2/data")],
+)
+def test_directories_that_are_named_by_their_brokers_are_several_brokers(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    directories(tmp_path, *((name, number, ONE) for number, name in enumerate(names, 1)))
+    status, rows = rows_of(tmp_path, "--kafka-version", "3.9")
+    assert (status, [start["starts"] for start in of(rows, "start")]) == (0, [True, True])
+
+
+def test_directories_that_settings_list_are_of_several_brokers(tmp_path: Path) -> None:
+    for number in (1, 2):
+        directories(tmp_path / "disks", (f"data-{'ab'[number - 1]}", number, ONE))
+        path = tmp_path / "disks" / f"data-{'ab'[number - 1]}" / "server.properties"
+        path.write_text(f"broker.id={number}\nzookeeper.connect=zk:1\nlog.dirs={path.parent}\n")
+    status, rows = rows_of(tmp_path, "--kafka-version", "3.9")
+    assert (status, [start["starts"] for start in of(rows, "start")]) == (0, [True, True])
+
+
+def test_a_key_tells_a_live_folder_from_a_stray_one(tmp_path: Path) -> None:
+    data = broker(tmp_path, 1)
+    stray = f"{PARTITION}.{'ab' * 16}-stray"
+    shutil.copytree(data / PARTITION, data / stray)
+    _, rows = rows_of(tmp_path, "--kafka-version", "3.9")
+    steps = of(rows, "start_step")
+    assert {row["folder"] for row in steps} == {PARTITION, stray}
+    assert {(row["topic"], row["partition"]) for row in steps} == {(PARTITION[:-2], 0)}
 
 
 @pytest.mark.parametrize(

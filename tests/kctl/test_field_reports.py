@@ -62,6 +62,13 @@ def test_a_log_behind_its_recovery_point_is_whole() -> None:
     assert {row["verdict"] for row in ran.of("judgement")} == {"sound"} and ran.status == 5
 
 
+def test_a_downgrade_is_forecast_by_the_log_of_the_software_that_refused() -> None:
+    ran = rows("log-dir", "start", recording(SECOND) / "26-downgrade")
+    (start,) = ran.of("start")
+    assert (ran.status, start["starts"]) == (5, False)
+    assert start["fails_with"] == "No MetadataVersion with feature level 27"
+
+
 def test_nothing_is_sound_while_a_stray_folder_holds_the_records() -> None:
     ran = rows("replica", "loss", recording(FIRST) / "05-stray-after-lost-metadata")
     (judgement,) = ran.of("judgement")

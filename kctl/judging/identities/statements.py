@@ -46,6 +46,7 @@ VERSION_LINE = re.compile(
     rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\n]{0,80}\bKafka version ?: ?(\d{1,3}\.\d{1,3}(?:\.\d{1,3}){0,2})",
     re.MULTILINE,
 )
+TIME = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
 # On Windows the same exception says that a file is in use.
 DENIED = re.compile(rb"java\.nio\.file\.AccessDeniedException(?!: [A-Za-z]:\\)|\(Permission denied\)")
 OVERLAP = 4096
@@ -153,11 +154,13 @@ class LoggedIds(NamedTuple):
     """Whether a file could not be opened for its owner or mode."""
     version_at: datetime | None = None
     """When the version was printed, at the earliest: the zone is unknown."""
+    refused_at: datetime | None = None
+    """When it refused the metadata version, at the earliest."""
 
 
 def logged_ids(log: BrokerLog) -> LoggedIds:
     """The identities in the lines of a broker's log, of the last start in it; as far as it can be read."""
-    cluster_id, level, version, version_at, before = None, None, None, None, b""
+    cluster_id, level, version, version_at, refused_at, before = None, None, None, None, None, b""
     is_denied = False
     try:
         for chunk in chunks_of(str(log.path), lambda reason: None, follow=False):
@@ -168,11 +171,21 @@ def logged_ids(log: BrokerLog) -> LoggedIds:
             for match in REFUSED_CLUSTER.finditer(text):
                 cluster_id = match[1].decode()
             for match in REFUSED_LEVEL.finditer(text):
-                level = int(match[1])
+                level, refused_at = int(match[1]), _time_before(text, match.start()) or refused_at
             for match in VERSION_LINE.finditer(text):
                 version = match[2].decode()
-                version_at = datetime.fromisoformat(match[1].decode()).replace(tzinfo=UTC) - FURTHEST_ZONE
+                version_at = _earliest(match[1])
             before = text[-OVERLAP:]
     except (OSError, ValueError):
         pass
-    return LoggedIds(cluster_id, level, version, is_denied, version_at)
+    return LoggedIds(cluster_id, level, version, is_denied, version_at, refused_at)
+
+
+def _time_before(text: bytes, position: int) -> datetime | None:
+    """The time of the last line with one before a position in a log."""
+    times = TIME.findall(text, max(position - OVERLAP, 0), position)
+    return _earliest(times[-1]) if times else None
+
+
+def _earliest(local: bytes) -> datetime:
+    return datetime.fromisoformat(local.decode()).replace(tzinfo=UTC) - FURTHEST_ZONE
