@@ -279,6 +279,10 @@ def run() -> NoReturn:
         complain("standard output is closed")
         sys.exit(3)
     status = main()
+    if "kctl.stores.file_systems" in sys.modules:
+        from kctl.stores.file_systems import leave_if_asking
+
+        leave_if_asking(status)
     if "duckdb" not in sys.modules:  # which tells at exit of what it finds uncollected
         gc.freeze()  # saves two collections at exit: some 40 ms after a large import
     sys.exit(status)

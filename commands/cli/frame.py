@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.cli.leaving import Chunk, say, say_error
-from commands.cli.options import Duration
+from commands.cli.options import Duration, with_store_timeout
 from commands.cli.render import Outcome, Row, deliver, json_encoder
 from commands.cli.selection import Conditions, Selection, keys_of
 from kctl.errors import KctlError
@@ -250,6 +250,7 @@ class KctlCommand(click.Command):
         self.help, self.examples = text.strip(), [line.strip() for line in examples]
         self.every = every
         self.paged = paged
+        with_store_timeout(self.params)
         if every is not None:
             self.params.append(
                 click.Option(

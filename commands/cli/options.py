@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +36,29 @@ class EvidencePath(click.Path):
 
 GIVEN = EvidencePath(readable=False)
 STORE_OR_PATH = click.Path(readable=False)  # of what opens URLs by itself
+
+
+def limit_first_answer(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Set how long a store may take for its first answer, where the option was given; returns the value."""
+    source = ctx.get_parameter_source(param.name or "")
+    # An option of stores alone has no other use; else the environment says how long a cluster may take.
+    if value is not None and (source is click.core.ParameterSource.COMMANDLINE or not param.expose_value):
+        os.environ["KCTL_STORE_TIMEOUT"] = f"{value:g}"  # processes that this one starts read it too
+    return value
+
+
+def with_store_timeout(params: list[click.Parameter]) -> None:
+    """Give a command that takes URLs of stores the option `--timeout`; one that it has counts for them as well."""
+    if not any(isinstance(param.type, EvidencePath) or param.type is STORE_OR_PATH for param in params):
+        return
+    timeout = next((param for param in params if "--timeout" in param.opts), None)
+    if timeout is None:
+        timeout = click.Option(
+            ["--timeout"], type=Duration(), expose_value=False, help="Maximum wait for the first answer of a store.  [default: 12s]"
+        )  # fmt: skip
+        params.append(timeout)
+    timeout.is_eager = True  # before the paths, which are opened as they are parsed
+    timeout.callback = limit_first_answer
 
 
 class LocalPath(click.Path):

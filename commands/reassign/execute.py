@@ -61,7 +61,7 @@ def execute(
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 
-    file = read_plan(plan, printed)
+    file = read_plan(plan, printed, frame.note)
     if max_batch_data is not None and disk_sizes is None:
         raise BadValue(
             "--max-batch-data needs --disk-sizes", "give --disk-sizes with what kafka-log-dirs prints"
@@ -143,7 +143,7 @@ def cancel(frame: Frame, how: How, plan: Path, printed: str | None, move_control
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.verification import entries_of
 
-    file = read_plan(plan, printed)
+    file = read_plan(plan, printed, frame.note)
     with open_for_change(frame) as cluster:
         change = plan_cancellation(
             cluster,

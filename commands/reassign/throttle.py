@@ -72,7 +72,7 @@ def throttle(
             "throttle set needs PLAN and RATE; clear takes no RATE",
             "give both for set, and only the plan for clear",
         )
-    file = read_plan(plan, printed) if plan else None
+    file = read_plan(plan, printed, frame.note) if plan else None
     with open_for_change(frame) as cluster:
         if file is None:
             return _clear_unused(frame, how, cluster)

@@ -73,7 +73,7 @@ def verify(
         with_rates,
     )
 
-    file = read_plan(plan, printed)
+    file = read_plan(plan, printed, frame.note)
     known = list(Journal().entries(frame.report))
     entries = entries_of(known, file.identity) if known else []
     with at.open(frame, needs_controller=True) as cluster:
@@ -241,7 +241,7 @@ def status(
         from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
 
         given_sizes = by_replica(read_disk_sizes(disk_sizes))
-    file = read_plan(plan, printed) if plan else None
+    file = read_plan(plan, printed, frame.note) if plan else None
     with at.open(frame, needs_controller=True) as cluster:
         names = None if file is None else {tp.topic for tp in file.targets}
         entries = list(Journal().entries(frame.report)) if at.snapshot is None else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from queue import Empty, Queue
@@ -23,6 +24,7 @@ GCS_SECONDS = 30  # of attempts for one request
 ANSWER_SECONDS = 12.0  # until the first answer of a store
 LONGEST_SECONDS = 86_400
 T = TypeVar("T")
+_ASKING: list[Thread] = []
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 TRUE = ("true", "1", "yes")
 # Options of a URL's query, named as in the constructors of pyarrow.fs.
@@ -85,7 +87,7 @@ def first_answer(url: str, ask: Callable[[], T]) -> T:
     """What the first request to a store returns; raises what it raises, and StoreUnreachable if nothing comes in time.
 
     Clients repeat a request for a minute or two where a name, an address or a token does not come; the limit is
-    KCTL_STORE_TIMEOUT, in seconds.
+    KCTL_STORE_TIMEOUT, in seconds, which `--timeout` sets.
     """
     answers: Queue[tuple[T | None, BaseException | None]] = Queue()
 
@@ -96,14 +98,16 @@ def first_answer(url: str, ask: Callable[[], T]) -> T:
             answers.put((None, error))
 
     seconds = answer_seconds()
-    Thread(target=wait, daemon=True).start()
+    asking = Thread(target=wait, daemon=True)
+    _ASKING.append(asking)
+    asking.start()
     try:
         answer, error = answers.get(timeout=seconds)
     except Empty:
         shown_url = redact_text(url).partition("?")[0]
         raise StoreUnreachable(
             f"{shown_url}: the store did not answer the first request within {seconds:g} s",
-            "check the network, the end point and the credentials, or wait longer: KCTL_STORE_TIMEOUT=60",
+            "check the network, the end point and the credentials, or wait longer: --timeout 60s, KCTL_STORE_TIMEOUT=60",
         ) from None
     if error is not None:
         raise error
@@ -118,8 +122,26 @@ def answer_seconds() -> float:
     except ValueError:
         seconds = 0
     if not 0 < seconds < LONGEST_SECONDS:
-        raise BadValue(f"KCTL_STORE_TIMEOUT={text!r} is not a number of seconds", "write one such as 60")
+        raise BadValue(
+            f"--timeout or KCTL_STORE_TIMEOUT={text!r} is not a number of seconds above 0",
+            "write one such as 60",
+        )
     return seconds
+
+
+def leave_if_asking(status: int) -> None:
+    """End this process with a status where a client still waits for a store, which would hold up its end for minutes."""
+    if not any(thread.is_alive() for thread in _ASKING):
+        return
+    import atexit
+
+    from pyarrow import fs
+
+    atexit.unregister(fs.ensure_s3_finalized)  # it waits for requests under way
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def one_line(error: BaseException) -> str:

@@ -10,7 +10,7 @@ Source of the form: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.sc
 import codecs
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter
@@ -31,6 +31,9 @@ NEW = partial(tuple.__new__, TopicPartition)
 LARGEST_BROKER_ID = 2**31 - 1
 FEW, LEAST_ENTRY = 100_000, 12
 """Lists and objects that any plan may hold, and bytes for each where there are more: an entry has two in forty bytes."""
+PLAN_KEYS = frozenset(("version", "partitions"))
+ENTRY_KEYS = frozenset(("topic", "partition", "replicas", "log_dirs"))
+SHOWN_KEYS = 5
 CORRECT = "correct the file: a plan is what `kctl reassign plan` or Kafka's own tool writes"
 
 
@@ -138,11 +141,14 @@ def _write_new(path: Path, content: bytes) -> None:
 # --- reading ------------------------------------------------------------------------------------------
 
 
-def read_plan(path: Path, printed: str | None = None) -> PlanFile:
+def read_plan(
+    path: Path, printed: str | None = None, note: Callable[[str], None] = lambda text: None
+) -> PlanFile:
     """The plan of a file: ours, one of its batches, or any that Kafka's tool would accept.
 
-    `printed` chooses from what `kafka-reassign-partitions` printed: `current` or `proposed`. Raises UnreadableFile for
-    other files, BadValue for a plan that must not be carried out: a partition twice, no replicas, a broker twice.
+    `printed` chooses from what `kafka-reassign-partitions` printed: `current` or `proposed`. `note` gets a sentence for
+    what is unusual in a plan that can be carried out. Raises UnreadableFile for other files, BadValue for a plan that must
+    not be carried out: a partition twice, no replicas, a broker twice.
     """
     try:
         text = _text(path)
@@ -168,6 +174,10 @@ def read_plan(path: Path, printed: str | None = None) -> PlanFile:
         raise BadValue(
             f"{path}: version {values['version']!r} of a plan is unknown; there is 1", "write version 1"
         )
+    if "version" not in values:
+        note(f"{path}: the plan names no version; it is read as version 1")
+    if unread := _unread(values, rows):
+        note(f"{path}: keys that plans do not have are not read: {', '.join(unread)}")
     plain = _plain_entries(rows)
     if plain is not None:
         return PlanFile(path=path, targets=plain)
@@ -184,6 +194,17 @@ def read_plan(path: Path, printed: str | None = None) -> PlanFile:
             if log_dir != ANY:
                 log_dirs[tp, broker] = log_dir
     return PlanFile(path=path, targets=targets, log_dirs=log_dirs)
+
+
+def _unread(values: Mapping[str, Json], rows: list[Any]) -> list[str]:
+    """The keys of a plan and of its entries that say nothing to Kafka's tool, the first few of them quoted."""
+    of_entries = dict.fromkeys(
+        key for row in rows if isinstance(row, dict) and len(row) > 2 for key in row if key not in ENTRY_KEYS
+    )
+    keys = [repr(key) for key in values if key not in PLAN_KEYS] + [
+        f"{key!r} of entries" for key in of_entries
+    ]
+    return keys[:SHOWN_KEYS] + ([f"and {len(keys) - SHOWN_KEYS:,} more"] if len(keys) > SHOWN_KEYS else [])
 
 
 def _text(path: Path) -> str:

@@ -1,6 +1,7 @@
 """Plan files, batches, sizes and what a plan changes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,11 @@ from kctl.cluster.reassignment.moves import (
     moves_of,
     seconds_to_move,
 )
-from kctl.cluster.reassignment.plan_files import identity_of, plan_json, read_plan, write_plan
+from kctl.cluster.reassignment.plan_files import PRINTED, identity_of, plan_json, read_plan, write_plan
 from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
 from kctl.model import TopicPartition
-from tests.conftest import recording
+from tests.conftest import recording, rows
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 names = st.text("abcXYZ09._-", min_size=1, max_size=30)
@@ -328,3 +329,82 @@ def test_a_plan_that_was_not_printed_is_not_chosen(
     with pytest.raises(KctlError) as raised:
         read_plan(path, printed)
     assert words in raised.value.message
+
+
+def entries(*replicas: object, partitions: tuple[object, ...] = (0, 1), **more: object) -> dict[str, object]:
+    """A plan of orders with these replicas, as people keep it."""
+    rows = [
+        {"topic": "orders", "partition": n, "replicas": ids, "log_dirs": ["any"] * 2}
+        for n, ids in zip(partitions, replicas, strict=True)
+    ]
+    return {"version": 1, "partitions": rows, **more}
+
+
+GOOD = entries([1, 2], [2, 1])
+BACK = entries([3, 2], [2, 3])
+ORDERS = {TopicPartition("orders", 0): (1, 2), TopicPartition("orders", 1): (2, 1)}
+TYPOGRAPHIC = json.dumps(GOOD).replace('"topic"', "\u201ctopic\u201d")
+KEPT: dict[str, tuple[bytes, str | None, str | None]] = {
+    "what --generate printed, without a choice": (f"{PRINTED[0].heading}\n{json.dumps(BACK)}\n\n{PRINTED[1].heading}\n{json.dumps(GOOD)}\n".encode(), None, r"\(--current\) and the proposed one \(--proposed\)"),
+    "what --generate printed": (f"{PRINTED[0].heading}\n{json.dumps(BACK)}\n\n{PRINTED[1].heading}\n{json.dumps(GOOD)}\n".encode(), "proposed", None),
+    "what --execute printed": (f"{PRINTED[0].heading}\n\n{json.dumps(GOOD)}\n\nSave this to use as the --reassignment-json-file option during rollback\nSuccessfully started partition reassignments for orders-0,orders-1\n".encode(), "current", None),
+    "what --execute printed, the other": (f"{PRINTED[0].heading}\n\n{json.dumps(GOOD)}\n\nSave this".encode(), "proposed", "say which is meant|it holds the present assignment"),
+    "UTF-16": (json.dumps(GOOD).encode("utf-16"), None, None),
+    "a mark": (json.dumps(GOOD).encode("utf-8-sig"), None, None),
+    "no version": (json.dumps({"partitions": GOOD["partitions"]}).encode(), None, None),
+    "directories of other replicas": (json.dumps(entries([1, 2, 3], [2, 1])).encode(), None, r"entry 1 \(orders-0\) has 2 log_dirs, and not one a replica"),
+    "a partition twice": (json.dumps(entries([1, 2], [2, 1], partitions=(0, 0))).encode(), None, "orders-0 is in it twice, the second time as entry 2"),
+    "no replicas": (json.dumps(entries([], [2, 1])).encode(), None, r"entry 1 \(orders-0\) has no replicas"),
+    "a comma too many": (json.dumps(GOOD).replace("}]}", "},]}").encode(), None, "is not JSON: .* line 1 column"),
+    "typographic quotes": (TYPOGRAPHIC.encode(), None, "is not JSON: .* line 1 column"),
+    "a broker twice": (json.dumps(entries([1, 1], [2, 1])).encode(), None, r"names a broker twice: \[1, 1\]"),
+    "numbers as texts": (json.dumps(entries(["1", "2"], [2, 1], partitions=(0, "1"))).encode(), None, "replicas are .*, not a list of broker ids"),
+    "topics to move": (b'{"topics":[{"topic":"orders"}],"version":1}', None, "a list of topics to move, as `kafka-reassign-partitions --generate` takes it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_plans_as_people_keep_them(tmp_path: Path, kept: str) -> None:
+    data, printed, words = KEPT[kept]
+    path = tmp_path / "plan.json"
+    path.write_bytes(data)
+    if words is None:
+        assert read_plan(path, printed).targets == ORDERS
+    else:
+        with pytest.raises(KctlError) as raised:
+            read_plan(path, printed)
+        assert re.search(words, f"{raised.value.message}\n{raised.value.hint}")
+        assert not words.startswith("is not JSON") or raised.value.shown[1].strip() == "^"
+
+
+@pytest.mark.parametrize(
+    ("plan", "notes"),
+    [
+        (GOOD, []),
+        ({"partitions": GOOD["partitions"]}, ["names no version; it is read as version 1"]),
+        (
+            {**GOOD, "comment": "by hand", "partitions": [{"topic": "orders", "partition": 0, "replicas": [1], "rack": "a"}]},
+            ["not read: 'comment', 'rack' of entries"],
+        ),
+        ({**GOOD, **{f"k{n}": n for n in range(9)}}, ["not read: 'k0', 'k1', 'k2', 'k3', 'k4', and 4 more"]),
+    ],
+)  # fmt: skip
+def test_what_is_unusual_in_a_plan_is_noted(tmp_path: Path, plan: object, notes: list[str]) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    given: list[str] = []
+    read_plan(path, note=given.append)
+    assert len(given) == len(notes)
+    assert all(
+        note.startswith(f"{path}: ") and note.endswith(end) for note, end in zip(given, notes, strict=True)
+    )
+
+
+def test_a_command_notes_it_and_names_a_partition_that_is_not_there(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    znodes = recording("incidents/unclean-2.8") / "moments/after/znodes.jsonl"
+    plan.write_text('{"partitions": [{"topic": "__consumer_offsets", "partition": 170, "replicas": [1, 2]}]}')
+    ran = rows("reassign", "verify", "--snapshot", znodes, plan)
+    (row,) = ran.of("partition")
+    assert (row["state"], row["reason"]) == ("failed", "no such partition")
+    assert "the plan names no version; it is read as version 1" in ran.err
