@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from kctl.evidence.identity import named_broker_id
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.evidence.names import broker_id_of
 from kctl.evidence.settings import settings_in
@@ -66,18 +67,19 @@ def _named(folder: Path) -> int | None:
 
 
 def _doubts(log_dirs: list[LogDir]) -> dict[Path, str]:
-    """Directories of several identities beside each other, whose names do not tell that each is another broker's."""
+    """Directories of several identities, beside each other or named together, whose names do not tell several brokers."""
     doubts: dict[Path, str] = {}
     marked = sorted((d for d in log_dirs if d.is_marked and d.is_whole), key=lambda d: d.path)
-    for _, beside in groupby(marked, lambda log_dir: log_dir.path.parent):
-        together = list(beside)
-        first = together[0]
-        other = next((log_dir for log_dir in together if _identity(log_dir) != _identity(first)), None)
-        if other is None or _are_named_by_broker(together):
+    beside = [list(same) for _, same in groupby(marked, lambda log_dir: log_dir.path.parent)]
+    given = [log_dir for log_dir in marked if log_dir.path == log_dir.root.path]
+    for together in (*beside, given):
+        first = next(iter(together), None)
+        other = next((d for d in together if first is not None and _identity(d) != _identity(first)), None)
+        if first is None or other is None or _are_named_by_broker(together):
             continue
         is_one_cluster = first.cluster_id == other.cluster_id
         pair = " and ".join(f"{d.path.name} of {_who(d, is_one_cluster)}" for d in (first, other))
-        words = f"{pair} lie beside each other, and a broker that has both in `log.dirs` does not start"
+        words = f"{pair} may be of one broker, and one that has both in `log.dirs` does not start"
         doubts |= {log_dir.path: words for log_dir in together}
     return doubts
 
@@ -92,7 +94,12 @@ def _who(log_dir: LogDir, is_one_cluster: bool) -> str:
 
 
 def _are_named_by_broker(log_dirs: list[LogDir]) -> bool:
-    """Whether the names end with the ids of the brokers, but for one name without a number: kafka-logs, kafka-logs-1."""
-    numbers = [(NUMBER.search(log_dir.path.name), log_dir.broker_id) for log_dir in log_dirs]
-    are_own = all(int(number[0]) == broker_id for number, broker_id in numbers if number)
+    """Whether names end with the ids of the brokers (kafka-logs-1, broker-1/data), but for one name without a number."""
+    numbers = [(_number(log_dir), log_dir.broker_id) for log_dir in log_dirs]
+    are_own = all(number == broker_id for number, broker_id in numbers if number is not None)
     return are_own and sum(number is None for number, _ in numbers) <= 1
+
+
+def _number(log_dir: LogDir) -> int | None:
+    named, number = named_broker_id(log_dir.path, log_dir.root.path), NUMBER.search(log_dir.path.name)
+    return named if named is not None or number is None else int(number[0])

@@ -17,13 +17,16 @@ from formats.log_dir.meta_properties import MetaProperties
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.evidence.settings import Settings, settings_in
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
-from kctl.judging.identities.statements import cluster_id_of, quorum_voters
+from kctl.judging.identities.statements import cluster_id_of, quorum_voters, voters_in
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.rules import StartRules
 
 METADATA_FOLDER = f"{CLUSTER_METADATA}-0"
 SERVER_PROPERTIES = "server.properties"
 RUNTIME = "java.lang.RuntimeException"
+CONFIG = "org.apache.kafka.common.config.ConfigException"
+VOTERS = "controller.quorum.voters"
+BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
 VERSION_0 = "support version 0 (which is implicit when the `version` field is missing)."
 IN_META = "If you moved your data, make sure your configured {key} matches."
 
@@ -66,10 +69,20 @@ def settings_failures(around: Surroundings, rules: StartRules) -> Iterator[LoadF
     requirement = "java.lang.IllegalArgumentException"
     if rules.needs_roles and around.roles == frozenset():
         words = 'Missing required configuration "process.roles" which has no default value.'
-        yield LoadFails("org.apache.kafka.common.config.ConfigException", words, SERVER_PROPERTIES)
+        yield LoadFails(CONFIG, words, SERVER_PROPERTIES)
     if around.settings is None or not around.roles:
         return
-    voters, own = around.settings.voters, around.settings.node_id
+    values, voters, own = around.settings.values, around.settings.voters, around.settings.node_id
+    if not values.get(VOTERS, "").strip():
+        if not rules.has_bootstrap_servers:
+            words = f"If using process.roles, {VOTERS} must contain a parseable set of voters."
+            yield LoadFails(CONFIG, words, SERVER_PROPERTIES)
+        elif not values.get(BOOTSTRAP_SERVERS, "").strip():
+            words = (
+                f"If using process.roles, either {BOOTSTRAP_SERVERS} must contain the set of bootstrap controllers or {VOTERS} must"
+                " contain a parseable set of controllers."
+            )
+            yield LoadFails(CONFIG, words, SERVER_PROPERTIES)
     if not voters or own is None:
         return
     among = f"in the set of voters controller.quorum.voters=Set({', '.join(map(str, sorted(voters)))})"
@@ -162,6 +175,15 @@ def voters_failure(around: Surroundings, log_dirs: Sequence[LogDir], rules: Star
             )
             return LoadFails("java.lang.IllegalStateException", words, f"{METADATA_FOLDER}/{QUORUM_STATE}")
     return None
+
+
+def lacks_voters(around: Surroundings, log_dirs: Sequence[LogDir], rules: StartRules) -> bool:
+    """Whether a controller has bootstrap servers alone, and no metadata log of it names voters (KIP-853)."""
+    if not rules.has_bootstrap_servers or around.settings is None or "controller" not in (around.roles or ()):
+        return False
+    folders = [log_dir.path / METADATA_FOLDER for log_dir in log_dirs]
+    logged = (voters_in(folder).directories for folder in folders if folder.is_dir())
+    return not around.settings.values.get(VOTERS, "").strip() and not any(logged)
 
 
 def unformatted(around: Surroundings, paths: Sequence[Path]) -> list[Path]:

@@ -25,6 +25,7 @@ from kctl.log_dir_start.brokers import brokers_in
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
     Surroundings,
+    lacks_voters,
     metadata_elsewhere,
     surroundings,
     unformatted,
@@ -292,6 +293,11 @@ def _start_metadata_log(
         if failure is not None:
             _fail(start, failure)
             return False
+    if lacks_voters(around, start.log_dirs, rules):
+        start.unknown.append(
+            "neither `controller.quorum.voters` nor the metadata log names voters: the node comes up only where a controller of"
+            " `controller.quorum.bootstrap.servers` knows them"
+        )
     return True
 
 

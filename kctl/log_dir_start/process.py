@@ -2,7 +2,8 @@
 
 Source: core/src/main/scala/kafka/server/{KafkaServer,KafkaRaftServer,BrokerMetadataCheckpoint}.scala @ 0.8.2.2 to 3.9.0-rc3,
 metadata/src/main/java/org/apache/kafka/metadata/properties/MetaPropertiesEnsemble.java,
-raft/src/main/java/org/apache/kafka/raft/FileQuorumStateStore.java @ 3.9.0-rc3
+raft/src/main/java/org/apache/kafka/raft/FileQuorumStateStore.java,
+core/src/main/scala/kafka/raft/KafkaMetadataLog.scala (truncateToLatestSnapshot) @ 3.3.2 to 3.9.0-rc3
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, QU
 from formats.log_dir.meta_properties import MetaProperties, parse_meta_properties, parse_properties
 from formats.log_dir.state_files import parse_quorum_state
 from kctl.files import read_text, read_whole
+from kctl.internal_topics.cluster_image import snapshots
 from kctl.log_dir_start.bootstrap import bootstrap_failure, is_empty
 from kctl.log_dir_start.configured import (
     METADATA_FOLDER,
@@ -30,8 +32,11 @@ from kctl.log_dir_start.configured import (
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.load import PartitionStart, PartitionTask, load_partition
 from kctl.log_dir_start.rules import StartRules
+from kctl.log_dir_start.steps import StartStep, StepKind
 
 ALONE = Surroundings()
+SNAPSHOT = ".checkpoint"
+RAFT_LOG = "K:raft/KafkaMetadataLog.scala"
 HIGH_WATERMARK = "replication-offset-checkpoint"
 
 
@@ -170,8 +175,30 @@ def _differing(name: str, rules: StartRules, file: Path, one: object, other: obj
 
 
 def metadata_log_start(path: Path, rules: StartRules) -> PartitionStart:
-    """Loading the metadata log of a KRaft node: it is always recovered as a whole."""
-    return load_partition(PartitionTask(path / METADATA_FOLDER, rules))
+    """Loading the metadata log of a KRaft node: it is always recovered as a whole, and a newer snapshot takes its place."""
+    folder = path / METADATA_FOLDER
+    start = load_partition(PartitionTask(folder, rules))
+    names = [snapshot.name for _, snapshot in snapshots(folder) if snapshot.suffix == SNAPSHOT]
+    if not names or start.log_end is None or start.failure is not None or start.unknown is not None:
+        return start
+    offset, epoch = map(int, names[-1].removesuffix(SNAPSHOT).split("-"))
+    latest_epoch = start.epochs[-1].epoch if start.epochs else 0
+    if (epoch, offset) > (latest_epoch, start.log_end):
+        message = f"empties the metadata log, which ends at {start.log_end}, and goes on from the snapshot at offset {offset}"
+        size = sum(size for name, size in start.files.items() if name.endswith(".log"))
+        start.steps.append(
+            StartStep(
+                StepKind.TRUNCATE,
+                message,
+                from_offset=start.log_start,
+                to_offset=start.log_end,
+                bytes_cut=size,
+                source=RAFT_LOG,
+            )
+        )
+        start.files = {f"{offset:020d}.log": 0}
+        start.log_start = start.log_end = offset
+    return start
 
 
 def controller_failure(path: Path, rules: StartRules) -> LoadFails | None:

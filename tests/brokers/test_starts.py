@@ -12,16 +12,21 @@ from typing import NamedTuple
 import pytest
 
 from formats.binary.crc import crc32c
+from kctl.log_dir_start.directory import start_directory
+from kctl.log_dir_start.process import metadata_log_start
+from kctl.log_dir_start.rules import start_rules
 from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.jars import classpath
 from tests.brokers.processes import PATIENCE, JavaProcess, java_command
+from tests.brokers.traffic import traffic
 from tests.conftest import kctl, rows
 from tests.kctl.log_dir_start_cases import batches_of
+from tests.kctl.test_log_dir_start_as_kafka import forecast, on_disk
 
 METADATA = "__cluster_metadata-0"
 STARTED = re.compile(rb"started \(kafka\.server\.Kafka(?:Raft)?Server\)")
 WAITS = re.compile(
-    rb"Connection to node \d+ \(\S+\) could not be established"
+    rb"Connection to node \d+ \(\S+\) could not be established|Starting voters are VoterSet\(voters=\{\}\)"
 )  # for voters that are not there
 Damage = Callable[[Path, Path], object]
 """Done to the folder with `server.properties`, and the log directory in it."""
@@ -107,6 +112,26 @@ def append_level(path: Path, level: int) -> None:
     path.write_bytes(before + batch)
 
 
+def orders_log(data: Path) -> Path:
+    return data / "orders-0" / f"{0:020}.log"
+
+
+def cut_end(data: Path, count: int) -> None:
+    path = orders_log(data)
+    cut(path, path.stat().st_size - count)
+
+
+def flip_log(data: Path, position: int) -> None:
+    flip(orders_log(data), position)
+
+
+def killed_and(damage: Callable[[Path, int], None], data: Path, number: int) -> None:
+    """Damage the log of a broker that was killed before it wrote a recovery point."""
+    (data / ".kafka_cleanshutdown").unlink()
+    (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    damage(data, number)
+
+
 NAME = b"metadata.version"
 OTHER_ID = "A" * 20 + "Zw"
 KRAFT: dict[str, Damage] = {
@@ -134,6 +159,16 @@ KRAFT: dict[str, Damage] = {
     "not-a-voter": lambda folder, data: rewrite(
         folder / "server.properties", "^controller.quorum.voters=.*$", "controller.quorum.voters=2@127.0.0.1:9,3@127.0.0.1:10"
     ),
+    "no-voters": lambda folder, data: rewrite(folder / "server.properties", "^controller.quorum.voters=.*\n", ""),
+    "bootstrap-servers-for-voters": lambda folder, data: rewrite(
+        folder / "server.properties", "^controller.quorum.voters=1@", "controller.quorum.bootstrap.servers="
+    ),
+    "of-zookeeper-mode": lambda folder, data: [
+        rewrite(data / "meta.properties", "^version=1", "version=0"),
+        rewrite(data / "meta.properties", "^node.id", "broker.id"),
+        (data / "bootstrap.checkpoint").unlink(),
+        shutil.rmtree(data / METADATA),
+    ],
     "a-voter-without-the-role": lambda folder, data: rewrite(
         folder / "server.properties", "^process.roles=.*$", "process.roles=broker"
     ),
@@ -165,6 +200,11 @@ KRAFT: dict[str, Damage] = {
     "other-topic-id": lambda folder, data: rewrite(
         data / "orders-0" / "partition.metadata", "topic_id: .*", f"topic_id: {OTHER_ID}"
     ),
+    "torn-log": lambda folder, data: killed_and(cut_end, data, 5),
+    "torn-log-after-a-clean-shutdown": lambda folder, data: cut_end(data, 5),
+    "flipped-log": lambda folder, data: killed_and(flip_log, data, 400),
+    "no-index": lambda folder, data: (data / "orders-0" / f"{0:020}.index").unlink(),
+    "a-file-to-delete": lambda folder, data: (data / "orders-0" / f"{0:020}.log.deleted").write_bytes(b"old"),
     "lost-and-found": lambda folder, data: (data / "lost+found").mkdir(),
     "a-note": lambda folder, data: (data / "notes.txt").write_text("see OPS-812"),
     "one-directory-id-twice": lambda folder, data: second_directory(
@@ -195,11 +235,24 @@ ZOOKEEPER: dict[str, Damage] = {
     "no-meta": KRAFT["no-meta"],
     "empty-meta": KRAFT["empty-meta"],
     "nul-meta": KRAFT["nul-meta"],
+    **{
+        name: KRAFT[name]
+        for name in (
+            "torn-log",
+            "torn-log-after-a-clean-shutdown",
+            "flipped-log",
+            "no-index",
+            "a-file-to-delete",
+        )
+    },
     "lost-and-found": KRAFT["lost-and-found"],
     "directory-not-formatted": KRAFT["directory-not-formatted"],
 }
 # Kafka takes what is left of the snapshot for the whole.
-UNDECIDED = {"cut-snapshot-alone": "cannot be read whole, and it tells which folders are stray"}
+UNDECIDED = {
+    "cut-snapshot-alone": "cannot be read whole, and it tells which folders are stray",
+    "bootstrap-servers-for-voters": "nor the metadata log names voters",
+}
 VERSIONS = (("kraft", "4.3", KRAFT), ("kraft", "3.9", KRAFT), ("zookeeper", "3.9", ZOOKEEPER), ("zookeeper", "2.8", ZOOKEEPER), ("zookeeper", "2.4", ZOOKEEPER), ("zookeeper", "1.1", ZOOKEEPER))  # fmt: skip
 EVERYWHERE = (("kraft", "4.3"), ("zookeeper", "2.8"))
 # 1.1 writes no cluster id; 3.9 without roles asks ZooKeeper first.
@@ -237,6 +290,8 @@ def stopped(request: pytest.FixtureRequest) -> Iterator[Stopped]:
             c.create_topic("orders", [[1]])
             ran = kctl("znode", "export", broker.folder / "znodes.jsonl", *at)
         assert ran.status == 0, ran.err
+        with traffic(c, "orders", 1) as orders:
+            orders.require_progress(20)
         snapshots = broker.log_dir / METADATA
         for _ in eventually("a snapshot of the metadata log is there"):
             if mode == "zookeeper" or any(
@@ -280,17 +335,19 @@ def test_a_broker_starts_or_ends_as_forecast(stopped: Stopped, name: str, tmp_pa
     rewrite(folder / "server.properties", re.escape(str(stopped.folder)), str(folder))
     (ZOOKEEPER if c.zookeeper else KRAFT)[name](folder, folder / "data")
     forecasts = rows("log-dir", "start", folder, "--kafka-version", c.version)
-    (forecast,) = forecasts.of("start")
+    (expected,) = forecasts.of("start")
+    files = {path: expected_files(path, c.version) for path in log_dirs_below(folder)}
     start = started(c, folder)
     if name in UNDECIDED:
-        assert forecast["starts"] is None and UNDECIDED[name] in forecast["reason"]
+        assert expected["starts"] is None and UNDECIDED[name] in expected["reason"]
+        assert start.starts is (None if "voters" in name else True), start.log[-3000:]
         return
-    assert forecast["starts"] is (start.starts is not False), start.log[-3000:]
+    assert expected["starts"] is (start.starts is not False), start.log[-3000:]
     if start.starts is False:
-        exception, words = forecast["exception"].rpartition(".")[2], forecast["fails_with"]
-        assert exception == "halt" or exception in start.log, (forecast, start.log[-3000:])
+        exception, words = expected["exception"].rpartition(".")[2], expected["fails_with"]
+        assert exception == "halt" or exception in start.log, (expected, start.log[-3000:])
         assert exception in ("halt", "NullPointerException") or words.split("\n")[0] in start.log, (
-            forecast,
+            expected,
             start.log[-3000:],
         )
     elif start.starts:
@@ -301,3 +358,38 @@ def test_a_broker_starts_or_ends_as_forecast(stopped: Stopped, name: str, tmp_pa
             if row["step"] == "rename"
         }
         assert strays == renamed
+        assert {path: files_there(path, files[path]) for path in files} == files
+
+
+class Files(NamedTuple):
+    """What is in the partition folders of a log directory: names, and sizes of logs; of the metadata log, sizes alone."""
+
+    names: dict[str, set[str]]
+    sizes: dict[str, dict[str, int]]
+    snapshots: dict[str, list[int]]
+    metadata_log: dict[str, int]
+
+
+def log_dirs_below(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/meta.properties"))
+
+
+def expected_files(path: Path, version: str) -> Files:
+    """What the forecast leaves in the directory."""
+    rules = start_rules(version)
+    loaded = forecast(start_directory(path, rules))
+    metadata = metadata_log_start(path, rules).files if (path / METADATA).is_dir() else {}
+    logs = {name: size for name, size in metadata.items() if name.endswith(".log") and size}
+    return Files(loaded.files, loaded.sizes, loaded.snapshots, logs)
+
+
+def files_there(path: Path, expected: Files) -> Files:
+    """What is in the directory after a start. The metadata log goes on: at least what is expected is there."""
+    there = on_disk(path, "loaded", {})
+    names, sizes, snapshots = (
+        {name.partition(".")[0]: of for name, of in part.items() if name != METADATA}
+        for part in (there.files, there.sizes, there.snapshots)
+    )
+    logs = there.sizes.get(METADATA, {})
+    at_least = {name: min(logs.get(name, 0), size) for name, size in expected.metadata_log.items()}
+    return Files(names, sizes, snapshots, at_least)

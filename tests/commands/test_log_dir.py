@@ -191,7 +191,9 @@ def test_records_deleted_before_a_crash_keep_0_11_from_starting() -> None:
 def test_kraft_over_the_directories_of_zookeeper_mode(tmp_path: Path) -> None:
     """As 3.9.1 does: it begins an empty metadata log, and no folder belongs to a topic in it."""
     data = broker(tmp_path, 3)
-    (data.parent / "server.properties").write_text("process.roles=broker,controller\nnode.id=3\n")
+    (data.parent / "server.properties").write_text(
+        "process.roles=broker,controller\nnode.id=3\ncontroller.quorum.voters=3@a:1\n"
+    )
     status, rows = rows_of(tmp_path)
     assert status == 5
     assert of(rows, "judgement")[0]["reason"] == (
@@ -263,6 +265,11 @@ def kraft_node(at: Path, settings: str = "") -> Path:
         ("process.roles=broker\nnode.id={id}\ncontroller.quorum.voters={id}@a:1\n", "4.3", "must not be included in the set of"),
         (f"{COMBINED}node.id=77\ncontroller.quorum.voters=77@a:1\n", "4.3", "doesn't match previous node id 77 in"),
         (f"{COMBINED}node.id={{id}}\ncontroller.quorum.bootstrap.servers=a:1\n", "3.9", "No MetadataVersion with feature level"),
+        (f"{COMBINED}node.id={{id}}\n", "4.3", "either controller.quorum.bootstrap.servers must contain the set of"),
+        (f"{COMBINED}node.id={{id}}\ncontroller.quorum.bootstrap.servers=a:1\n", "3.8", "controller.quorum.voters must contain a parseable"),
+        (f"{COMBINED}node.id={{id}}\ncontroller.quorum.bootstrap.servers=a:1\n", "4.3", "unknown: nor the metadata log names voters"),
+        ("process.roles=broker\nnode.id={id}\ncontroller.quorum.bootstrap.servers=a:1\n", "4.3", None),
+        ("process.roles=broker\nnode.id={id}\ncontroller.quorum.bootstrap.servers=a:1\n", "4.1", "unknown: the metadata log is of newer software (No MetadataVersion with"),
         ("broker.id={id}\nzookeeper.connect=zk:2181\n", "3.9", "Found unexpected version in"),
         ("process.roles=broker\nnode.id={id}\ncontroller.quorum.voters=99@a:1\nlog.dirs=/srv/other,/srv/data\n", "4.3", "Found unexpected metadata location"),
     ],
@@ -279,6 +286,10 @@ def test_settings_of_a_kraft_node(settings: str, version: str, words: str | None
         other.write_text("".join(f"{line}\n" for line in lines if not line.startswith("directory.id")))
     status, rows = rows_of(tmp_path, "--kafka-version", version)
     (start,) = of(rows, "start")
+    if words is not None and words.startswith("unknown: "):
+        assert (status, start["starts"]) == (3, None)
+        assert words.removeprefix("unknown: ") in start["reason"]
+        return
     assert (status, start["starts"]) == ((0, True) if words is None else (5, False)), start
     assert (words or "") in (start["fails_with"] or "")
 
@@ -430,6 +441,27 @@ def test_the_newest_metadata_snapshot_is_read(change: Any, words: str | None, tm
     assert (words or "") in (start["fails_with"] or "")
 
 
+def test_a_snapshot_behind_the_end_of_the_metadata_log_takes_its_place(tmp_path: Path) -> None:
+    """As Kafka 4.3.0 does on its start; one that the log reaches does not."""
+    data = kraft_node(tmp_path)
+    (data.parent / "server.properties").unlink()
+    metadata = data / "__cluster_metadata-0"
+    for path in metadata.glob("*.checkpoint"):
+        path.unlink()
+    for offset, size in ((7, None), (9, 0)):
+        snapshot = metadata / f"{offset:020}-{1:010}.checkpoint"
+        snapshot.write_bytes((data / "bootstrap.checkpoint").read_bytes())
+        if size is not None:
+            (metadata / f"{0:020}.log").write_bytes(b"")
+        _, rows = rows_of(data, "--kafka-version", "4.3")
+        emptied = [row["message"] for row in of(rows, "start_step") if row["step"] == "truncate"]
+        assert emptied == (
+            []
+            if size is None
+            else ["empties the metadata log, which ends at 0, and goes on from the snapshot at offset 9"]
+        )
+
+
 def test_two_metadata_logs_are_of_one_broker_and_not_of_two_moments(tmp_path: Path) -> None:
     """As Kafka 3.9.1 says on its start."""
     data = kraft_node(tmp_path)
@@ -439,7 +471,7 @@ def test_two_metadata_logs_are_of_one_broker_and_not_of_two_moments(tmp_path: Pa
     ids = parse_properties(meta)
     (other / "meta.properties").write_text(meta.replace(ids["directory.id"], "A" * 20 + "Zw"))
     (data.parent / "server.properties").write_text(
-        f"process.roles=broker,controller\nnode.id={ids['node.id']}\nlog.dirs={data},{other}\n"
+        f"{COMBINED}node.id={ids['node.id']}\ncontroller.quorum.voters={ids['node.id']}@a:1\nlog.dirs={data},{other}\n"
     )
     status, rows = rows_of(tmp_path, "--kafka-version", "3.9")
     (start,) = of(rows, "start")
@@ -582,7 +614,7 @@ def test_two_identities_of_one_broker_without_settings(
         return
     assert (status, [start["starts"] for start in of(rows, "start")]) == (3, [None, None])
     for judgement in of(rows, "judgement"):
-        assert "a broker that has both in `log.dirs` does not start" in judgement["reason"]
+        assert "one that has both in `log.dirs` does not start" in judgement["reason"]
         assert [what["what"] for what in judgement["missing"]] == [
             f"server.properties of broker {judgement['broker_id']}"
         ]
@@ -597,6 +629,16 @@ def test_directories_that_are_named_by_their_brokers_are_several_brokers(
 ) -> None:
     directories(tmp_path, *((name, number, ONE) for number, name in enumerate(names, 1)))
     status, rows = rows_of(tmp_path, "--kafka-version", "3.9")
+    assert (status, [start["starts"] for start in of(rows, "start")]) == (0, [True, True])
+
+
+def test_directories_that_are_named_together_are_those_of_one_broker(tmp_path: Path) -> None:
+    """But where their names are those of several brokers."""
+    directories(tmp_path, ("disk1/kafka", 1, ONE), ("disk2/kafka", 2, ONE), ("broker-2/data", 2, ONE))
+    directories(tmp_path, ("broker-1/data", 1, ONE))
+    status, rows = rows_of(tmp_path / "disk1/kafka", tmp_path / "disk2/kafka")
+    assert (status, [start["starts"] for start in of(rows, "start")]) == (3, [None, None])
+    status, rows = rows_of(tmp_path / "broker-1/data", tmp_path / "broker-2/data")
     assert (status, [start["starts"] for start in of(rows, "start")]) == (0, [True, True])
 
 
