@@ -15,7 +15,7 @@ from commands.cli.connecting import open_for_change
 from commands.cli.frame import Frame, command
 from commands.cli.options import WRITTEN, Size, as_one_value, flag, option
 from commands.cli.render import Outcome, size
-from commands.cluster_file.compare import FILES, Given, compared, drift_rows, drift_text, given
+from commands.cluster_file.compare import FILES, Given, checked_first, compared, drift_rows, drift_text, given
 from kctl.errors import BadValue, Refused, file_error
 
 if TYPE_CHECKING:
@@ -89,7 +89,11 @@ passwords_options = as_one_value(
 @changes(timeout=300)
 @FILES
 @given
-@option("--accept-deletes N", "Accept that so many resources are deleted.", type=click.IntRange(0))
+@option(
+    "--accept-deletes N",
+    "Accept so many deletions: of resources, and of keys, quotas and mechanisms of others.",
+    type=click.IntRange(0),
+)
 @option(
     "--max-bytes SIZE",
     "Most bytes that moves of replicas may copy.",
@@ -131,7 +135,7 @@ def apply(
     from kctl.cluster_file.planning import Accepted, plan_files
 
     wanted = variables.load(files)
-    with open_for_change(frame) as cluster:
+    with checked_first(wanted), open_for_change(frame) as cluster:
         found = compared(frame, cluster, how.version, wanted)
         if frame.status:
             if not how.dry_run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +19,7 @@ from commands.cli.leaving import visible
 from commands.cli.options import GIVEN, GIVEN_PATH, Decorator, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row
 from commands.topic import note_hidden, note_problems
-from kctl.errors import BadValue
+from kctl.errors import BadValue, KctlError
 from kctl.model import counted
 
 if TYPE_CHECKING:
@@ -82,10 +83,12 @@ def drift_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     drifts = [row for row in rows if row["kind"] == "drift"]
     for (kind, name), group in groupby(drifts, lambda row: (row["kind_of_resource"], row["name"])):
         listed = list(group)
-        actions = [row["action"] for row in listed]
-        action = next((each for each in (None, "create", "delete", "change") if each in actions), "none")
-        mark, style = MARKS[action]
+        actions = {row["action"] for row in listed}
         whole = next((row for row in listed if row["field"] is None), listed[0])
+        action = whole["action"]
+        if whole["field"] is not None:  # of what is there
+            action = None if None in actions else "none" if actions == {"none"} else "change"
+        mark, style = MARKS[action]
         yield page.style(f"{mark} {str(kind).replace('_', ' ')} {name}", style) + _at(whole, page)
         width = max(len(str(row["field"])) for row in listed)
         for row in listed:
@@ -100,6 +103,8 @@ def drift_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 yield page.style(
                     f"    {str(row['field']).ljust(width)}  {was}, not in the files: it stays", "dim"
                 )
+            elif row["action"] == "delete":
+                yield f"    {str(row['field']).ljust(width)}  {was}, not in the files: it goes{_at(row, page)}"
             elif row["action"] is None:
                 yield f"    {str(row['field']).ljust(width)}  not known ({row['why']}) -> {becomes}{_at(row, page)}"
             elif action == "create":
@@ -119,9 +124,23 @@ class Compared(NamedTuple):
     state: ClusterState
 
 
+@contextmanager
+def checked_first(wanted: Wanted) -> Iterator[None]:
+    """Where a cluster cannot be reached, or read, say what no broker would take of the files, if there is such."""
+    from kctl.cluster_file.acceptable import refuse_any
+
+    try:
+        yield
+    except KctlError as error:
+        if error.exit_code == KctlError.exit_code:
+            refuse_any(wanted.resources.values())
+        raise
+
+
 def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wanted: Wanted) -> Compared:
     """What files ask for against what a cluster has; reports what could not be read (status 3). Raises KctlError."""
     from kctl.access.view import NoAuthorizer
+    from kctl.cluster_file.acceptable import refuse_unacceptable
     from kctl.cluster_file.difference import differences, doubts
     from kctl.cluster_file.present import present_in
     from kctl.cluster_file.resources import by_key
@@ -131,11 +150,13 @@ def compared(frame: Frame, cluster: Cluster, version: KafkaVersion | None, wante
     topics = None if manages_topics else names
     present = present_in(cluster, version, wanted.kinds, topics, wanted.resources)
     note_problems(frame, present.problems)
+    _note_left_out(frame, present.left_out)
     note_hidden(frame, present.state, decides=manages_topics)
     if present.remarks and any(key.kind == "acl" for key in wanted.resources):
         raise NoAuthorizer
     now = by_key(present.resources)
     changed = list(differences(wanted, now, present.why_unread))
+    refuse_unacceptable(changed)
     _note_doubts(frame, doubts(wanted, now, changed, present.brokers))
     _note_unread(frame, changed, {present.state.hidden, *(problem.reason for problem in present.problems)})
     return Compared(changed, present.state)
@@ -145,6 +166,11 @@ def _note_doubts(frame: Frame, sentences: Iterable[str]) -> None:
     """Note each sentence once: a default stands for many topics."""
     for text in dict.fromkeys(sentences):
         frame.note(f"warning: {text}")
+
+
+def _note_left_out(frame: Frame, sentences: Iterable[str]) -> None:
+    for text in sentences:
+        frame.note(f"not compared, since no file can hold it: {text}")
 
 
 def _note_unread(frame: Frame, changed: Iterable[Changed], reported: set[str]) -> None:
@@ -163,6 +189,7 @@ def compared_with(
     frame: Frame, path: Path, wanted: Wanted, load: Callable[[Sequence[Path]], Wanted]
 ) -> list[Changed]:
     """What files ask for against another export, or evidence; reports what could not be read (status 3)."""
+    from kctl.cluster_file.acceptable import refuse_unacceptable
     from kctl.cluster_file.difference import differences, doubts
     from kctl.cluster_file.recorded import against
     from kctl.cluster_file.resources import by_key
@@ -171,8 +198,10 @@ def compared_with(
     if recorded.remark:
         frame.note(recorded.remark)
     note_problems(frame, recorded.problems)
+    _note_left_out(frame, recorded.left_out)
     now = by_key(recorded.resources)
     changed = list(differences(wanted, now, recorded.why_unread))
+    refuse_unacceptable(changed)
     _note_doubts(frame, doubts(wanted, now, changed, recorded.brokers))
     _note_unread(frame, changed, {problem.reason for problem in recorded.problems})
     return changed
@@ -237,7 +266,7 @@ def diff(
         variables.refuse_unused(known)
     else:
         variables.refuse_unused(known)
-        with at.open(frame) as cluster:
+        with checked_first(wanted), at.open(frame) as cluster:
             changed = compared(frame, cluster, at.version, wanted).changed
     rows = list(drift_rows(changed))
     if exit_code and any(row["action"] not in (None, "none") for row in rows):

@@ -151,6 +151,14 @@ def _converted(frame: Frame, tool: str, path: Path, kinds: list[str]) -> _Found:
     return _Found([resource for resource in taken.resources if resource.kind in kinds], [], taken.remarks, {})
 
 
+def _left_out(frame: Frame, sentences: Iterable[str]) -> list[str]:
+    """What no file can hold, as remarks of the export; noted, too."""
+    remarks = [f"not exported: {text}" for text in sentences]
+    for remark in remarks:
+        frame.note(remark)
+    return remarks
+
+
 def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
     """The resources of the cluster or of its metadata log; reports what could not be read (status 3)."""
     if source.folders:
@@ -161,7 +169,8 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
         note_problems(frame, recorded.problems)
         if recorded.remark:
             frame.note(recorded.remark)
-        return _Found(*recorded[:2], [], recorded.comments)
+        head = _left_out(frame, recorded.left_out)
+        return _Found(*recorded[:2], head, recorded.comments)
     source.check()
     from kctl.cluster_file.present import present_in, remarks_of, secrets_in
 
@@ -172,6 +181,6 @@ def _read(frame: Frame, at: At, source: Recorded, kinds: list[str]) -> _Found:
     for remark in present.remarks:
         frame.note(remark)
     comments = remarks_of(present.resources)
-    head = [*present.remarks, *secrets_in(present.state)]
+    head = [*present.remarks, *secrets_in(present.state), *_left_out(frame, present.left_out)]
     head += [f"not all topics: {present.state.hidden}"] if present.state.hidden else []
     return _Found(present.resources, present.problems, head, comments)

@@ -129,7 +129,7 @@ def guarded(
             plan,
             warnings=(*plan.warnings, _at_once(allowed)),
             details={**plan.details, ACCEPTED: list(map(str, allowed.waiting))},
-            needs=plan.needs or ("" if accepted else WORD),
+            needs=" and ".join(filter(None, (plan.needs, "" if accepted else WORD))),
         )
     if allowed.is_for_others:
         warning = (

@@ -25,8 +25,8 @@ CREATE, CHANGE, DELETE, NONE = "create", "change", "delete", "none"
 class Drift(NamedTuple):
     """A resource, or a field of one, that is not as it is wanted.
 
-    `field` None: the resource as a whole. The action `none`: it is not in the files, and stays. None: what is present is
-    not known, and `why`.
+    `field` None: the resource as a whole. The action `none`: it is not in the files, and stays; `delete`: it goes, since
+    they hold all that there is to be. None: what is present is not known, and `why`.
     """
 
     kind_of_resource: str
@@ -162,7 +162,7 @@ def _fields(desired: Resource, now: Resource, wanted: Wanted, why: str | None) -
     managed = wanted.manages(now)
     for key, present in _ordered(now):
         if key not in desired.fields and key not in SHAPE:
-            action, place = (CHANGE, managed.place) if managed else (NONE, None)
+            action, place = (DELETE, managed.place) if managed else (NONE, None)
             yield Drift(kind, name, key, present, None, place, action)
 
 

@@ -139,6 +139,11 @@ class _Open:
         self.key: Scalar | None = None
         self.weight = 1
 
+    @property
+    def awaits_key(self) -> bool:
+        """Whether what comes next is a key."""
+        return self.is_table and self.key is None
+
     def add(self, node: Node, weight: int) -> None:
         """Take in the next value, or key."""
         self.weight += weight
@@ -159,8 +164,6 @@ class _Open:
                 f"{key.text} stands twice here, first in line {first.line}",
                 "leave one of the two, or put what both hold in one",
             )
-        if key.text == "<<":
-            raise wrong(key.place, "`<<` is not read", "use `defaults`, or write the values out")
         self.key, self.places[key.text] = key, key.place
 
     def node(self) -> Node:
@@ -189,6 +192,8 @@ class _Builder:
                 place = self._place(event)
                 self._check(event, place)
                 is_null = not event.style and event.value in NULLS
+                if event.value == "<<" and not event.style and stack and stack[-1].awaits_key:
+                    raise wrong(place, "`<<` is not read", "use `defaults`, or write the values out")
                 node: Node = Scalar(event.value, place, is_null)
                 weight = 1
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from kctl.access.acl import CLUSTER, OPERATIONS_OF, WILDCARD, Acl
 from kctl.access.users import FEWEST_ITERATIONS
 from kctl.cluster.names import check_topic_name, is_internal
+from kctl.cluster_file.acceptable import NEWEST
 from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, read_documents, wrong
 from kctl.cluster_file.resources import PARTITIONS, REPLICAS, REPLICATION_FACTOR, Resource, Value, shape_of
 from kctl.cluster_file.sections import (
     MOST_PARTITIONS,
     MOST_REPLICAS,
-    NEWEST,
     acl_resource,
     checked,
     config_values,

@@ -157,7 +157,8 @@ def plan_files(
         for number, (intent, of) in enumerate(zip(intents, writes, strict=True))
     ]
     plan = Plan(
-        title=f"{title}: {counted(len(changes), 'resource')} in {counted(len(intents), 'step')}",
+        title=f"{title}: {counted(len(changes), 'resource')} in {counted(len(intents), 'step')}"
+        + (f", {counted(deletes, 'deletion')}" if (deletes := deletions(changes)) else ""),
         stages=tuple(stages),
         warnings=tuple(dict.fromkeys((*steps.warnings, *accepted.lockouts))),
         needs=_needs(changes, accepted),
@@ -167,9 +168,14 @@ def plan_files(
 
 def _needs(changes: Iterable[Changed], accepted: Accepted) -> str:
     """The option that accepts the deletions, where it was not given with their number."""
-    deletes = sum(changed.action == DELETE or loses_mechanism(changed) for changed in changes)
+    deletes = deletions(changes)
     missing = [f"--accept-deletes {deletes}"] if deletes and accepted.deletes != deletes else []
     return " and ".join([*missing, *([ACCEPT] if accepted.lockouts else [])])
+
+
+def deletions(changes: Iterable[Changed]) -> int:
+    """How much goes because no file mentions it: resources, and of others keys, quotas and mechanisms."""
+    return sum(row.action == DELETE for changed in changes for row in changed.drifts)
 
 
 def loses_mechanism(changed: Changed) -> bool:

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from formats.secrets import is_secret_key
 from kctl.access.live import Users, users_of, view_of
-from kctl.access.quotas import QUOTA_NAMES, TYPES
+from kctl.access.quotas import TYPES
 from kctl.access.view import RULES, USERS, NoAuthorizer
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
@@ -15,6 +14,7 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic, unread
 from kctl.cluster.versions import KafkaVersion
+from kctl.cluster_file.holdable import configs_to_hold, stored_quota, to_hold
 from kctl.cluster_file.moving import Racks, placed
 from kctl.cluster_file.resources import (
     ENTITY_TYPES,
@@ -27,7 +27,7 @@ from kctl.cluster_file.resources import (
     Value,
     shape_of,
 )
-from kctl.cluster_file.sections import acl_resource, number_text, quota_resource
+from kctl.cluster_file.sections import acl_resource
 from kctl.errors import KctlError
 
 
@@ -60,11 +60,11 @@ def remarks_of(topics: Iterable[Resource]) -> dict[str, list[str]]:
 
 
 def resources_in(
-    state: ClusterState, kinds: Collection[str], wanted: Resources = MappingProxyType({})
+    state: ClusterState, kinds: Collection[str], wanted: Resources, left_out: list[str]
 ) -> Iterator[Resource]:
     """The topics, configurations and quotas of a state, without internal and leaving topics.
 
-    Topics have the fields of their shape that are `wanted` of them, too.
+    Topics have the fields of their shape that are `wanted` of them, too. What no file can hold is said in `left_out`.
     """
     racks = {id: broker.rack for id, broker in state.brokers.items()}
     if "topic" in kinds:
@@ -72,6 +72,7 @@ def resources_in(
             if not is_internal(name) and name not in state.deleting:
                 configs = state.config("topics", name)
                 told = {key: value for key, value in configs.items() if not is_untold(state, key, value)}
+                told = configs_to_hold(name, told, left_out)
                 yield topic_resource(topic, told, racks, wanted.get(Key("topic", name)))
     by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
     for (entity_type, name), config in state.configs.items():
@@ -82,24 +83,13 @@ def resources_in(
             if fields:
                 yield Resource(kind=by_type[entity_type], name=name, fields=fields)
         elif entity_type in TYPES and "quota" in kinds:
-            numbers = {key: number_text(value) for key, value in config.values.items() if key in QUOTA_NAMES}
-            values: dict[str, Value] = {key: number for key, number in numbers.items() if number is not None}
-            if values:
-                yield _quota(entity_type, name, values)
+            quota = stored_quota(entity_type, name, config.values, left_out)
+            yield from [quota] if quota else []
 
 
 def is_untold(state: ClusterState, key: str, value: str) -> bool:
     """Whether a value is a secret, or one that brokers do not tell."""
     return is_secret_key(key) or (state.backend == "admin" and value == UNTOLD)
-
-
-def _quota(entity_type: str, name: str, fields: Mapping[str, Value]) -> Resource:
-    if entity_type == "ips":
-        return quota_resource(None, None, name, fields)
-    if entity_type == "clients":
-        return quota_resource(None, unquote(name), None, fields)
-    user, separator, client = name.partition("/clients/")
-    return quota_resource(unquote(user), unquote(client) if separator else None, None, fields)
 
 
 def user_resources(users: Users) -> Iterator[Resource]:
@@ -109,7 +99,8 @@ def user_resources(users: Users) -> Iterator[Resource]:
             kind="user",
             name=name,
             fields={
-                mechanism: "" if count is None else count for mechanism, count in sorted(mechanisms.items())
+                mechanism: count if count and count > 0 else ""
+                for mechanism, count in sorted(mechanisms.items())
             },
         )
 
@@ -122,6 +113,7 @@ class Present(NamedTuple):
     problems: list[Problem]
     remarks: list[str]
     not_asked: Mapping[str, str]  # why, by entity type
+    left_out: Sequence[str] = ()  # what no file can hold; neither exported nor compared
 
     @property
     def brokers(self) -> int:
@@ -167,7 +159,8 @@ def present_in(
         visibility="topic" in kinds and topics is None,
     )
     problems, remarks = list(state.problems), list[str]()
-    resources = list(resources_in(state, kinds, wanted))
+    left_out = list[str]()
+    resources = list(resources_in(state, kinds, wanted, left_out))
     if "acl" in kinds:
         try:
             view = view_of(cluster, rules_only=True)
@@ -183,7 +176,8 @@ def present_in(
             resources += user_resources(users_of(cluster, problems))
         except KctlError as error:
             problems.append(unread(USERS, error))
-    return Present(state, resources, problems, remarks, not_asked)
+    resources = list(to_hold(resources, left_out))
+    return Present(state, resources, problems, remarks, not_asked, left_out)
 
 
 def _why_not_asked(kind: str, state: ClusterState) -> str:

@@ -11,6 +11,7 @@ from kctl.access.recorded import view_of_image
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import DEFAULT, Problem, Topic
 from kctl.cluster.topics import parse_replica_assignment
+from kctl.cluster_file.holdable import configs_to_hold, quota_to_hold, to_hold
 from kctl.cluster_file.loading import SUFFIXES
 from kctl.cluster_file.present import present_in, remarks_of, topic_resource, user_resources
 from kctl.cluster_file.resources import (
@@ -24,7 +25,7 @@ from kctl.cluster_file.resources import (
     of_kinds,
     shape_of,
 )
-from kctl.cluster_file.sections import acl_resource, number_text, quota_resource, without_unset
+from kctl.cluster_file.sections import acl_resource, without_unset
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.discover import discover
 from kctl.evidence.model import FoundEvidence
@@ -49,12 +50,13 @@ class RecordedResources(NamedTuple):
     why_unread: Callable[[Resource], str | None] = lambda _: None
     remark: str = ""  # which of several moments it is, or what its time is not
     brokers: int | None = None  # how many there are, where it is known
+    left_out: Sequence[str] = ()  # what no file can hold; neither exported nor compared
 
 
 def image_resources(
-    image: ClusterImage, kinds: Collection[str], wanted: Resources = MappingProxyType({})
+    image: ClusterImage, kinds: Collection[str], wanted: Resources, left_out: list[str]
 ) -> Iterator[Resource]:
-    """The resources of a KRaft cluster, without internal topics and secrets. `wanted`: see `resources_in`."""
+    """The resources of a KRaft cluster, without internal topics and secrets. `wanted`, `left_out`: see `resources_in`."""
 
     def configs(kind: str, name: str) -> dict[str, Value]:
         values = image.configs.get((kind, name), {})
@@ -64,6 +66,7 @@ def image_resources(
     if "topic" in kinds:
         for topic in topics_of_image(image):
             values = {key: str(value) for key, value in configs("topic", topic.name).items()}
+            values = configs_to_hold(topic.name, values, left_out)
             yield topic_resource(topic, values, racks, wanted.get(Key("topic", topic.name)))
     for kind, name in image.configs:
         if CONFIGURED.get(kind) in kinds and (fields := configs(kind, name)):
@@ -72,10 +75,15 @@ def image_resources(
     if "quota" in kinds:
         for entity, quota_values in image.quotas.items():
             whom = {kind: DEFAULT if name is None else name for kind, name in entity}
-            numbers = {key: number_text(str(value)) for key, value in quota_values.items()}
-            fields = {key: number for key, number in numbers.items() if number is not None}
-            if fields:
-                yield quota_resource(whom.get("user"), whom.get("client-id"), whom.get("ip"), fields)
+            if DEFAULT in dict(entity).values():
+                left_out.append(f"quota {whom}: in files {DEFAULT} is everybody else")
+                continue
+            if not whom.keys() <= {"user", "client-id"} and whom.keys() != {"ip"}:
+                left_out.append(f"quota {whom}: kctl knows no quotas of such")
+                continue
+            texts = {key: str(value) for key, value in quota_values.items()}
+            quota = quota_to_hold(whom.get("user"), whom.get("client-id"), whom.get("ip"), texts, left_out)
+            yield from [quota] if quota else []
     view = view_of_image(image)
     if "user" in kinds:
         yield from user_resources(view.credentials)
@@ -114,10 +122,16 @@ def metadata_resources(
     folders = list(folders)
     image, trouble = furthest_image(folders, as_of)
     problems = [Problem(f"{part.file.name} at {part.position}", part.what) for part in trouble]
-    resources = list(image_resources(image, kinds, wanted))
+    left_out = list[str]()
+    resources = list(to_hold(image_resources(image, kinds, wanted, left_out), left_out))
     remark = _check_bound(folders, as_of, image) if as_of != NOW else ""
     return RecordedResources(
-        resources, problems, remarks_of(resources), remark=remark, brokers=len(image.brokers)
+        resources,
+        problems,
+        remarks_of(resources),
+        remark=remark,
+        brokers=len(image.brokers),
+        left_out=left_out,
     )
 
 
@@ -221,5 +235,10 @@ def _of_export(path: Path, kinds: Collection[str], wanted: Resources) -> Recorde
     with RecordedCluster(read_snapshot(path)) as cluster:
         present = present_in(cluster, None, kinds, None, wanted)
     return RecordedResources(
-        present.resources, present.problems, {}, present.why_unread, brokers=present.brokers or None
+        present.resources,
+        present.problems,
+        {},
+        present.why_unread,
+        brokers=present.brokers or None,
+        left_out=present.left_out,
     )

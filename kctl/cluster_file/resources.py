@@ -41,10 +41,11 @@ Value = str | int | None
 
 
 class Key(NamedTuple):
-    """What tells a resource from others."""
+    """What tells a resource from others: a name, of quotas and rules with its parts, since two may read alike."""
 
     kind: str
     name: str
+    parts: tuple[str, ...] = ()
 
 
 class Resource(Struct, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> Key:
         """What tells it from others."""
-        return Key(self.kind, self.name)
+        return Key(self.kind, self.name, self.acl or self.entity or ())
 
     @property
     def configs(self) -> dict[str, str]:
@@ -98,7 +99,11 @@ def shape_of(replicas: Lists) -> dict[str, Value]:
     Where partitions differ in it, the factor is a text that says how, and all replicas are listed, too.
     """
     numbers = {partition: len(ids) for partition, ids in sorted(replicas.items())}
-    usual = next(iter(numbers.values()), 0)
+    if not all(numbers.values()):  # of a topic that is half made
+        return {PARTITIONS: len(replicas)}
+    if not numbers:
+        return {}
+    usual = next(iter(numbers.values()))
     others: dict[int, list[int]] = {}
     for partition, number in numbers.items():
         if number != usual:

@@ -3,22 +3,21 @@
 `KEYS` is the one table of keys; the JSON Schema is made from it, too.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from math import inf
+from types import MappingProxyType
 
 from formats.secrets import is_secret_key
 from formats.values import replace
 from formats.whole_numbers import whole_number
-from formats.znodes.security import SCRAM_MECHANISMS
-from kctl.access.acl import CLUSTER, OPERATIONS_OF, WILDCARD, Acl, check_principal
+from kctl.access.acl import CLUSTER, WILDCARD, Acl
 from kctl.access.quotas import QUOTA_NAMES, entity_of
-from kctl.access.users import FEWEST_ITERATIONS, MOST_ITERATIONS, check_user
-from kctl.cluster.config_keys import refusal_of_all
-from kctl.cluster.names import check_topic_name, is_internal, sanitized
-from kctl.cluster.state import DEFAULT
+from kctl.access.users import FEWEST_ITERATIONS, MOST_ITERATIONS
+from kctl.cluster.names import is_internal, sanitized
 from kctl.cluster.topics import parse_replica_assignment
-from kctl.cluster.versions import KafkaVersion
+from kctl.cluster_file.acceptable import refusal_of_value
 from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, wrong
 from kctl.cluster_file.resources import (
     PARTITIONS,
@@ -26,14 +25,15 @@ from kctl.cluster_file.resources import (
     REPLICAS,
     REPLICATION_FACTOR,
     SECTIONS,
+    SHAPE,
     Managed,
     Resource,
     Value,
 )
 from kctl.errors import BadValue, near_names
 
-NEWEST = KafkaVersion(99, 0)
 MOST_PARTITIONS, MOST_REPLICAS = 200_000, 1000
+OTHER_TYPE = re.compile(r"type_[0-9]{1,3}")  # of resources that newer brokers have rules on
 ACL_RESOURCES = ("topic", "group", "cluster", "transactional_id", "delegation_token", "user")
 PRINCIPALS, HOSTS, OPERATIONS, PERMISSION, PATTERN = (
     "principals",
@@ -167,7 +167,7 @@ def config_values(node: Node, of: str) -> tuple[dict[str, Value], dict[str, Plac
 class TopicBody:
     """What is written below a topic's name, or below a pattern of defaults."""
 
-    def __init__(self, node: Node, of: str) -> None:
+    def __init__(self, node: Node, of: str, *, is_default: bool = False) -> None:
         table = table_of(node, of, "orders: {partitions: 12, replication_factor: 3}")
         refuse_unknown(table, TOPIC_KEYS, "a topic")
         self.fields: dict[str, Value] = {}
@@ -189,8 +189,15 @@ class TopicBody:
         if "configs" in table.entries:
             values, places = config_values(table.entries["configs"], of)
             for key, value in values.items():
-                if value is not None and (reason := refusal_of_all(key, str(value))):
-                    raise wrong(places[key], f"{key}={value}: {reason}", "write a value that Kafka accepts")
+                if key in SHAPE:
+                    raise wrong(
+                        places[key],
+                        f"{key} is no configuration",
+                        f"write `{key}` beside `configs`, not in it",
+                    )
+                # An export has no defaults: what it says of topics may be older than what brokers take.
+                if is_default and (error := refusal_of_value(key, value, places[key])):
+                    raise error
             self.fields.update(values)
             self.places.update(places)
 
@@ -238,7 +245,10 @@ def defaults_in(node: Node) -> Defaults:
     if "topics" not in table.entries:
         return []
     patterns = table_of(table.entries["topics"], "defaults of topics", "'orders-*': {partitions: 12}")
-    return [(pattern, TopicBody(body, f"topics {pattern}")) for pattern, body in patterns.entries.items()]
+    return [
+        (pattern, TopicBody(body, f"topics {pattern}", is_default=True))
+        for pattern, body in patterns.entries.items()
+    ]
 
 
 def topics_in(node: Node, defaults: Defaults) -> Iterator[Resource]:
@@ -246,7 +256,6 @@ def topics_in(node: Node, defaults: Defaults) -> Iterator[Resource]:
     table = table_of(node, "topics", "topics: {orders: {partitions: 12}}")
     for name, child in table.entries.items():
         place = table.places[name]
-        checked(place, lambda name=name: check_topic_name(name, NEWEST))  # type: ignore[misc]
         if is_internal(name):
             raise wrong(
                 place, f"{name} is Kafka's own topic", "leave it out: brokers make it, and its shape stays"
@@ -266,13 +275,10 @@ def configs_in(node: Node, section: str) -> Iterator[Resource]:
     examples = {"brokers": "<default>", "groups": "billing", "client_metrics": "latency"}
     table = table_of(node, section, f"{section}: {{'{examples[section]}': {{KEY: VALUE}}}}")
     for name, child in table.entries.items():
-        place = table.places[name]
-        if section == "brokers" and name != DEFAULT and whole_number(name) is None:
-            raise wrong(place, f"{name!r} is not a broker id", "write its number, or <default> for all")
-        if not name:
-            raise wrong(place, f"a name in {section} is empty", "write the name")
         values, places = config_values(child, f"{SECTIONS[section]} {name}")
-        yield Resource(kind=SECTIONS[section], name=name, fields=values, place=place, places=places)
+        yield Resource(
+            kind=SECTIONS[section], name=name, fields=values, place=table.places[name], places=places
+        )
 
 
 # --- users, quotas, rules -------------------------------------------------------------------------------
@@ -283,7 +289,6 @@ def users_in(node: Node) -> Iterator[Resource]:
     table = table_of(node, "users", "users: {app: {mechanisms: SCRAM-SHA-512}}")
     for name, child in table.entries.items():
         place = table.places[name]
-        checked(place, lambda name=name: check_user(name))  # type: ignore[misc]
         body = table_of(child, f"user {name}", "app: {mechanisms: SCRAM-SHA-512}")
         refuse_unknown(body, USER_KEYS, "a user")
         if "mechanisms" not in body.entries:
@@ -293,20 +298,18 @@ def users_in(node: Node) -> Iterator[Resource]:
 
 
 def _mechanisms(node: Node) -> tuple[dict[str, Value], dict[str, Place]]:
-    known = list(SCRAM_MECHANISMS.values())
     if isinstance(node, Table):
-        refuse_unknown(node, known, "mechanisms")
-        numbers = {
-            name: number_of(child, f"iterations of {name}", FEWEST_ITERATIONS, MOST_ITERATIONS)
-            for name, child in node.entries.items()
-        }
-        return dict(numbers), dict(node.places)
-    fields: dict[str, Value] = {}
-    for name in texts_of(node, "mechanisms", "mechanisms: SCRAM-SHA-512"):
-        if name not in known:
-            raise wrong(node.place, f"{name!r} is not a mechanism", f"it is one of {', '.join(known)}")
-        fields[name] = ""
+        return {name: _iterations(child, name) for name, child in node.entries.items()}, dict(node.places)
+    fields: dict[str, Value] = dict.fromkeys(texts_of(node, "mechanisms", "mechanisms: SCRAM-SHA-512"), "")
     return fields, dict.fromkeys(fields, node.place)
+
+
+def _iterations(node: Node, mechanism: str) -> int:
+    text = text_of(node, f"the number of iterations of {mechanism}", f"{mechanism}: {FEWEST_ITERATIONS}")
+    if not (number := whole_number(text)):  # whose text may be a password
+        hint = f"write `{mechanism}: {FEWEST_ITERATIONS}`, or more up to {MOST_ITERATIONS:,}; files hold no passwords"
+        raise wrong(node.place, f"the iterations of {mechanism} are no whole number", hint)
+    return number
 
 
 def number_text(text: str) -> str | None:
@@ -382,9 +385,17 @@ def quotas_in_file(node: Node) -> Iterator[Resource]:
         yield quota_resource(whom["user"], whom["client_id"], whom["ip"], fields, table.place, places)
 
 
-def acl_resource(acl: Acl, place: Place | None = None) -> Resource:
-    """A rule."""
-    return Resource(kind="acl", name=str(acl), place=place, acl=acl)
+def acl_resource(
+    acl: Acl, place: Place | None = None, places: Mapping[str, Place] = MappingProxyType({})
+) -> Resource:
+    """A rule; `places` are those of the keys that it was written with."""
+    return Resource(kind="acl", name=str(acl), place=place, places=places, acl=acl)
+
+
+def is_rule_to_hold(resource_type: str, resource_name: str) -> bool:
+    """Whether files have words for the resource of a rule; `true` of a cluster is its own name."""
+    is_known = resource_type in ACL_RESOURCES or OTHER_TYPE.fullmatch(resource_type) is not None
+    return is_known and (resource_type, resource_name) != ("cluster", "true")
 
 
 def acls_in_file(node: Node) -> Iterator[Resource]:
@@ -392,57 +403,41 @@ def acls_in_file(node: Node) -> Iterator[Resource]:
     example = "- {principals: User:app, topic: orders, operations: [read, describe]}"
     for child in items_of(node, "acls", f"acls: [{example[2:]}]"):
         table = table_of(child, "a rule", example)
-        refuse_unknown(table, ACL_KEYS, "a rule")
+        refuse_unknown(table, (*ACL_KEYS, *filter(OTHER_TYPE.fullmatch, table.entries)), "a rule")
         for key, words in ((PRINCIPALS, "principals: User:app"), (OPERATIONS, "operations: read")):
             if key not in table.entries:
                 raise wrong(table.place, f"the rule has no {key}", f"write `{words}`")
         principals = texts_of(table.entries[PRINCIPALS], PRINCIPALS, "principals: User:app")
-        for principal in principals:
-            checked(table.places[PRINCIPALS], lambda principal=principal: check_principal(principal))  # type: ignore[misc]
-        kinds = [kind for kind in ACL_RESOURCES if kind in table.entries]
+        operations = texts_of(table.entries[OPERATIONS], OPERATIONS, "operations: read")
+        kinds = [kind for kind in table.entries if kind in ACL_RESOURCES or OTHER_TYPE.fullmatch(kind)]
         if not kinds:
             raise wrong(table.place, "the rule is about nothing", f"write one of {', '.join(ACL_RESOURCES)}")
         hosts = (
             texts_of(table.entries[HOSTS], HOSTS, "hosts: 10.0.0.7") if HOSTS in table.entries else [WILDCARD]
         )
-        permission = _choice(table, PERMISSION, ("allow", "deny"))
-        pattern = _choice(table, PATTERN, ("literal", "prefixed"))
+        permission = _text_or(table, PERMISSION, "allow")
+        pattern = _text_or(table, PATTERN, "literal")
+        places = {**table.places, **{key: node.place for key, node in table.entries.items()}}
         for kind in kinds:
             names = _resource_names(table.entries[kind], kind)
-            for operation in _operations(table, kind):
+            for operation in operations:
                 for name in names:
                     for principal in principals:
                         for host in hosts:
                             acl = Acl(kind, name, pattern, principal, host, operation, permission)
-                            yield acl_resource(acl, table.place)
+                            yield acl_resource(acl, table.place, places)
 
 
 def _resource_names(node: Node, kind: str) -> list[str]:
     if kind != "cluster":
         return texts_of(node, kind, f"{kind}: NAME")
-    if text_of(node, kind, "cluster: true") != "true":
-        raise wrong(node.place, "cluster is not true", "write `cluster: true`, or leave it out")
-    return [CLUSTER]
+    text = text_of(node, kind, "cluster: true")
+    return [CLUSTER if text == "true" else text]
 
 
-def _operations(table: Table, kind: str) -> list[str]:
-    known = ("all", *OPERATIONS_OF[kind])
-    operations = texts_of(table.entries[OPERATIONS], OPERATIONS, "operations: read")
-    for operation in operations:
-        if operation not in known:
-            hint = near_names(operation, known, otherwise=f"it is one of {', '.join(known)}")
-            raise wrong(table.places[OPERATIONS], f"brokers check no {operation!r} on a {kind}", hint)
-    return operations
-
-
-def _choice(table: Table, key: str, choices: tuple[str, ...]) -> str:
-    """The value of a key; the first of the choices without it."""
-    if key not in table.entries:
-        return choices[0]
-    text = text_of(table.entries[key], key, f"{key}: {choices[0]}")
-    if text not in choices:
-        raise wrong(table.entries[key].place, f"{key} is {text!r}", f"write {' or '.join(choices)}")
-    return text
+def _text_or(table: Table, key: str, default: str) -> str:
+    """The text of a key; the default without it."""
+    return text_of(table.entries[key], key, f"{key}: {default}") if key in table.entries else default
 
 
 # --- what files hold all of -----------------------------------------------------------------------------

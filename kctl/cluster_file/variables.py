@@ -46,7 +46,7 @@ class Variables:
         if "${" not in text:
             return text
         filled = REFERENCE.sub(lambda match: self._value(match, place), text)
-        if len(filled) > LONGEST:
+        if len(filled) > max(LONGEST, len(text)):
             raise wrong(
                 place, f"a value of {len(filled):,} characters", "no value is so long: look at its variables"
             )

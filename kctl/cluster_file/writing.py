@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from kctl.access.acl import WILDCARD, Acl
+from kctl.access.acl import CLUSTER, WILDCARD, Acl
 from kctl.cluster.state import DEFAULT
 from kctl.cluster_file.loading import FORMAT, SUFFIXES
 from kctl.cluster_file.resources import REPLICAS, SECTIONS, SHAPE, Resource, by_key
@@ -21,6 +21,7 @@ PLAIN = re.compile(r"[A-Za-z_](?:[\w./:@+-]*[\w./@+-])?|-?[1-9][0-9]{0,17}(?:\.[
 OTHER_WORDS = re.compile(
     r"(?i)null|y|n|yes|no|on|off"
 )  # which other readers take for something else than text
+LONGEST_KEY = 1000  # of a key in the form `key: value`, for which YAML allows 1,024 characters
 BEYOND_ASCII = re.compile(r"[^\n -~]")
 Comments = Mapping[str, Iterable[str]]
 
@@ -95,7 +96,10 @@ def _rules(acls: Iterable[Acl]) -> Iterator[Json]:
         of = (acl.principal, acl.resource_type, acl.resource_name, acl.pattern_type, acl.host, acl.permission)
         grouped.setdefault(of, []).append(acl.operation)
     for (principal, kind, name, pattern, host, permission), operations in grouped.items():
-        rule: dict[str, Json] = {"principals": principal, kind: True if kind == "cluster" else name}
+        rule: dict[str, Json] = {
+            "principals": principal,
+            kind: True if (kind, name) == ("cluster", CLUSTER) else name,
+        }
         if pattern != "literal":
             rule["pattern"] = pattern
         rule["operations"] = list(operations)
@@ -134,19 +138,23 @@ def _comment(text: str) -> str:
 
 
 def _entry(key: str, value: Json, indent: str) -> Iterator[str]:
+    begins = f"{indent}{scalar(key)}:"
+    if len(begins) > LONGEST_KEY:
+        yield f"{indent}? {scalar(key)}"
+        begins = f"{indent}:"
     if isinstance(value, dict) and value:
-        yield f"{indent}{scalar(key)}:"
+        yield begins
         for name, child in value.items():
             yield from _entry(name, child, f"{indent}  ")
     elif isinstance(value, list) and any(isinstance(child, dict) for child in value):
-        yield f"{indent}{scalar(key)}:"
+        yield begins
         for child in value:
             assert isinstance(child, dict)
             lines = [line for name, each in child.items() for line in _entry(name, each, f"{indent}    ")]
             first = f"{indent}  - {lines[0].removeprefix(f'{indent}    ')}"
             yield from (first, *lines[1:])
     else:
-        yield f"{indent}{scalar(key)}: {_flow(value)}"
+        yield f"{begins} {_flow(value)}"
 
 
 def _flow(value: Json) -> str:
@@ -201,8 +209,20 @@ def json_text(
     *,
     is_line: bool = False,
 ) -> str:
-    """The document as JSON, or as one line of it, with `head` and `comments` as labels."""
+    """The document as JSON, or as one line of it, with `head` and `comments` as labels. Raises BadValue for a name too long."""
+    _refuse_long_keys(dict(document))
     return _quoted(with_remarks(document, head, comments or {}), None if is_line else 2) + "\n"
+
+
+def _refuse_long_keys(value: Json) -> None:
+    """Raise BadValue for a key that no reader of YAML takes where JSON has it."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if len(key) * 6 > LONGEST_KEY and len(_quoted(key)) > LONGEST_KEY:
+                raise BadValue(
+                    f"a name of {len(key):,} characters, {key[:20]}..., is too long for JSON", "export YAML"
+                )
+            _refuse_long_keys(child)
 
 
 class Target(NamedTuple):

@@ -9,7 +9,7 @@ DRIFT = RowType("""
     field             string?   a key of the configuration, partitions, ...; null: the resource as a whole
     present, desired  any       null: it is not set, or not there
     file, line        any       that ask for it; null where nothing does
-    action            create|change|delete|none?  none: it is not in the files, and stays; null: it is not known, and `why`
+    action            create|change|delete|none?  none: it is not in the files, and stays; delete: it is not, and goes; null: it is not known, and `why`
     why               string?   why nobody knows what is present
 """)
 

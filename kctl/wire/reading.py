@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, Unpack
+from urllib.parse import quote
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
@@ -541,6 +542,8 @@ def _stored_name(kind: str, name: str | None) -> str:
     """A name as configurations have it, in ZooKeeper too: users and clients percent-encoded."""
     if name is None:
         return DEFAULT
+    if name == DEFAULT:  # of somebody who is called so
+        return quote(name, safe="")
     return name if kind == "ip" else sanitized(name)
 
 

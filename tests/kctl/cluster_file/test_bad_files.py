@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from kctl.cluster_file import document
+from kctl.cluster_file.acceptable import refuse_unacceptable
+from kctl.cluster_file.difference import differences
 from kctl.cluster_file.loading import load
 from kctl.errors import KctlError
 
@@ -66,7 +68,15 @@ BAD: dict[str, tuple[str, int, str, str]] = {
     "a user without mechanisms": ("users:\n  app: {}\n", 2, "user app has no mechanisms", "write `mechanisms:"),
     "a mechanism": ("users: {app: {mechanisms: MD5}}\n", 1, "'MD5' is not a mechanism", "it is one of SCRAM"),
     "few iterations": (
-        "users: {app: {mechanisms: {SCRAM-SHA-256: 1}}}\n", 1, "iterations of SCRAM-SHA-256 is '1'", "from 4,096 to 16,384",
+        "users: {app: {mechanisms: {SCRAM-SHA-256: 1}}}\n", 1, "SCRAM-SHA-256 with 1 iterations", "from 4,096 to 16,384",
+    ),
+    "a password for iterations": (
+        "users:\n  app:\n    mechanisms:\n      SCRAM-SHA-256: hunter2\n", 4, "the iterations of SCRAM-SHA-256 are no whole number",
+        "write `SCRAM-SHA-256: 4096`",
+    ),
+    "a group without a name": ("groups:\n  '': {a: b}\n", 2, "the name of a group is empty", "write the name"),
+    "partitions among configs": (
+        "topics:\n  orders:\n    configs:\n      partitions: 3\n", 4, "partitions is no configuration", "beside `configs`",
     ),
     "a password": ("users:\n  app:\n    password: x\n", 3, "'password' is not a key of a user", "there are mechanisms"),
     "a user's name": ("users:\n  'é': {mechanisms: SCRAM-SHA-256}\n", 2, "nobody can log in", "ASCII"),
@@ -129,7 +139,7 @@ BAD: dict[str, tuple[str, int, str, str]] = {
 
 def error_of(path: Path) -> KctlError:
     with pytest.raises(KctlError) as raised:
-        load([path], {}, {})
+        refuse_unacceptable(differences(load([path], {}, {}), {}))
     return raised.value
 
 

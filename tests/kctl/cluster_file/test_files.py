@@ -24,6 +24,7 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, differences
 from kctl.cluster_file.document import Node, Scalar, parse_documents
 from kctl.cluster_file.loading import load
+from kctl.cluster_file.planning import deletions
 from kctl.cluster_file.present import Present, remarks_of
 from kctl.cluster_file.resources import Key, Resource, Wanted, by_key, shape_of
 from kctl.cluster_file.sections import acl_resource, quota_resource
@@ -306,7 +307,20 @@ def test_what_is_managed_goes() -> None:
     assert actions(text) == [
         ("old", None, "present", None, DELETE),
         ("orders", "partitions", 3, 6, CHANGE),
-        ("orders", "b", "2", None, CHANGE),
+        ("orders", "b", "2", None, DELETE),
+    ]
+    changed = list(differences(wanted_of(text), PRESENT))
+    assert [each.action for each in changed] == [DELETE, CHANGE] and deletions(changed) == 2
+    page = cast(Page, SimpleNamespace(style=lambda text, _: text))
+    told = [
+        line.split("   /")[0]
+        for line in drift_text([DRIFT.of(row) for each in changed for row in each.drifts], page)
+    ]
+    assert told == [
+        "- topic old",
+        "~ topic orders",
+        "    partitions  3 -> 6",
+        "    b           2, not in the files: it goes",
     ]
 
 

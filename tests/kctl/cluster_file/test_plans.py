@@ -186,6 +186,45 @@ def test_deletions_need_their_number(run: ChangeRun, tmp_path: Path) -> None:
     assert "topics" not in export(run)
 
 
+def test_keys_that_no_file_mentions_need_the_number_too(
+    run: ChangeRun, tmp_path: Path, store: FakeStore
+) -> None:
+    store.put(
+        "/config/topics/old",
+        {"version": 1, "config": {"retention.ms": "5", "flush.ms": "6", "flush.messages": "7"}},
+    )
+    store.put(
+        "/config/clients/app",
+        {"version": 1, "config": {"producer_byte_rate": "1", "consumer_byte_rate": "2"}},
+    )
+    before = export(run)
+    text = (
+        "manage: {topics: all, quotas: all}\ntopics: {old: {configs: {retention.ms: 8, flush.ms: null}}}\n"
+        "quotas: [{client_id: app, producer_byte_rate: 1}]\n"
+    )
+    plan = planned(run, tmp_path, text)
+    assert plan.needs == "--accept-deletes 2", "what the file unsets itself is none"
+    assert plan.title.endswith(", 2 deletions")
+    entry = carry_out(planned(run, tmp_path, text, Accepted(deletes=2)), run)
+    assert planned(run, tmp_path, text).is_empty
+    carry_out(plan_undo(entry, run), run)
+    assert export(run) == before
+
+
+def test_a_key_that_goes_and_lets_an_unclean_leader_in_needs_both_words(
+    run: ChangeRun, tmp_path: Path, store: FakeStore
+) -> None:
+    put_state(store, "old", 0, leader=-1, isr=[1])
+    store.put("/config/topics/old", {"version": 1, "config": {"unclean.leader.election.enable": "false"}})
+    store.put(
+        "/config/brokers/<default>", {"version": 1, "config": {"unclean.leader.election.enable": "true"}}
+    )
+    text = "manage: {topics: all}\ntopics: {old: }\n"
+    assert planned(run, tmp_path, text).needs == "--accept-deletes 1 and --accept-loss"
+    assert planned(run, tmp_path, text, Accepted(deletes=1)).needs == "--accept-loss"
+    assert planned(run, tmp_path, text, Accepted(deletes=1, loss=True)).needs == ""
+
+
 REFUSED: Sequence[tuple[str, type[KctlError], str]] = (
     (
         "topics: {old: {partitions: 1}}",
