@@ -419,3 +419,50 @@ def test_a_topic_that_is_deleted_has_no_leader_though_no_broker_failed(tmp_path:
 
     assert causes(tmp_path / "deleted", "t") == ["the topic was being deleted"] * 2
     assert causes(tmp_path / "other", "u")[0] == "broker 1 failed and no other replica was in the ISR"
+
+
+def leads_in_kraft(broker: int, epoch: int, isr: str) -> str:
+    return (
+        f"[Broker id={broker}] Leader t-0 with topic id Some(B57WEb3hTLWViMpfhRvCYA) starts at leader epoch {epoch} from "
+        f"offset 0 with partition epoch {epoch}, high watermark 0, ISR [{isr}], adding replicas [] and removing replicas "
+        f"[] . Previous leader {'Some(1)' if epoch else 'None'} and previous leader epoch was {epoch - 1}. "
+        "(state.change.logger)"
+    )
+
+
+FENCES = (
+    "[QuorumController id=2] Fencing broker {} at epoch 135 because its session has timed out. "
+    "(org.apache.kafka.controller.ReplicationControlManager)"
+)
+
+
+def test_a_kraft_controller_that_fences_a_leader_elects_the_next_one_by_it(tmp_path: Path) -> None:
+    """Brokers heard of it seven seconds later (4.3, seed 912)."""
+    for fenced, second in ((1, 10), (3, 20)):
+        first, then = leaderships(
+            tmp_path / str(fenced),
+            state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
+            controller_2=[f"010 {FENCES.format(fenced)}"],
+            state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
+        )
+        assert (then.from_ms % 60_000, first.to_ms) == (second * 1000, then.from_ms)
+
+
+def test_an_isr_that_was_announced_without_an_answer_is_made_when_others_tell_of_it(tmp_path: Path) -> None:
+    """The controllers were cut off, and broker 1 was killed before they answered (4.3, seed 904; 4.1, seed 923)."""
+    tells = (
+        "[Broker id=3] Skipped the become-follower state change for t-0 with topic id Some(B57WEb3hTLWViMpfhRvCYA), "
+        "partition registration PartitionRegistration(replicas=[1, 2, 3], directories=[], isr=[1], removingReplicas=[], "
+        "addingReplicas=[], elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, "
+        "partitionEpoch=2) and isNew=false since it is already a follower with leader epoch 0. (state.change.logger)"
+    )
+    for fenced, second in ((3, 40), (2, 30)):
+        (change,) = leaderships(
+            tmp_path / str(fenced),
+            state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
+            server_1=[f"010 {SHRINKS}"],
+            controller_2=[f"030 {FENCES.format(fenced)}"],
+            state_change_3=[f"040 {tells}"],
+        )[0].isr_changes
+        assert (change.time_ms % 60_000, change.isr, change.line) == (second * 1000, (1,), 1)
+        assert change.file == "broker-3/logs/state-change.log"

@@ -34,8 +34,8 @@ from tests.nemesis.judge_transactions import (
     offsets_to_explain,
 )
 from tests.nemesis.statements import Copies, Row, Statement, text
-from tests.nemesis.story import Story
-from tests.nemesis.truth import Stored
+from tests.nemesis.story import IDS, Story
+from tests.nemesis.truth import Stored, cuts_of
 
 ANSWERS = (0, 3, 5)
 
@@ -104,7 +104,8 @@ def judge(story: Story, folder: Path, audited: Path) -> list[Statement]:
     said += judge_terms(story, alone)
     said += judge_lives(story, alone)
     verified = run("segment", "verify", evidence)
-    said += judge_damage(story, verified, "verify")
+    cuts = {(id, *cut) for id in IDS for cut in cuts_of(evidence / f"broker-{id}" / "logs")}
+    said += judge_damage(story, verified, "verify", cuts)
     said += judge_torn(story, verified)
     said += judge_files(story, verified, evidence)
     for moment in story.moments:

@@ -15,7 +15,7 @@ from tests.nemesis.judge_loss import judge_loss
 from tests.nemesis.judge_tier import RemoteLogs, judge_tier
 from tests.nemesis.statements import Copies, Statement
 from tests.nemesis.story import Fault, Moment, Sent, State, Story
-from tests.nemesis.truth import CONTROL, Stored, kraft_history, stored, zookeeper_history
+from tests.nemesis.truth import CONTROL, Stored, cuts_of, kraft_history, stored, zookeeper_history
 
 PARTITION = {"topic": "ledger", "partition": 0}
 KEPT = {"ledger-0": {o: Stored(o, b"k", b"new" if o >= 8 else f"{o}".encode()) for o in range(10)}}
@@ -130,6 +130,24 @@ def test_an_unclean_leader_cuts_followers_below_their_high_watermark() -> None:
     story = made()
     story.history = {"ledger-0": [State(0, 0, 2, [2, 1])]}
     assert "nobody touched it" in wrong(judge_damage(story, [row], "verify"))
+
+
+def test_a_cut_within_a_batch_leaves_a_hole() -> None:
+    """The follower was told to begin at the leader's end (1.1, seeds 913 and 922)."""
+    row = {**finding(1, "cut"), "code": "segment-missing", "message": "Offsets [36, 40) are in no segment."}
+    assert not wrong(judge_damage(made(), [row], "verify", {(1, "ledger-0", 40)}))
+    assert "nobody touched it" in wrong(judge_damage(made(), [row], "verify", {(1, "ledger-0", 41)}))
+    assert "nobody touched it" in wrong(judge_damage(made(), [row], "verify", {(2, "ledger-0", 40)}))
+
+
+def test_what_a_broker_says_it_cut(tmp_path: Path) -> None:
+    """As 1.1 prints it, and as 0.9 does."""
+    (tmp_path / "server.log").write_text(
+        "[x] INFO [Log partition=ledger-0, dir=/data] Truncating to offset 40 (kafka.log.Log)\n"
+        "[x] INFO [Log partition=ledger-0, dir=/data] Truncating to 41 has no effect (kafka.log.Log)\n"
+        "[x] INFO Truncating log clicks-1 to offset 7. (kafka.log.Log)\n"
+    )
+    assert cuts_of(tmp_path) == {("ledger-0", 40), ("clicks-1", 7)}
 
 
 def test_a_compacted_log_that_was_cut_lacks_what_was_cleaned_before() -> None:

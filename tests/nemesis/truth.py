@@ -155,6 +155,19 @@ def recorded_epochs(folder: Path) -> list[list[int]] | None:
     return [[int(number) for number in line.split()] for line in lines]
 
 
+CUT = re.compile(
+    r"partition=([\w.-]+-\d+), dir=[^]]+\] Truncating to offset (\d+)|Truncating log ([\w.-]+-\d+) to offset (\d+)"
+)
+
+
+def cuts_of(logs: Path) -> set[tuple[str, int]]:
+    """Partitions and the offsets that a broker says it cut them to."""
+    texts = (path.read_text(errors="replace") for path in logs.glob("server.log*"))
+    return {
+        (match[1] or match[3], int(match[2] or match[4])) for text in texts for match in CUT.finditer(text)
+    }
+
+
 # --- ZooKeeper ----------------------------------------------------------------------------------------
 
 

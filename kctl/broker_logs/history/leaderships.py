@@ -51,6 +51,8 @@ class IsrChange(NamedTuple):
     """Of the record, where a metadata log has the change."""
     announced_by: int | None = None
     """The broker that said that it is about to make it, and has not said that it is made."""
+    seen: tuple[int, str, int | None] | None = None
+    """When others first tell of an ISR that was announced, and the file and the number of their line."""
 
     def row(self) -> dict[str, object]:
         """As rows say it."""
@@ -284,26 +286,36 @@ class Leadership(Struct):
         if self.isr_changes:
             last = self.isr_changes[-1]
             known = version if version is not None else last.version
-            is_late = event.event in MADE and (
-                last.announced_by == event.broker_id is not None and time_ms - last.time_ms > CLOCK_SLACK
-            )
-            self.isr_changes[-1] = last._replace(
-                version=known, announced_by=None, time_ms=time_ms if is_late else last.time_ms
-            )
+            if event.event in MADE and last.announced_by == event.broker_id is not None:
+                is_late = time_ms - last.time_ms > CLOCK_SLACK
+                last = last._replace(announced_by=None, time_ms=time_ms if is_late else last.time_ms)
+            elif last.announced_by is not None and last.seen is None:
+                last = last._replace(seen=(time_ms, event.file, event.line))
+            self.isr_changes[-1] = last._replace(version=known)
 
     def take_back(self, isr: tuple[int, ...], broker_id: int | None) -> None:
         """A broker announces a change from this ISR: what it announced before it did not make."""
         if (
             self.isr_changes
             and self.isr_changes[-1].announced_by == broker_id is not None
+            and self.isr_changes[-1].seen is None
             and set(isr) != set(self.isr_changes[-1].isr)
         ):
             self.isr_changes.pop()
 
-    def drop_announced(self, telling: Container[int]) -> None:
-        """Leave out changes that brokers announced and did not make: those that tell of each that they made."""
+    def drop_announced(self, telling: Container[int], is_kraft: bool) -> None:
+        """Leave out changes that brokers announced and did not make: those that tell of each that they made.
+
+        Where somebody else tells of such an ISR it was made: in a KRaft cluster, whose controllers may answer late or never,
+        by then only.
+        """
         changes, self.isr_changes, isr = self.isr_changes, [], self.isr
         for change in changes:
+            if change.seen is not None:
+                if is_kraft and change.announced_by in telling:
+                    time_ms, file, line = change.seen
+                    change = change._replace(time_ms=time_ms, file=file, line=line)
+                change = change._replace(announced_by=None)
             if change.announced_by not in telling and change.isr != isr:
                 self.isr_changes.append(change)
                 isr = change.isr

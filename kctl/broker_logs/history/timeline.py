@@ -453,7 +453,8 @@ class _Builder:
 
     def _decide(self, cluster: _Cluster, leaderships: list[Leadership]) -> None:
         for leadership in leaderships:
-            leadership.drop_announced(self.isr_lines.telling)
+            is_kraft = cluster.transitions.words.kraft_since is not None
+            leadership.drop_announced(self.isr_lines.telling, is_kraft)
         fill_gaps(leaderships, cluster.transitions.words)
         before: Leadership | None = None
         known: tuple[int, ...] | None = None

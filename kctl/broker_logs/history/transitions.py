@@ -82,6 +82,7 @@ class Transitions:
         after.how, after.cause = self._how(before, after, known_isr)
         if after.how == "unclean":
             self._unclean_epochs.add((after.topic_partition, after.leader_epoch))
+        self._date(before, after)
         self._note_recovery(after)
         if after.leader >= 0:
             self._last_leader[after.topic_partition] = after.leader
@@ -95,6 +96,31 @@ class Transitions:
             self._is_recovering[partition] = True
         elif any(proof["event"] == "L03" for proof in after.proofs):
             self._is_recovering[partition] = False  # the leader says otherwise as it starts
+
+    def _date(self, before: Leadership | None, after: Leadership) -> None:
+        """A KRaft controller that fences a broker takes the lead and the place in the ISR from it by the same write.
+
+        Brokers may hear of it much later: while no majority of controllers answers, or when they start.
+        """
+        if (
+            before is not None
+            and before.leader not in (None, NO_LEADER, after.leader)
+            and not after.is_decided
+        ):
+            since = max([before.from_ms, *(change.time_ms for change in before.isr_changes)])
+            after.from_ms = self._fenced(before.leader, since, after.from_ms)
+        isr, since = after.isr, after.from_ms
+        for at, change in enumerate(after.isr_changes):
+            gone = set(isr or ()) - set(change.isr)
+            if len(gone) == 1 and len(change.isr) < len(isr or ()) and change.offset is None:
+                change = change._replace(time_ms=self._fenced(gone.pop(), since, change.time_ms))
+                after.isr_changes[at] = change
+            isr, since = change.isr, change.time_ms
+
+    def _fenced(self, broker_id: int | None, since_ms: int, seen_ms: int) -> int:
+        """When a broker was fenced last between two times; the later of them where no line says so."""
+        words = [] if broker_id is None else self.words.of_broker(broker_id, since_ms, seen_ms)
+        return max((word.time_ms for word in words if word.proof["event"] == "Q10"), default=seen_ms)
 
     def _how(self, before: Leadership | None, after: Leadership, known_isr: tuple[int, ...] | None) -> How:
         words = self._words(before, after)

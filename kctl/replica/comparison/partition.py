@@ -18,6 +18,7 @@ from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.scan.pool import Jobs
 
 DIFFERS = "records differ at the same offsets"
+SENT_AGAIN = "the same records lie under different leader epochs"
 CONTRADICTS = "one copy goes on in an older epoch behind a newer epoch of another: no log holds both"
 
 
@@ -292,11 +293,12 @@ class PartitionComparison(Struct):
             self.behind += tuple(b for b in branch.replicas if ends[b] < branch.log_end_offset)
         unreadable = any(log.problems for log in self.logs.values())
         if diverged:
-            has_shown = any(f.code == say.EPOCHS_CONTRADICT.code for f in self.findings)
-            self.verdict, self.reason = (
-                "diverged",
-                (CONTRADICTS if has_shown and not self.divergences else DIFFERS),
-            )
+            codes = {f.code for f in self.findings}
+            self.verdict, self.reason = "diverged", DIFFERS
+            if not self.divergences and say.EPOCHS_CONTRADICT.code in codes:
+                self.reason = CONTRADICTS
+            elif not self.divergences and say.SAME_PAYLOAD.code in codes:
+                self.reason = SENT_AGAIN
         elif len(self.copies) < 2:
             self.reason = "there is one copy only; another broker's would settle it"
         elif damaged:

@@ -343,15 +343,27 @@ def _note_writer(
 def _without_decision(facts: PartitionFacts, drop: Drop, from_offset: int) -> None:
     """Judge by the end of a copy alone, if no log line or znode shows the election."""
     for holder in facts.holders:
-        if holder.copy.broker_id == facts.present.copy.broker_id and _lost_its_tail(holder, from_offset):
+        is_present = holder.copy.broker_id == facts.present.copy.broker_id
+        if is_present and _lost_its_tail(facts, holder, from_offset):
             drop.cause = Cause.POWER_FAILURE_TAIL
             drop.proofs.append(_tail_proof(holder))
             return
 
 
-def _lost_its_tail(holder: Holder, from_offset: int) -> bool:
-    end, high_watermark = holder.lineage.log_end_offset, holder.copy.checkpoint("high_watermark")
-    return high_watermark is not None and high_watermark > end and end <= from_offset
+def _lost_its_tail(facts: PartitionFacts, holder: Holder, from_offset: int) -> bool:
+    end = holder.lineage.log_end_offset
+    return _reached(facts, holder) > end and end <= from_offset
+
+
+def _reached(facts: PartitionFacts, holder: Holder) -> int:
+    """The high watermark of a copy, which its log once reached; 0 where it is not known.
+
+    A cut in the middle of a batch takes the batch whole, and the broker goes on from where it meant to cut: such a mark
+    was not reached.
+    """
+    cuts = facts.log_notes.of(facts.partition, "cut", broker_id=holder.copy.broker_id)
+    high_watermark = holder.copy.checkpoint("high_watermark") or 0
+    return 0 if any(note.offset == high_watermark for note in cuts) else high_watermark
 
 
 def _tail_proof(holder: Holder) -> Proof:
@@ -389,8 +401,7 @@ def _had_more(facts: PartitionFacts, term: LeaderTerm, from_offset: int) -> bool
     """Whether an earlier copy of the leader holds the records, or its checkpoint says that it did."""
     assert term.leader is not None
     return any(
-        holder.lineage.log_end_offset > from_offset
-        or (holder.copy.checkpoint("high_watermark") or 0) > from_offset
+        holder.lineage.log_end_offset > from_offset or _reached(facts, holder) > from_offset
         for holder in facts.copies_of(term.leader)
         if _is_before(facts, holder, term)
     )
@@ -400,7 +411,7 @@ def _power_failure(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_off
     """The cause if the new leader had lost the end of its log before it was loaded."""
     assert term.leader is not None
     for holder in facts.copies_of(term.leader):
-        if _lost_its_tail(holder, from_offset):
+        if _lost_its_tail(facts, holder, from_offset):
             drop.cause = Cause.POWER_FAILURE_TAIL
             drop.proofs.append(_tail_proof(holder))
             break

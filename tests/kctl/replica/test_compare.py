@@ -144,6 +144,7 @@ def test_a_batch_sent_again_is_not_another_record(tmp_path: Path) -> None:
     assert ranges(ran) == []
     assert ran.codes("warning") == ["replica-same-payload-other-epoch"]
     assert verdict(ran)["verdict"] == "diverged"
+    assert verdict(ran)["reason"] == "the same records lie under different leader epochs"
 
 
 def test_a_wrong_crc_is_damage_of_that_copy(tmp_path: Path) -> None:

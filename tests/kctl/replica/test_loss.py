@@ -1240,3 +1240,19 @@ def test_the_segment_behind_a_hole_is_named_where_folders_are_given(tmp_path: Pa
     ran = rows("replica", "loss", *options, tmp_path / "znodes.jsonl")
     files = [row["file"] for row in ran.of("finding") if row["code"].endswith("-everywhere")]
     assert files and all("None" not in str(file) for file in files), ran.out
+
+
+@pytest.mark.parametrize(("cut_to", "cause"), [(12, "power_failure_tail"), (20, "unknown")])
+def test_a_log_that_was_cut_within_a_batch_ends_below_its_high_watermark_without_a_power_failure(
+    tmp_path: Path, cut_to: int, cause: str
+) -> None:
+    """The batch goes as a whole, and the broker goes on from where it meant to cut (1.1, seed 913)."""
+    log_dir(tmp_path, 1, FRONT, epochs=[[0, 0], [2, 15]], high_watermark=20)
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]], high_watermark=20)
+    (tmp_path / "broker-1" / "logs").mkdir()
+    (tmp_path / "broker-1" / "logs" / "server.log").write_text(
+        "[2026-11-28 03:57:50,770] INFO [Log partition=orders-0, dir=/data] "
+        f"Truncating to offset {cut_to} (kafka.log.Log)\n"
+    )
+    (row,) = lost(tmp_path, "--leader", 1).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["cause"]) == (15, 20, cause)
