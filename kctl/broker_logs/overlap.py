@@ -63,13 +63,18 @@ def without_copies(
 ) -> Iterator[Block]:
     """The blocks of a source without records that earlier parts of it have, or other logs of its broker.
 
-    Captured standard output repeats what the broker's other logs hold, so it is compared with all of them.
+    Captured standard output and exports repeat what the broker's other logs hold, so they are compared with all of those,
+    and with each other.
     """
     source = sources[rank]
     others: list[LogSource] = []
     if source.kind == "stdout" and source.broker_id is not None:
-        others = [s for s in sources if s.broker_id == source.broker_id and s.kind != "stdout"]
-    last: dict[LogFile, int] = {}
+        others = [
+            other
+            for i, other in enumerate(sources)
+            if other.broker_id == source.broker_id and (other.kind != "stdout" or i < rank)
+        ]
+    last: dict[tuple[object, ...], int] = {}
     earlier_copies: EarlierCopies | None = None
     current: LogFile | None = None
     dropped = 0
@@ -78,13 +83,18 @@ def without_copies(
             dropped = _told(current, dropped, reading)
             current = block.file
             earlier_copies = _seen_before(source, block, last, others, zone)
-        last[block.file] = block.last_key
+        last[_place_of(block.file)] = block.last_key
         if earlier_copies is not None and not earlier_copies.is_past:
             keep = earlier_copies.new(block)
             dropped += int(len(keep) - keep.sum())
             block = block.only(keep)
         yield block
     _told(current, dropped, reading)
+
+
+def _place_of(file: LogFile) -> tuple[object, ...]:
+    """The same for the file of a source and that of its blocks, whose lines have no carrier any more."""
+    return file.path, file.part, file.container
 
 
 def _told(file: LogFile | None, dropped: int, reading: Reading) -> int:
@@ -96,7 +106,11 @@ def _told(file: LogFile | None, dropped: int, reading: Reading) -> int:
 
 
 def _seen_before(
-    source: LogSource, block: Block, last: dict[LogFile, int], others: list[LogSource], zone: Zone | None
+    source: LogSource,
+    block: Block,
+    last: dict[tuple[object, ...], int],
+    others: list[LogSource],
+    zone: Zone | None,
 ) -> EarlierCopies | None:
     """The earlier copies that a part may repeat, None where it begins after all of them have ended."""
     known = np.flatnonzero(block.times != BEFORE_ALL)
@@ -105,7 +119,9 @@ def _seen_before(
     first = int(block.times[known[0]])
     # Each file on its own: read one after the other their times would go back.
     earlier = [
-        LogSource(source.broker_id, source.kind, (file,)) for file, end in last.items() if end >= first
+        LogSource(source.broker_id, source.kind, (file,))
+        for file in source.files
+        if last.get(_place_of(file), BEFORE_ALL) >= first
     ]
     earlier += [LogSource(s.broker_id, s.kind, (f,)) for s in others for f in s.files]
     earlier = [copy for copy in earlier if not is_stdin(copy)]

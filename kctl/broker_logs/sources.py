@@ -38,10 +38,10 @@ from kctl.evidence.model import BrokerLog, FoundEvidence, Root
 from kctl.evidence.names import broker_log_kind
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
-from kctl.findings.evidence import OF_ANOTHER_SYSTEM
+from kctl.findings.evidence import LOGS_LEFT, NOT_LOOKED_INTO, OF_ANOTHER_SYSTEM
 
 Say = Callable[[Finding], None]
-NAMED = 20  # containers that a finding names
+NAMED = 20  # containers or files that a finding names
 DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-\d\d)?")
 NUMBERED = re.compile(r"(?:[._-])(\d{1,6})(?:\.(?:gz|zst|xz))?$")
 SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
@@ -130,8 +130,10 @@ def sources_in(
     sources.findings.extend(
         f
         for f in evidence.findings
-        if f.code == OF_ANOTHER_SYSTEM.code or (f.place.file and broker_log_kind(Path(f.place.file).name))
+        if f.code in (NOT_LOOKED_INTO.code, OF_ANOTHER_SYSTEM.code)
+        or (f.place.file and broker_log_kind(Path(f.place.file).name))
     )
+    sources.findings.extend(_logs_left(evidence))
     files = []
     writers = _Writers(names_all=names_all)
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
@@ -147,6 +149,17 @@ def sources_in(
         )  # fmt: skip
     sources.sources = tuple(_chained(files))
     return sources
+
+
+def _logs_left(evidence: FoundEvidence) -> Iterator[Finding]:
+    """A finding for the files of each root that are logs and not read."""
+    for root in dict.fromkeys(root for _, root in evidence.logs_left):
+        names = [
+            evidence.place_of(path, root).file or str(path) for path, at in evidence.logs_left if at == root
+        ]
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        place = evidence.place_of(root.path, root)
+        yield LOGS_LEFT.at(place, count=len(names), names=", ".join(names[:NAMED]) + more)
 
 
 def _candidates(evidence: FoundEvidence, reads_stdin: bool) -> Iterator[LogCandidate]:
@@ -438,8 +451,8 @@ def _written_with(file: LogCandidate | LogFile) -> str:
 def _chained(files: list[LogFile]) -> Iterator[LogSource]:
     groups: dict[tuple[int | None, str, str], list[LogFile]] = {}
     for file in files:
-        # Without a broker id only the name says that two files are parts of one log.
-        apart = "" if file.broker_id is not None and file.kind != "other" else _apart(file)
+        # But for Kafka's own logs of one broker the name says that two files are parts of one log.
+        apart = "" if file.broker_id is not None and file.kind in KAFKAS_OWN else _apart(file)
         groups.setdefault((file.broker_id, file.kind, apart), []).append(file)
     for (broker_id, kind, _), parts in sorted(groups.items(), key=_source_order):
         yield LogSource(broker_id, kind, tuple(sorted(parts, key=_part_order)))

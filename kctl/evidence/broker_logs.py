@@ -16,6 +16,7 @@ from kctl.evidence.model import BrokerLog, LogDir
 from kctl.evidence.names import broker_id_of
 
 LOOKED_AT = 1 << 18  # bytes at the start of a log
+DECIDES = 1 << 16  # bytes of them by which a file of any name is a log or none
 # What a broker says of its configuration as it starts.
 CONFIGURED = re.compile(
     rb"\.id (?:(?:(?<=\bbroker\.id )|(?<=\bnode\.id ))= |(?<=\bProperty broker\.id )is overridden to )(\d+)"
@@ -30,16 +31,43 @@ BEGIN = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 END = re.compile(rb" \(" + _BROKER_CLASS + rb"(?::\d+)?\)[ \t\r]*$", re.MULTILINE)
 # In other layouts the class is a word of the line.
 BROKER_CLASS = re.compile(rb"(?<![\w.$])" + _BROKER_CLASS)
+# What a line of a broker holds in any carrier, one of them at least.
+SIGNS = (
+    b"kafka",
+    b"Kafka",
+    b"KAFKA",
+    b"state.change.logger",
+    b"INFO",
+    b"WARN",
+    b"ERROR",
+    b"FATAL",
+    b"DEBUG",
+    b"TRACE",
+)
+# Rows as kctl prints them, in each of its forms.
+OWN_ROWS = re.compile(rb"\s*(?:\[\s*)?\{\"kind\":|kind\t")
 SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
 
 
-def is_mostly_broker_log(path: Path) -> bool:
-    """Whether the start of a file is lines that a broker or controller wrote, with few others: no notes that quote some."""
-    return is_mostly_broker_lines(_head(path))
+def start_of_export(path: Path) -> bytes | None:
+    """The start of a file of any name that is mostly lines that a broker or controller wrote; None of any other.
+
+    Notes that quote some are none, nor are rows that kctl itself has printed of logs.
+    """
+    if not may_be_export(_head(path, is_as_written=True)):
+        return None
+    head = _head(path)
+    return head if is_mostly_broker_lines(head) else None
+
+
+def may_be_export(head: bytes) -> bool:
+    """Whether a file that starts like this may hold lines of brokers, by a quick look, and is not what kctl has printed."""
+    return any(sign in head for sign in SIGNS) and OWN_ROWS.match(head) is None
 
 
 def is_mostly_broker_lines(head: bytes) -> bool:
-    """The same of the start of a file."""
+    """Whether most of the lines at the start of a file are those of a broker or controller."""
+    head = head[:DECIDES]
     begun = sum(bool(line) and not line[:1].isspace() for line in head.split(b"\n"))
     layout, _ = detect(head)
     return layout is not None and 3 * len(layout.find(head).starts) >= begun and has_broker_lines(head)
@@ -162,8 +190,12 @@ def _id_of_log_dirs_near(folder: Path, root: Path, log_dirs: Sequence[LogDir]) -
     return None
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path, *, is_as_written: bool = False) -> bytes:
+    """The start of a file; of an export the lines taken out of it, unless `is_as_written`."""
+    chunks = chunks_of(
+        str(path), lambda reason: None, size=LOOKED_AT, follow=False, is_as_written=is_as_written
+    )
     try:
-        return next(chunks_of(str(path), lambda reason: None, size=LOOKED_AT, follow=False), b"")
+        return next(chunks, b"")
     except (OSError, ValueError):
         return b""

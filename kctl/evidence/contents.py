@@ -32,7 +32,7 @@ from formats.log_dir.state_files import parse_partition_metadata, parse_quorum_s
 from kctl.broker_logs.merging import is_of_kafka
 from kctl.broker_logs.opening import chunks_of
 from kctl.broker_logs.shapes import shape_of
-from kctl.evidence.broker_logs import has_broker_lines, is_mostly_broker_lines
+from kctl.evidence.broker_logs import has_broker_lines, is_mostly_broker_lines, may_be_export
 from kctl.evidence.names import MAYBE_BROKER_LOG, MAYBE_EXPORT, REMOTE_FILE, ZNODES, broker_log_kind
 
 LOOKED_AT = 1 << 16
@@ -267,14 +267,16 @@ def _log(path: Path, size: int) -> Contents | None:
     raw = _head(path, OF_A_LOG)
     if not raw:
         return None
+    is_own, is_maybe = broker_log_kind(path.name) is not None, _may_be_log(path.name)
+    if not (is_own or is_maybe or may_be_export(raw)):
+        return None
     export = export_of(raw)
     head = raw
     if export is not None:
         from formats.broker_logs.documents import written
 
         head = b"".join(written(export, iter([raw]), OF_A_LOG))
-    is_own = broker_log_kind(path.name) is not None
-    if not (is_own or (has_broker_lines(head) if _may_be_log(path.name) else is_mostly_broker_lines(head))):
+    if not (is_own or (has_broker_lines(head) if is_maybe else is_mostly_broker_lines(head))):
         return None
     part = head[: head.rfind(b"\n", 0, LOOKED_AT) + 1] or head
     layout, _ = detect(part)

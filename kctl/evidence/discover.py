@@ -23,7 +23,7 @@ from kctl.evidence.model import (
     encodable,
 )
 from kctl.evidence.moments import colliding, moment_folders, moment_of
-from kctl.evidence.names import LOG_DIR_FILES, is_of_broker_without_logs
+from kctl.evidence.names import LOG_DIR_FILES, is_read_beside_logs
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import FoundLogDir, Walked, walk
 from kctl.findings import evidence as say
@@ -152,27 +152,25 @@ def _broker_logs(
 
 
 def _exports(walked: Walked, logs: list[BrokerLog], folders: Mapping[Path, str]) -> list[BrokerLog]:
-    """The exports of logs where no log has a log's name, in all of a root or below the folder of a broker.
-
-    Beside logs such files are notes and reports.
-    """
-    from kctl.evidence.broker_logs import is_mostly_broker_log
+    """The logs of other names, by what they hold. Beside logs those of several brokers, or of no known one, are left."""
+    from kctl.evidence.broker_logs import ids_in_heads, start_of_export
 
     roots = {log.root for log in logs}
-    with_logs = {folder for log in logs for folder in log.path.parents}
-    files = sorted(
-        (path, root)
-        for path, root in walked.maybe_exports
-        if root not in roots or is_of_broker_without_logs(path, root.path, with_logs)
-    )
+    log_folders = {log.path.parent for log in logs}
+    files = sorted(walked.maybe_exports)
     for root in dict.fromkeys(root for _, root in files[MOST_LOOKED_AT:]):
-        left = sum(other == root for _, other in files[MOST_LOOKED_AT:])
-        walked.say(say.NOT_LOOKED_INTO, root.path, root, count=left, most=MOST_LOOKED_AT)
-    return [
-        BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
-        for path, root in files[:MOST_LOOKED_AT]
-        if is_mostly_broker_log(path)
-    ]
+        count = sum(other == root for _, other in files[MOST_LOOKED_AT:])
+        walked.say(say.NOT_LOOKED_INTO, root.path, root, count=count, most=MOST_LOOKED_AT)
+    exports: list[BrokerLog] = []
+    for path, root in files[:MOST_LOOKED_AT]:
+        head = start_of_export(path)
+        if head is None:
+            continue
+        if root in roots and not is_read_beside_logs(path, root.path, ids_in_heads([head]), log_folders):
+            walked.logs_left.append((path, root))
+        else:
+            exports.append(BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders)))
+    return exports
 
 
 def _evidence(
@@ -217,6 +215,7 @@ def _evidence(
         ),
         files=tuple(walked.files),
         unnamed_files=tuple(walked.unnamed_files),
+        logs_left=tuple(walked.logs_left),
         loose_folders=tuple(loose_folders),
         findings=tuple(walked.findings),
         failures=tuple(walked.failures),

@@ -27,7 +27,7 @@ from kctl.evidence.names import (
     TIER_FOLDER,
     broker_log_kind,
     foreign_of,
-    is_of_broker_without_logs,
+    is_read_beside_logs,
 )
 from kctl.files import what_it_is
 from kctl.rows.audit import EVIDENCE_FILE, EVIDENCE_GROUP, INVENTORY
@@ -138,9 +138,14 @@ class Inventory(Struct):
             for names in _names_in(folder.path):
                 yield from self._rows_of(names, folder, root, exports)
             stack.extend(reversed(below))
-        for path, row in exports.rows:
-            if exports.with_logs and not is_of_broker_without_logs(path, root.path, exports.with_logs):
-                row |= {"is_read": False, "group": "other", "note": "a log; name the file to read it"}
+        for path, row, ids in exports.rows:
+            if exports.log_folders and not is_read_beside_logs(path, root.path, ids, exports.log_folders):
+                whose = "of several brokers" if ids else "that does not say its broker"
+                row |= {
+                    "is_read": False,
+                    "group": "other",
+                    "note": f"a log {whose}; name the file to read it",
+                }
             yield row
 
     def _look_into(self, folder: _Folder, root: Root) -> list[_Folder]:
@@ -191,9 +196,9 @@ class Inventory(Struct):
             )
             if is_export:
                 row |= {"broker_id": self._broker_of(ids, set(), folder, root)}
-                exports.rows.append((path, row))
+                exports.rows.append((path, row, ids))
             else:
-                exports.with_logs.update(path.parents)
+                exports.log_folders.add(path.parent)
                 logs.append((row, ids))
         together = set().union(*(ids for _, ids in logs))
         for row, ids in logs:
@@ -242,11 +247,11 @@ class Inventory(Struct):
 
 
 class _Exports(Struct):
-    """Files below a folder that hold logs under names that logs do not have: they count where no log has such a name."""
+    """Files below a folder that hold logs under names that logs do not have, with the brokers that their lines name."""
 
-    rows: list[tuple[Path, Row]] = field(default_factory=list)
-    with_logs: set[Path] = field(default_factory=set)
-    """The folders above files with a log's name."""
+    rows: list[tuple[Path, Row, set[int]]] = field(default_factory=list)
+    log_folders: set[Path] = field(default_factory=set)
+    """The folders of files with a log's name."""
     looked_at: int = 0
 
     def may_look(self, name: str, *, is_of_log_dir: bool) -> bool:

@@ -163,6 +163,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     failures: tuple[KctlError, ...]
     # Files that were named, have none of Kafka's names and hold no batch: broker logs perhaps.
     unnamed_files: tuple[tuple[Path, Root], ...] = ()
+    logs_left: tuple[tuple[Path, Root], ...] = ()
+    """Logs of several brokers, or of no known one, which are not read beside those in `broker_logs`."""
     given_moments: tuple[str, ...] = ()
     # Partition folders that `kctl collect` copied in part: they are no replicas; and sources that it did not reach.
     cut_off: tuple[Replica, ...] = ()

@@ -5,7 +5,7 @@ Log4j rotates to `state-change.log.2026-11-21-13` or `.1`, log4j 2 and logback a
 """
 
 import re
-from collections.abc import Container
+from collections.abc import Collection, Container
 from pathlib import Path
 
 from formats.log.other_systems import AUTOMQ_OBJECT, REDPANDA_SEGMENT, Foreign
@@ -38,7 +38,7 @@ BROKER_LOG = re.compile(
 )
 # Names of logs that may be a broker's: captured standard output, logs of containers. Dumps and reports are `.txt`.
 MAYBE_BROKER_LOG = re.compile(r"[^/]+\.(?:log|out)(?:[._-][^/]*)?", re.ASCII)
-# Names of files that may hold an export of a log; they count where no file has the name of a log.
+# Names of files that may hold an export of a log, which their contents tell.
 MAYBE_EXPORT = re.compile(
     r"[^/.][^/]*\.(?:txt|csv|tsv|json|jsonl|ndjson|gelf|export)(?:\.(?:gz|zst|xz))?|[^/.]+", re.ASCII
 )
@@ -75,11 +75,20 @@ def broker_id_of(name: str, above: str) -> int | None:
     return None
 
 
-def is_of_broker_without_logs(path: Path, root: Path, with_logs: Container[Path]) -> bool:
-    """Whether a file below a root lies in the folder of a broker that is not among the folders above logs."""
-    return any(
-        root in folder.parents
-        and broker_id_of(folder.name, folder.parent.name) is not None
-        and folder not in with_logs
-        for folder in path.parents
+def is_read_beside_logs(
+    path: Path, root: Path, brokers: Collection[int], log_folders: Container[Path]
+) -> bool:
+    """Whether a log of another name below a root is read although others there have the name of a log.
+
+    It is if its place or its lines tell one broker: `brokers` are those that its lines name, `log_folders` hold logs.
+    """
+    return len(brokers) == 1 or (
+        not brokers
+        and (
+            path.parent in log_folders
+            or any(
+                root in folder.parents and broker_id_of(folder.name, folder.parent.name) is not None
+                for folder in path.parents
+            )
+        )
     )

@@ -63,6 +63,7 @@ class Walked(Struct):
     """Files whose names leave open whether they are a broker's logs."""
     maybe_exports: list[tuple[Path, Root]] = field(default_factory=list)
     """Files that may be exports of logs, outside of log directories."""
+    logs_left: list[tuple[Path, Root]] = field(default_factory=list)
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
     manifests: dict[Path, Root] = field(default_factory=dict)
     """Manifests of copies that `kctl collect` made."""

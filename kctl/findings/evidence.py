@@ -17,6 +17,11 @@ NOT_LOOKED_INTO = info("""evidence-not-looked-into
     A log among them is not part of the answer.
     The folder holds much else beside evidence.
     Name the files or folders that hold the logs.""")
+LOGS_LEFT = info("""evidence-logs-left
+    {count:file} of other names than logs have, with lines of brokers in {count:it|them}, {count:was|were} not read: {names}.
+    Other logs lie beside them. Lines of several brokers, or of one that nothing names, mostly repeat what those hold.
+    Logs of several brokers were merged or exported into one file.
+    Name the files to read them too, or move them into a folder of their broker such as `broker-3`.""")
 VANISHED = info("""evidence-vanished
     The file or folder was listed but no longer exists.
     A file or folder was removed or renamed while it was examined.

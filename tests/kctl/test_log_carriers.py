@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -304,7 +305,45 @@ def test_files_are_found_by_what_they_hold_where_none_is_called_a_log(tmp_path: 
     (tmp_path / "messages").write_text(CARRIERS["stern"]())
     (tmp_path / "notes.txt").write_text("what we did\n" + LINES[0].own + "\nand so on\nand on\n" * 5)
     assert sorted(file.file for file in find_sources([str(tmp_path)]).files) == ["broker-3.csv", "messages"]
-    (tmp_path / "server.log").write_text(CARRIERS["journalctl -o cat"]())
+
+
+def silent(lines: Sequence[Line]) -> str:
+    """Lines that do not name their broker."""
+    return "".join(f"{line.own}\n" for line in lines if "id=3" not in line.own and "broker=3" not in line.own)
+
+
+def test_a_log_hides_none_of_another_name_beside_it(tmp_path: Path) -> None:
+    """Each is read once, where its lines or its place tell the broker; what is left out is named."""
+    of_broker = tmp_path / "broker-3"
+    of_broker.mkdir()
+    (of_broker / "server.log").write_text(LINES[0].own + "\n")
+    (of_broker / "messages").write_text(CARRIERS["stern"]())
+    (of_broker / "broker-3.csv").write_text(CARRIERS["Datadog, CSV"]())
+    (of_broker / "quiet").write_text(silent(LINES))
+    for name, text in (("server.log.2024-01-02.gz", LINES[1].own), ("kafka.log.gz", LINES[2].own)):
+        (of_broker / name).write_bytes(gzip.compress((text + "\n").encode()))
+    (of_broker / "notes").write_text("what we did\n" + LINES[0].own + "\nand so on\nand on\n" * 5)
+    (tmp_path / "quiet").write_text(silent(LINES))
+    others = (line.own.replace("id=3", f"id={i}") + "\n" for i, line in enumerate(LINES[:1] * 3, 1))
+    (tmp_path / "all.txt").write_text("".join(others) + silent(LINES))
+    sources = find_sources([str(tmp_path)])
+    read = {"server.log", "messages", "broker-3.csv", "quiet", "server.log.2024-01-02.gz", "kafka.log.gz"}
+    assert {file.file for file in sources.files} == {f"broker-3/{name}" for name in read}
+    (left,) = (finding for finding in sources.findings if finding.code == "evidence-logs-left")
+    assert "2 files" in left.message and "all.txt, quiet" in left.message and left.severity == "info"
+    events = list(prepare(sources).events())
+    expected = [(line.millis, line.message + line.trace) for line in LINES]
+    assert [(event.time_ms, event.text) for event in events] == expected
+    listed = rows("inventory", tmp_path).of("evidence_file")
+    logs = {row["file"] for row in listed if row["what"] == "broker-log"}
+    assert {row["file"] for row in listed if row["is_read"]} == {f"broker-3/{name}" for name in read}
+    assert logs == {f"broker-3/{name}" for name in read} | {"all.txt", "quiet"}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json"])
+def test_rows_that_were_printed_of_logs_are_no_logs(tmp_path: Path, form: str) -> None:
+    (tmp_path / "server.log").write_text("".join(f"{line.own}\n" for line in LINES))
+    (tmp_path / "merged.txt").write_bytes(kctl("state-log", "merge", tmp_path, "--output", form).out)
     assert [file.file for file in find_sources([str(tmp_path)]).files] == ["server.log"]
 
 

@@ -332,7 +332,7 @@ def test_captured_output_is_a_broker_log_by_what_it_holds(tmp_path: Path) -> Non
     others = {
         "connect.log": line.format("Kafka Connect started", "org.apache.kafka.connect.runtime.Connect"),
         "kafkaServer-gc.log": "[2026-11-21T13:18:45.240+0000][gc] GC(0) Pause Young\n",
-        "merged.txt": told["kafkaServer.out"],
+        "merged.txt": "".join(told.values()),
         "00000000000000000000.log": told["kafkaServer.out"],
     }
     for name, text in (told | others).items():
@@ -344,16 +344,4 @@ def test_captured_output_is_a_broker_log_by_what_it_holds(tmp_path: Path) -> Non
         ("kafkaServer.out", "stdout", 7),
         ("node.log", "stdout", 9),
     ]
-
-
-def test_a_broker_whose_logs_have_other_names_has_logs_beside_one_whose_logs_have_not(tmp_path: Path) -> None:
-    line = "[2026-11-21 13:18:45,240] INFO [KafkaServer id={}] started (kafka.server.KafkaServer)\n"
-    for name, broker_id in (("broker-1/logs/server.log", 1), ("broker-2/logs/messages", 2)):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(line.format(broker_id))
-    # Beside logs, and below no broker's folder, it is somebody's excerpt.
-    (tmp_path / "broker-1" / "logs" / "notes.txt").write_text(line.format(1))
-    (tmp_path / "merged.txt").write_text(line.format(2))
-    logs = [(log.path.name, log.broker_id) for log in discover([str(tmp_path)]).broker_logs]
-    assert logs == [("server.log", 1), ("messages", 2)]
+    assert [path.name for path, _ in found.logs_left] == ["merged.txt"]
