@@ -34,11 +34,14 @@ SECRET_WORD = re.compile(
     re.IGNORECASE,
 )
 # Where secrets stand in texts: the user of a URI, parameters of a query, parts of a connection string, JAAS options.
-VALUE = r"(?!\(redacted\))(\"[^\"\n]*\"?|'[^'\n]*'?|[^\s&;,'\"<>)}\]]+)"
+# What stands for one, as in `NAME=VALUE` and `export NAME=...`, is none.
+VALUE = r"(?!\(redacted\)|(?:VALUE|\.\.\.)(?=[`'\"\s,;})]|$))(\"[^\"\n]*\"?|'[^'\n]*'?|[^\s&;,'\"<>)}\]]+)"
 NAMED = (
     # A topic or a group may have such a name, and requests have; what is said of it is no secret.
     r"(?i)(?<![\w.-])(?<!\btopic )(?<!\bgroup )(?!(?-i:(?:Describe|Alter)UserScramCredentials): )"
-    r"([\w.-]*(?:passw(?:or)?d|passphrase|secret|credential)[\w.-]*)([\"']?\s*(?:[=:]|%3D)\s*)",
+    # Nor is the line in a file.
+    r"([\w.-]*(?:passw(?:or)?d|passphrase|secret|credential)[\w.-]*)"
+    r"(?!(?:(?<=\.yaml)|(?<=\.yml)|(?<=\.json)|(?<=\.properties)|(?<=\.toml)):\d+(?:[:\s,;]|$))([\"']?\s*(?:[=:]|%3D)\s*)",
     r"(?i)\b([\w.-]*(?:signature|token|hmac|api[_-]?key|access[_-]?key(?:[_-]?id)?|account[._-]?key(?:\.[\w.-]+)?|shared[_-]?key)|sig"
     r"|x-(?:amz|goog)-(?:signature|credential|security-token))([\"']?\s*(?:=|%3D)\s*)",
     # What clients of stores call it in the query of a URL.

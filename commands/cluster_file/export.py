@@ -68,7 +68,8 @@ def export(
     """Export topics, configurations, users, quotas and rules to a file that `kctl apply` reads.
 
     Only what is set is written: what brokers take from their files and defaults is left out, as are Kafka's own topics,
-    passwords and other secrets. The order is always the same. YAML; with --output json, or to FILE.json, JSON.
+    passwords and other secrets. The order is always the same. YAML; with --output json, or to FILE.json, JSON, in a folder
+    too.
 
     $ kctl export > cluster.yaml
     $ kctl export --to cluster/
@@ -84,6 +85,7 @@ def export(
     from kctl.cluster.visibility import grouped
     from kctl.cluster_file.resources import SECTIONS
     from kctl.cluster_file.writing import document_of, json_text, target_of, write_document, yaml_lines
+    from kctl.files import LARGEST_TEXT
 
     given = {"--snapshot": at.snapshot, "--metadata": source.folders, "--from": converted}
     if len(several := [name for name, value in given.items() if value]) > 1:
@@ -103,10 +105,18 @@ def export(
     document = document_of(resources)
     if to is not None:
         emptied = [section for section, kind in SECTIONS.items() if kind in chosen and not frame.status]
-        target = target_of(to, document, emptied, replaces=replaces)
+        is_json = frame.output != "text"
+        target = target_of(to, document, emptied, replaces=replaces, is_json=is_json)
         names = write_document(target, document, found.head, found.comments)
         for path in target.gone:
-            frame.note(f"{path} was removed: nothing of its kind is left")
+            why = "the export is in another form" if path.stem in document else "nothing of its kind is left"
+            frame.note(f"{path} was removed: {why}")
+        for path in names:
+            if path.stat().st_size > LARGEST_TEXT:
+                frame.note(
+                    f"warning: {path} is larger than {LARGEST_TEXT >> 20} MiB: `kctl diff` reads no such file; "
+                    "export parts of it, by --kinds and --topics"
+                )
         return Outcome(encoded=lambda _: [f"{name}\n".encode() for name in names])
 
     def encoded(form: str) -> Iterator[bytes]:

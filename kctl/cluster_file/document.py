@@ -7,11 +7,12 @@ more than a file may hold.
 Source: YAML 1.1 as libyaml reads it
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from errno import EFBIG
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from formats.secrets import REDACTED, is_secret_key
 from kctl.errors import BadValue, file_error
 from kctl.files import LARGEST_TEXT, read_whole
 
@@ -173,6 +174,11 @@ class _Open:
         return Items(tuple(self.items), self.place)
 
 
+def _is_in_secret(stack: Iterable[_Open]) -> bool:
+    """Whether a secret stands here: a password may begin with what YAML takes for a tag or an alias."""
+    return any(each.key is not None and is_secret_key(each.key.text) for each in stack)
+
+
 class _Builder:
     """Makes trees of a parser's events, without recursion."""
 
@@ -190,7 +196,7 @@ class _Builder:
             kind = type(event)
             if kind is yaml.ScalarEvent:
                 place = self._place(event)
-                self._check(event, place)
+                self._check(event, place, stack)
                 is_null = not event.style and event.value in NULLS
                 if event.value == "<<" and not event.style and stack and stack[-1].awaits_key:
                     raise wrong(place, "`<<` is not read", "use `defaults`, or write the values out")
@@ -198,7 +204,7 @@ class _Builder:
                 weight = 1
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 place = self._place(event)
-                self._check(event, place)
+                self._check(event, place, stack)
                 if len(stack) >= DEEPEST:
                     raise _too_deep(place)
                 stack.append(_Open(place, event.anchor, is_table=kind is yaml.MappingStartEvent))
@@ -214,7 +220,7 @@ class _Builder:
                     what = "repeats itself" if event.anchor in open_ones else "stands for nothing"
                     raise wrong(
                         place,
-                        f"*{event.anchor} {what}",
+                        f"*{REDACTED if _is_in_secret(stack) else event.anchor} {what}",
                         "write `&name` before the value that is meant, further up in the file",
                     )
                 node, weight = self._anchors[event.anchor]
@@ -233,12 +239,12 @@ class _Builder:
     def _place(self, event: Any) -> Place:
         return Place(self._name, event.start_mark.line + 1)
 
-    def _check(self, event: Any, place: Place) -> None:
+    def _check(self, event: Any, place: Place, stack: "list[_Open]") -> None:
         self._count(1, place)
         if event.tag is not None and event.tag != "!":
             raise wrong(
                 place,
-                f"the tag {event.tag} is not read",
+                f"the tag {REDACTED if _is_in_secret(stack) else event.tag} is not read",
                 "leave the tag out: values are taken as they are written",
             )
 

@@ -121,6 +121,12 @@ class _Reading:
         if "include" in table.entries:
             include = table.entries["include"]
             for text in texts_of(include, "include", "include: [topics.yaml]"):
+                if "${" in text:
+                    raise wrong(
+                        table.places["include"],
+                        f"the path of an include holds no variables: {text}",
+                        "write `include: [topics.yaml]`; what differs between clusters goes into a file of each, which is named too",
+                    )
                 inner = path.parent / text
                 shown = os.path.join(os.path.dirname(name), text)
                 for file in files_of(inner):

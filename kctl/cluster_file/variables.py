@@ -16,7 +16,7 @@ def refuse_unused(given: Iterable[str], known: Collection[str]) -> None:
         if name not in known:
             there_are = f"they use {', '.join(sorted(known))}" if known else "they use no variables"
             hint = near_names(name, known, otherwise=there_are)
-            raise BadValue(f"--set {name}: no file uses ${{{name}}}", hint)
+            raise BadValue(f"no file uses ${{{name}}}, to which --set gives a value", hint)
 
 
 class Variables:
@@ -58,18 +58,20 @@ class Variables:
             return f"${{{name}}}"
         of_environment = name.removeprefix("env:") if name.startswith("env:") else None
         if of_environment is not None:
+            if not of_environment:
+                raise wrong(place, "${env:} names no variable of the environment", "write `${env:NAME}`")
             if (value := self._environment.get(of_environment)) is None:
                 raise wrong(
                     place,
                     f"{of_environment} is not in the environment",
-                    f"set it: `export {of_environment}=...`",
+                    f"run `export {of_environment}=VALUE` before kctl",
                 )
             return value
         self._used.add(name)
         values = {**self._defined, **self._given}
         if name not in values:
             hint = near_names(
-                name, values, otherwise=f"give `--set {name}=VALUE`, or write it under `variables`"
+                name, values, otherwise=f"give `--set {name}=VALUE`, or write `variables: {{{name}: VALUE}}`"
             )
             raise wrong(place, f"${{{name}}} has no value", hint)
         return values[name]

@@ -231,22 +231,32 @@ class Target(NamedTuple):
     path: Path
     is_file: bool
     gone: tuple[Path, ...] = ()
-    """Files of an earlier export, of sections that this one does not have."""
+    """Files of an earlier export, of sections that this one does not have, or has in a file of the other form."""
+    suffix: str = ".yaml"
+    """What the names of files in a folder end in."""
 
 
-def target_of(to: str, sections: Collection[str], emptied: Collection[str], *, replaces: bool) -> Target:
-    """Where a document with these sections is written.
+def target_of(
+    to: str, sections: Collection[str], emptied: Collection[str], *, replaces: bool, is_json: bool = False
+) -> Target:
+    """Where a document with these sections is written, and in which form.
 
     Nothing is there, or with `replaces` a file, or a folder whose other files of YAML and JSON are of sections that are
-    not exported; those of the sections `emptied`, which have nothing in them any more, are `gone`. Raises Refused, BadValue
-    for a name that is neither a folder's nor of YAML or JSON, KctlError.
+    not exported; those of the sections `emptied`, which have nothing in them any more, and those of the other form are
+    `gone`. Raises Refused, BadValue for a name that is neither a folder's nor of YAML or JSON, or that is of YAML where JSON
+    is asked for, KctlError.
     """
     path = Path(to)
+    suffix = ".json" if is_json else ".yaml"
     is_file = path.suffix.lower() in SUFFIXES and not path.is_dir() and not to.endswith("/")
     if not is_file and path.suffix and not path.is_dir() and not to.endswith("/"):
         raise BadValue(
             f"{path}: {path.suffix} is no ending of YAML or JSON",
             f"name a file with {', '.join(SUFFIXES)}, or a folder: {path}/",
+        )
+    if is_file and is_json and path.suffix.lower() != ".json":
+        raise BadValue(
+            f"{path}: {path.suffix} is of YAML, and the output asked for is JSON", f"name {path.stem}.json"
         )
     files = [path] if is_file and os.path.lexists(path) else []
     if path.is_dir():
@@ -261,23 +271,27 @@ def target_of(to: str, sections: Collection[str], emptied: Collection[str], *, r
         return Target(path, is_file)
     gone = []
     for file in files:
-        section = file.stem if file.suffix == ".yaml" else ""
+        section = file.stem if file.suffix in (".yaml", ".json") else ""
         if section not in SECTIONS or not _is_exported(file, section):
             raise Refused(
                 f"{file}: no export wrote it, and `kctl apply {path}` reads it, too; nothing was written",
                 "move it elsewhere, or name another folder",
             )
-        if section in emptied and section not in sections:
+        if section in emptied if section not in sections else file.suffix != suffix:
             gone.append(file)
-    return Target(path, is_file, tuple(gone))
+    return Target(path, is_file, tuple(gone), suffix)
 
 
 def _is_exported(path: Path, section: str) -> bool:
     """Whether a file has what an export writes for a section: the format, this section, and comments."""
     try:
-        lines = read_whole(path, LARGEST_TEXT).decode().splitlines()
-    except (OSError, UnicodeDecodeError):
+        text = read_whole(path, LARGEST_TEXT).decode()
+        if path.suffix == ".json":
+            document = json.loads(text)
+            return isinstance(document, dict) and document.keys() - {"labels"} == {"kctl", section}
+    except (OSError, ValueError, RecursionError):
         return False
+    lines = text.splitlines()
     return [line for line in lines if line and line[0] not in "# "] == [f"kctl: {FORMAT}", f"{section}:"]
 
 
@@ -299,8 +313,9 @@ def write_document(
         raise file_error(to, error) from error
     for section, content in document.items():
         if section != "kctl":
-            path = to / f"{section}.yaml"
-            _replace(path, _text_of({"kctl": document["kctl"], section: content}, ".yaml", head, comments))
+            path = to / f"{section}{target.suffix}"
+            part = {"kctl": document["kctl"], section: content}
+            _replace(path, _text_of(part, target.suffix, head, comments))
             written.append(path)
     for path in target.gone:
         try:

@@ -244,6 +244,24 @@ def test_endings_of_files_in_any_letters(name: str, tmp_path: Path) -> None:
     assert rows("diff", tmp_path, "--against", tmp_path, "--whole", "--exit-code").status == 0
 
 
+def test_a_folder_of_json(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    assert exported(folder).status == 0
+    ran = exported(folder, "--output", "json", "--replace")
+    assert ran.status == 0 and "topics.yaml was removed: the export is in another form" in ran.err
+    assert os.listdir(folder) == ["topics.json"]
+    jsonschema.validate(json.loads((folder / "topics.json").read_text()), SCHEMA)
+    place, _ = evidence(ZOOKEEPER)
+    assert rows("diff", folder, "--against", place, "--whole", "--exit-code").status == 0
+    assert exported(folder, "--output", "jsonl").status == 4
+    (folder / "quotas.json").write_text('{"kctl": 1, "quotas": [{"user": "a", "producer_byte_rate": 1}]}')
+    assert exported(folder, "--replace").status == 0
+    assert os.listdir(folder) == ["topics.yaml"]
+    ran = exported(tmp_path / "cluster.yaml", "--output", "json")
+    assert ran.status == 2 and "cluster.yaml: .yaml is of YAML, and the output asked for is JSON" in ran.err
+    assert "name cluster.json" in ran.err and not (tmp_path / "cluster.yaml").exists()
+
+
 def test_another_ending_is_no_folder(tmp_path: Path) -> None:
     ran = exported(tmp_path / "cl.txt")
     assert ran.status == 2 and "cl.txt: .txt is no ending of YAML or JSON" in ran.err
@@ -290,7 +308,7 @@ def compared(folder: Path, text: str, *options: object) -> Ran:
     ("text", "options", "message"),
     [
         ("", (), "wanted.yaml:1: the file is empty\n"),
-        ("topics:\n  ledger:\n", ("--set", "unused=1"), "--set unused: no file uses ${unused}\n"),
+        ("topics:\n  ledger:\n", ("--set", "unused=1"), "no file uses ${unused}, to which --set gives a value\n"),
         ("topics:\n  ledger: {configs: {retention.ms: 4d}}", (), ":2: retention.ms=4d: not a whole number\n"),
         ("topics:\n  a: {configs: {cleanup.policy: compactt}}", (), ":2: cleanup.policy=compactt: 'compactt' is"),
         ("defaults: {topics: {'*': {configs: {segment.bytes: 1}}}}\ntopics:", (), ":1: segment.bytes=1: smaller"),

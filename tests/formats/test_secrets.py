@@ -150,3 +150,25 @@ def test_any_bytes_are_redacted_without_a_failure(data: bytes, path: str) -> Non
 
 def test_what_is_withheld_can_be_told_again() -> None:
     assert withheld(b"x") != withheld(b"y")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "conf/passwords.yaml:12: partitions is '0'",
+        "first at secrets.yml:3",
+        "credentials.json:7",
+        "client-secret.properties:4: not a number",
+        "run `export DB_PASSWORD=...`",
+        "give `--set secret=VALUE`, or write `variables: {secret: VALUE}`",
+    ],
+)
+def test_a_line_of_a_file_and_what_stands_for_a_secret_are_none(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["ssl.key.password:12345", "password=VALUE-1", "secret: ...x", "a.password.json:5x"]
+)
+def test_what_looks_alike_is_one(text: str) -> None:
+    assert redact_text(text).endswith(REDACTED)

@@ -1,5 +1,6 @@
 """Files that cannot be what was meant: each is one error with its file, its line and what to write."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,43 @@ def test_one_error_with_file_line_and_what_to_write(name: str, tmp_path: Path) -
     assert what in error.message
     assert hint in error.hint
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "users:\n  app:\n    password: {}\n",
+        "users:\n  app:\n    mechanisms:\n      SCRAM-SHA-512: {}\n",
+        "users:\n  app: {}\n",
+        "brokers:\n  <default>:\n    ssl.key.password: {}\n",
+        "topics:\n  a:\n    configs:\n      sasl.jaas.config: [{}]\n",
+        "users:\n  app:\n    password: *{}\n",
+        "users:\n  app:\n    password: !{}\n",
+        "users:\n  app:\n    password: '{}\n",
+    ],
+)
+def test_an_error_shows_file_and_line_and_no_secret(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "passwords.yaml"
+    path.write_text(text.format("hunter2"))
+    error = error_of(path)
+    assert "hunter2" not in str(error)
+    assert re.match(rf"{path}:[1-9]: ", error.message), error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("topics: {a: {partitions: '${env:DB_SECRET}'}}", "run `export DB_SECRET=VALUE` before kctl"),
+        ("topics: {a: {partitions: '${db_secret}'}}", "give `--set db_secret=VALUE`, or write `variables: {db_secret: VALUE}`"),
+        ("topics: {a: {partitions: '${env:}'}}", "write `${env:NAME}`"),
+        ("include: '${secret}.yaml'", "write `include: [topics.yaml]`; what differs between clusters"),
+    ],
+)  # fmt: skip
+def test_what_to_write_is_a_whole_line(text: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "secrets.yml"
+    path.write_text(text)
+    assert hint in error_of(path).hint
+    assert f"{path}:1: " in error_of(path).message
 
 
 def test_there_are_many() -> None:
