@@ -43,7 +43,7 @@ class LogOptions(NamedTuple):
 
     def sources(self, frame: Frame, *, or_metadata_log: bool = False) -> Sources:
         """The logs that the arguments name; each path that cannot be opened is reported."""
-        from kctl.broker_logs.sources import find_sources, layout_in_words, layouts_of, only_brokers
+        from kctl.broker_logs.sources import find_sources, layout_in_words, layouts_of, only_brokers, some_of
 
         folders = [text for text in self.brokers if "=" in text]
         only = [text for text in self.brokers if "=" not in text]
@@ -54,6 +54,10 @@ class LogOptions(NamedTuple):
         if self.explain_layout:
             for file in sources.files:
                 frame.note(layout_in_words(file))
+        if sources.copies_left:
+            frame.note(
+                f"not read, since the brokers that they begin with have logs here: {some_of(sources.copies_left)} (name a file to read it)"
+            )
         others = sources.of_other_systems
         is_read = bool(sources.sources or sources.failures or "-" in self.source)
         if not is_read and or_metadata_log and sources.evidence is not None:

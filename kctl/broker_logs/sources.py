@@ -58,6 +58,8 @@ class Sources(Struct):
     sources: tuple[LogSource, ...]
     findings: list[Finding] = field(default_factory=list)
     failures: list[KctlError] = field(default_factory=list)
+    copies_left: list[str] = field(default_factory=list)
+    """Files with lines of several brokers that have logs of their own, which are read in their place."""
     brokers: frozenset[int] = frozenset()
     """The brokers asked for, of logs that several write to; empty for all."""
     evidence: FoundEvidence | None = None
@@ -133,7 +135,7 @@ def sources_in(
         if f.code in (NOT_LOOKED_INTO.code, OF_ANOTHER_SYSTEM.code)
         or (f.place.file and broker_log_kind(Path(f.place.file).name))
     )
-    sources.findings.extend(_logs_left(evidence))
+    _tell_of_left(evidence, sources)
     files = []
     writers = _Writers(names_all=names_all)
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
@@ -151,15 +153,23 @@ def sources_in(
     return sources
 
 
-def _logs_left(evidence: FoundEvidence) -> Iterator[Finding]:
-    """A finding for the files of each root that are logs and not read."""
-    for root in dict.fromkeys(root for _, root in evidence.logs_left):
-        names = [
-            evidence.place_of(path, root).file or str(path) for path, at in evidence.logs_left if at == root
-        ]
-        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-        place = evidence.place_of(root.path, root)
-        yield LOGS_LEFT.at(place, count=len(names), names=", ".join(names[:NAMED]) + more)
+def _tell_of_left(evidence: FoundEvidence, sources: Sources) -> None:
+    """Note the logs that are not read: those with lines of brokers without another log in a finding."""
+    known = {log.broker_id for log in evidence.broker_logs}
+    by_place: dict[Place, list[str]] = {}
+    for path, root, brokers in evidence.logs_left:
+        name = evidence.place_of(path, root).file or str(path)
+        if brokers and brokers <= known:
+            sources.copies_left.append(name)
+        else:
+            by_place.setdefault(evidence.place_of(root.path, root), []).append(name)
+    for place, names in by_place.items():
+        sources.findings.append(LOGS_LEFT.at(place, count=len(names), names=some_of(names)))
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
 
 
 def _candidates(evidence: FoundEvidence, reads_stdin: bool) -> Iterator[LogCandidate]:
@@ -382,10 +392,7 @@ def _of_containers(
         printed_by = None if is_of_several else name
         files.append(replace(file, container=container, is_first=is_first, printed_by=printed_by, part=path))
     if unknown:
-        names = ", ".join(unknown[:NAMED]) + (
-            f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
-        )
-        sources.findings.append(say.LOG_CONTAINER_UNKNOWN.at(_place(candidate), containers=names))
+        sources.findings.append(say.LOG_CONTAINER_UNKNOWN.at(_place(candidate), containers=some_of(unknown)))
     return files
 
 

@@ -17,6 +17,7 @@ from kctl.evidence.model import (
     FoundEvidence,
     LackingDir,
     LogDir,
+    LogLeft,
     Replica,
     Tier,
     ZnodeExport,
@@ -166,8 +167,9 @@ def _exports(walked: Walked, logs: list[BrokerLog], folders: Mapping[Path, str])
         head = start_of_export(path)
         if head is None:
             continue
-        if root in roots and not is_read_beside_logs(path, root.path, ids_in_heads([head]), log_folders):
-            walked.logs_left.append((path, root))
+        ids = ids_in_heads([head]) if root in roots else set()
+        if root in roots and not is_read_beside_logs(path, root.path, ids, log_folders):
+            walked.logs_left.append(LogLeft(path, root, frozenset(ids)))
         else:
             exports.append(BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders)))
     return exports

@@ -146,6 +146,15 @@ class Unopened(NamedTuple):
     get: str = "give kctl a copy that it can read"
 
 
+class LogLeft(NamedTuple):
+    """A log of several brokers, or of no known one, which is not read beside others."""
+
+    path: Path
+    root: Root
+    brokers: frozenset[int]
+    """Those that its start names."""
+
+
 class FoundEvidence(Struct, frozen=True, dict=True):
     """Everything found below the paths given. `failures` are about paths that were named and cannot be opened."""
 
@@ -163,8 +172,7 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     failures: tuple[KctlError, ...]
     # Files that were named, have none of Kafka's names and hold no batch: broker logs perhaps.
     unnamed_files: tuple[tuple[Path, Root], ...] = ()
-    logs_left: tuple[tuple[Path, Root], ...] = ()
-    """Logs of several brokers, or of no known one, which are not read beside those in `broker_logs`."""
+    logs_left: tuple[LogLeft, ...] = ()
     given_moments: tuple[str, ...] = ()
     # Partition folders that `kctl collect` copied in part: they are no replicas; and sources that it did not reach.
     cut_off: tuple[Replica, ...] = ()

@@ -16,7 +16,7 @@ from formats.log_dir.file_names import parse_partition_folder
 from formats.values import Struct, field
 from kctl.collect.manifest import MANIFEST, is_manifest
 from kctl.errors import KctlError, UnreadableFile, file_error, reason_of
-from kctl.evidence.model import BrokerLogKind, Replica, Root, encodable, relative
+from kctl.evidence.model import BrokerLogKind, LogLeft, Replica, Root, encodable, relative
 from kctl.evidence.names import (
     LOG_DIR_FILES,
     MAYBE_BROKER_LOG,
@@ -63,7 +63,7 @@ class Walked(Struct):
     """Files whose names leave open whether they are a broker's logs."""
     maybe_exports: list[tuple[Path, Root]] = field(default_factory=list)
     """Files that may be exports of logs, outside of log directories."""
-    logs_left: list[tuple[Path, Root]] = field(default_factory=list)
+    logs_left: list[LogLeft] = field(default_factory=list)
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
     manifests: dict[Path, Root] = field(default_factory=dict)
     """Manifests of copies that `kctl collect` made."""

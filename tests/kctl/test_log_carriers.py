@@ -324,20 +324,26 @@ def test_a_log_hides_none_of_another_name_beside_it(tmp_path: Path) -> None:
         (of_broker / name).write_bytes(gzip.compress((text + "\n").encode()))
     (of_broker / "notes").write_text("what we did\n" + LINES[0].own + "\nand so on\nand on\n" * 5)
     (tmp_path / "quiet").write_text(silent(LINES))
+    both = [line.own.replace("id=3", f"id={i}") for i, line in enumerate(LINES[:1] * 2, 3)]
+    (tmp_path / "broker-4").mkdir()
+    (tmp_path / "broker-4" / "server.log").write_text(both[1] + "\n")
+    (tmp_path / "both.txt").write_text("\n".join(both))
     others = (line.own.replace("id=3", f"id={i}") + "\n" for i, line in enumerate(LINES[:1] * 3, 1))
     (tmp_path / "all.txt").write_text("".join(others) + silent(LINES))
     sources = find_sources([str(tmp_path)])
     read = {"server.log", "messages", "broker-3.csv", "quiet", "server.log.2024-01-02.gz", "kafka.log.gz"}
-    assert {file.file for file in sources.files} == {f"broker-3/{name}" for name in read}
+    read = {f"broker-3/{name}" for name in read} | {"broker-4/server.log"}
+    assert {file.file for file in sources.files} == read
     (left,) = (finding for finding in sources.findings if finding.code == "evidence-logs-left")
     assert "2 files" in left.message and "all.txt, quiet" in left.message and left.severity == "info"
-    events = list(prepare(sources).events())
+    assert sources.copies_left == ["both.txt"] and "both.txt" in kctl("state-log", "merge", tmp_path).err
+    events = [event for event in prepare(sources).events() if event.broker_id == 3]
     expected = [(line.millis, line.message + line.trace) for line in LINES]
     assert [(event.time_ms, event.text) for event in events] == expected
     listed = rows("inventory", tmp_path).of("evidence_file")
     logs = {row["file"] for row in listed if row["what"] == "broker-log"}
-    assert {row["file"] for row in listed if row["is_read"]} == {f"broker-3/{name}" for name in read}
-    assert logs == {f"broker-3/{name}" for name in read} | {"all.txt", "quiet"}
+    assert {row["file"] for row in listed if row["is_read"]} == read
+    assert logs == read | {"all.txt", "both.txt", "quiet"}
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json"])

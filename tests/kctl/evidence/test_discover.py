@@ -344,4 +344,4 @@ def test_captured_output_is_a_broker_log_by_what_it_holds(tmp_path: Path) -> Non
         ("kafkaServer.out", "stdout", 7),
         ("node.log", "stdout", 9),
     ]
-    assert [path.name for path, _ in found.logs_left] == ["merged.txt"]
+    assert [left.path.name for left in found.logs_left] == ["merged.txt"]
