@@ -32,7 +32,7 @@ TABLE = (
     Repeated("versions of brokers", r"^tests/brokers/access/.*\[(?!kraft-4\.3)"),
     Repeated("versions of brokers", r"access/test_authorizer\.py::.*\[(?!4\.3)"),
     Repeated("versions of brokers", r"test_message_definitions\.py::.*\[(?:3\.9|4\.1)"),
-    Repeated("users of other rights", r"wire/test_rights\.py::test_(?:what_each_user_sees\[(?!kraft-4\.3-one\])|a_user_with_exactly|what_may_be_read)"),
+    Repeated("users of other rights", r"wire/test_rights\.py::test_(?:what_each_user_sees\[(?!kraft-4\.3-one\])|a_user_with_exactly|what_may_be_read)|wire/test_rights_to_change\.py"),
     Repeated("starts of brokers", r"test_starts\.py::(?!.*kraft-4\.3-(?:healthy|other-node-id))"),
     Repeated("killed at every step", r"^tests/brokers/.*_killed_.*(?:planned|journalled|before-write|sent:|written|finished|applied|closed)"),
     Repeated("killed at every step", r"^tests/brokers/(?:wire/test_killed\.py|wire/test_disks\.py|.*_killed_at_every_step)"),

@@ -37,6 +37,8 @@ reassign status  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, De
 reassign throttle list  DescribeConfigs Cluster, Describe Topic *, DescribeConfigs Topic *
 reassign execute  Alter Cluster, Describe Topic
 reassign execute --throttle  Alter Cluster, AlterConfigs Cluster, AlterConfigs Topic, Describe Topic
+reassign cancel  Alter Cluster, AlterConfigs Cluster, AlterConfigs Topic, Describe Topic
+reassign throttle set, reassign throttle clear  Describe Cluster, AlterConfigs Cluster, AlterConfigs Topic, Describe Topic
 group list  Describe Cluster
 group describe  Describe Group, Describe Topic *
 group export  Describe Group, Describe Topic *
@@ -44,22 +46,28 @@ group reset-plan  Describe Group, Describe Topic *
 group reset --execute  Read Group, Read Topic
 group delete  Delete Group, Describe Topic *
 group delete-offsets  Delete Group, Read Topic
+group remove-member  Read Group
 topic create  Create Topic, Describe Topic
 topic alter  Alter Topic
-topic config set  AlterConfigs Topic, Describe Topic
+topic config set, topic config unset  AlterConfigs Topic, Describe Topic
 topic delete  Delete Topic
 topic delete-records  Delete Topic, Describe Cluster, Describe Group *
-config set --entity-type brokers  AlterConfigs Cluster
-config set --entity-type users  AlterConfigs Cluster
+config set --entity-type brokers, config unset --entity-type brokers  AlterConfigs Cluster
+config set --entity-type users, config unset --entity-type users  AlterConfigs Cluster
 replica verify  Read Topic, DescribeConfigs Topic
 replica recover  Read Topic, Write Topic, DescribeConfigs Topic, Write TransactionalId kctl.recover.*
-segment verify  Read Topic
-epoch end-offset  Read Topic
+segment dump, segment verify, segment rebuild, log-dir start  Read Topic
+epoch show, epoch end-offset, epoch truncation, epoch compare  Read Topic
+replica compare, replica loss, replica explain, audit run  Read Topic
+remote format, remote segments, remote lookup, remote plan, remote follower  Read Topic __remote_log_metadata
+offsets list, offsets show, offsets history, offsets reset-file  Read Topic __consumer_offsets
+transactions list, transactions show  Read Topic __transaction_state
 transactions hanging  Read Topic, Describe TransactionalId *
 acl list  Describe Cluster
 acl check  Describe Cluster, DescribeConfigs Cluster
 acl audit  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *
 acl create, acl delete, acl copy  Alter Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *
+token list  Describe DelegationToken *
 user list  Describe Cluster
 user create, user set-password, user delete  Alter Cluster
 quota list  DescribeConfigs Cluster
@@ -70,6 +78,8 @@ diff  Describe Cluster, DescribeConfigs Cluster, Describe Topic, DescribeConfigs
 apply  Alter Cluster, AlterConfigs Cluster, AlterConfigs Topic, Describe Topic *, Describe Group *
 transactions abort  ClusterAction Cluster, DescribeConfigs Cluster, Read Topic, Describe TransactionalId *
 """
+# Commands whose rights are those of something else.
+AS_OTHERS = {"journal undo, journal resume": "those of the change"}
 
 
 def rights() -> Iterator[tuple[str, tuple[Right, ...]]]:
@@ -87,7 +97,8 @@ def _right(text: str) -> Right:
 def markdown() -> str:
     """The table of docs/runbooks/connect-to-a-secured-cluster.md."""
     lines = ["| Command | Rights |", "|---|---|"]
-    for names, needed in rights():
+    texts = {names: ", ".join(map(str, needed)) or "none" for names, needed in rights()}
+    for names, text in (texts | AS_OTHERS).items():
         commands = ", ".join(f"`{name}`" for name in names.split(", "))
-        lines.append(f"| {commands} | {', '.join(map(str, needed)) or 'none'} |")
+        lines.append(f"| {commands} | {text} |")
     return "\n".join(lines) + "\n"

@@ -188,9 +188,12 @@ def config_change(
     present = state.config(entity_type, name)
     missing = [key for key in unset if key not in present]
     if missing and (why := state.why_unread(entity_type, name)) is not None:
+        problem = state.unread_config(entity_type, name)
         raise KctlError(
             f"whether {missing[0]} is set for {entity_type.removesuffix('s')} {name} is not known: {why}; nothing was written",
-            "ask again when it can be read; `kctl reassign throttle clear PLAN` takes a throttle off a dead broker of KRaft",
+            problem.hint
+            if problem is not None and (problem.right is not None or problem.is_hidden)
+            else "ask again when it can be read; `kctl reassign throttle clear PLAN` takes a throttle off a dead broker of KRaft",
         )
     if missing:
         raise KctlError(

@@ -356,11 +356,18 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         is_hidden = self.backend == "zookeeper" and topic in self.topic_names
         return self._reason_at(places) or (self.hidden if is_hidden else None) or None
 
+    def unread_config(self, entity_type: str, entity_name: str) -> Problem | None:
+        """What kept the configuration of an entity, or those of its whole type, from being read; None if nothing did."""
+        places = (
+            f"configuration of {entity_type.removesuffix('s')} {entity_name}",
+            f"configurations of {entity_type}",
+        )
+        return next((problem for problem in self.problems if problem.place in places), None)
+
     def why_unread(self, entity_type: str, entity_name: str) -> str | None:
         """Why the configuration of an entity is not known; None if it was read, or nothing says that it was not."""
-        place = f"configuration of {entity_type.removesuffix('s')} {entity_name}"
-        if (reason := self._reason_at((place,))) is not None:
-            return reason
+        if (problem := self.unread_config(entity_type, entity_name)) is not None:
+            return problem.reason
         if entity_type == "topics":
             return self.why_unseen(entity_name)
         is_dead = entity_type == "brokers" and entity_name.isdecimal() and not self.is_alive(int(entity_name))

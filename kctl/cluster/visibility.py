@@ -42,7 +42,8 @@ def unseen(state: ClusterState, log_dirs: Sequence[BrokerLogDir]) -> str:
         return f"{lacking}: the replicas of brokers {ids(denied)} are not listed"
     stored = {replica.partition for log_dir in log_dirs for replica in log_dir.replicas}
     if hidden := sorted(tp for tp in stored if tp.topic not in state.topics):
-        return f"Describe on Topic is missing: brokers store {some(hidden)}, which the metadata do not show"
+        lacking = missing(Right("Describe", TOPIC), state.principal or UNKNOWN_PRINCIPAL)
+        return f"{lacking}: brokers store {some(hidden)}, which the metadata do not show"
     if problems := [problem for problem in state.problems if problem.silent_broker is None]:
         return "; ".join(f"{problem.place}: {problem.reason}" for problem in problems[:3])
     return ""

@@ -22,9 +22,9 @@ from kctl.cluster.reassignment.moves import ids
 from kctl.cluster.reassignment.plan_files import PlanFile
 from kctl.cluster.reassignment.throttles import KEYS, left_over, rates_of_dead, with_hidden_topics
 from kctl.cluster.reassignment.verification import explain, throttle_of
-from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.state import MOVES, ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
-from kctl.errors import Refused
+from kctl.errors import KctlError, Refused
 from kctl.model import SILENT, Progress, TopicPartition, counted, some
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def plan_cancellation(
 
     state = read()
     refuse_hidden(topics, state)
+    _refuse_unlisted(state)
     moving = [tp for tp in sorted(file.targets) if state.is_reassigning(tp)]
     copies = _copies(file, state)
     parts = [f"the reassignment of {counted(len(moving), 'partition')}"] if moving or copies is None else []
@@ -96,6 +97,16 @@ def plan_cancellation(
     if stages:  # the first one's writes are shown
         stages[0] = replace(stages[0], writes=cluster.writes_for(stages[0].intent, state))
     return replace(change, stages=tuple(stages))
+
+
+def _refuse_unlisted(state: ClusterState) -> None:
+    """Raise KctlError where reassignments could not be read: a partition that shows none may be moved all the same."""
+    for problem in state.problems:
+        if problem.place.startswith(MOVES):
+            raise KctlError(
+                f"which partitions are being moved is unknown: {problem.place}: {problem.reason}; nothing was written",
+                problem.hint,
+            )
 
 
 def _copies(file: PlanFile, state: ClusterState) -> AlterReplicaLogDirs | None:

@@ -143,12 +143,13 @@ def clear_throttle(fresh: ClusterState, intent: intents.ClearThrottle, _: Cluste
 
 def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
     kind, name = change.entity_type, change.entity_name
-    for problem in fresh.problems:
-        if problem.place == f"configuration of {kind.removesuffix('s')} {name}":
-            raise KctlError(
-                f"{problem.place}: {problem.reason}; nothing was written",
-                "kctl compares a value before it changes it: try again, or grant the user DESCRIBE_CONFIGS",
-            )
+    if (problem := fresh.unread_config(kind, name)) is not None:
+        raise KctlError(
+            f"{problem.place}: {problem.reason}; nothing was written",
+            problem.hint
+            if problem.right is not None
+            else "kctl compares a value before it changes it: try again",
+        )
     if kind == "topics":
         existing(fresh, name)
     elif (

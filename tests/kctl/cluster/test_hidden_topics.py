@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -15,9 +16,11 @@ from kctl.changes.entry import Entry, RecordedStage
 from kctl.changes.intents import ClearThrottle, Reassign
 from kctl.cluster.configs import config_change
 from kctl.cluster.health import HealthFacts, check_health
-from kctl.cluster.interface import Oddity
+from kctl.cluster.interface import Cluster, Oddity
 from kctl.cluster.names import refuse_hidden
+from kctl.cluster.reassignment.cancellation import plan_cancellation
 from kctl.cluster.reassignment.execution import check_targets
+from kctl.cluster.reassignment.plan_files import PlanFile
 from kctl.cluster.reassignment.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
@@ -27,7 +30,7 @@ from kctl.cluster.reassignment.throttles import (
     throttles_set,
 )
 from kctl.cluster.reassignment.verification import FAILED, brokers_to_clear, move_statuses
-from kctl.cluster.rights import TOPIC, MissingRight, Right
+from kctl.cluster.rights import TOPIC, MissingRight, Right, missing
 from kctl.cluster.state import ClusterState, EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.judging.judgement import Judgement, Verdict
@@ -118,6 +121,30 @@ def test_what_a_dead_broker_has_set_is_not_known() -> None:
         config_change(state, "brokers", "3", set={}, unset=["k"], known=None)
     with pytest.raises(KctlError, match="k is not set for broker 1"):
         config_change(state, "brokers", "1", set={}, unset=["k"], known=None)
+
+
+def test_moves_that_may_not_be_listed_are_not_absent() -> None:
+    """Without the list of reassignments no partition shows that it is moved."""
+    right = Right("Describe")
+    problem = Problem("reassignments", missing(right, "User:ann"), right=right, principal="User:ann")
+    state = replace(cluster(), backend="admin", problems=(problem,))
+    brokers = cast(Cluster, SimpleNamespace(read_state=lambda **_: state))
+    plan = PlanFile(path=Path("plan.json"), targets={})
+    with pytest.raises(KctlError, match=r"being moved is unknown: .* for User:ann; nothing was written"):
+        plan_cancellation(brokers, plan, {})
+
+
+def test_a_quota_that_may_not_be_read_is_not_unset() -> None:
+    right = Right("DescribeConfigs")
+    problem = Problem(
+        "configurations of users", missing(right, "User:ann"), right=right, principal="User:ann"
+    )
+    state = replace(cluster(), backend="admin", problems=(problem,))
+    with pytest.raises(
+        KctlError, match=r"whether k is set for user bob is not known: DescribeConfigs on Cluster is missing"
+    ) as raised:
+        config_change(state, "users", "bob", set={}, unset=["k"], known=())
+    assert raised.value.hint is not None and raised.value.hint.startswith("grant it (")
 
 
 def test_transactions_of_hidden_topics_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
