@@ -13,6 +13,7 @@ import os
 import re
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -142,7 +143,7 @@ def open_client(access: EnsembleAccess, remembered: Remembered) -> KazooClient:
         sasl = {"mechanism": mechanism, "username": access.sasl_username, "password": access.sasl_password}
     # One that accepts connections and does not answer must leave the others time.
     count = access.hosts.count(",") + 1
-    share = access.timeout / (count + 1) if count > 1 else SESSION_TIMEOUT
+    share = access.timeout / (count + 1) if count > 1 else min(access.timeout, SESSION_TIMEOUT)
     try:
         client = KazooClient(
             access.hosts,
@@ -176,6 +177,7 @@ VERSION = re.compile(rb"version: (\d+)\.(\d+)\.(\d+)")
 PROBE_TIMEOUT = 2.0  # seconds
 STEP = 0.05  # seconds between two looks whether every server has failed once
 CHECK_SERVERS = "check that the servers run and that the connect string names their client ports"
+SILENT = "a connection is accepted, but no answer comes: is the server stuck?"
 ALERT_RECORD = b"\x15"  # the first byte of an alert of TLS
 
 
@@ -270,9 +272,7 @@ def _probe_in_clear_text(plain: socket.socket, host: str, port: int, end: float)
     try:
         reply = _srvr(plain)
     except TimeoutError:  # with TLS it may wait for the rest of a record
-        if speaks_tls(host, port, end):
-            return IN_CLEAR_TEXT
-        raise
+        return IN_CLEAR_TEXT if speaks_tls(host, port, end) else _unreachable(SILENT)
     if b"not currently serving" in reply:
         return _unreachable("it has no quorum (or is starting): it does not serve requests")
     is_odd = reply[:1] in (b"", ALERT_RECORD)  # as from a server that is starting
@@ -407,10 +407,22 @@ class Ensemble:
 
     def close(self) -> None:
         """End the session; a connection that hangs is left to the kernel."""
+        if not self._client.connected:
+            self._give_up()
         with contextlib.suppress(Exception):
             self._client.stop()
         with contextlib.suppress(Exception):
             self._client.close()
+
+    def _give_up(self) -> None:
+        """End a session that has not begun, without the wait for an answer in which kazoo's thread is."""
+        stopping = threading.Thread(target=self._client.stop, daemon=True)
+        stopping.start()
+        end = time.monotonic() + PROBE_TIMEOUT
+        while stopping.is_alive() and time.monotonic() < end:
+            with contextlib.suppress(AttributeError, OSError):
+                self._client._connection._socket.shutdown(socket.SHUT_RDWR)
+            stopping.join(STEP)
 
     # --- reading ---
 

@@ -85,10 +85,13 @@ class Kctl:
         return ran.status == -signal.SIGKILL
 
     def points(self, *args: object, trace: Path) -> list[str]:
-        """The points that a change passes, in order; it is carried out."""
+        """The points that a change passes, in order; it is carried out.
+
+        Whoever is killed just before a request is killed before the write, or behind the request before.
+        """
         ran = self.start(*args, "--yes", trace=trace).wait()
         assert ran.status == 0, ran.err
-        return trace.read_text().split()
+        return [point for point in trace.read_text().split() if not point.startswith("asking:")]
 
     @contextlib.contextmanager
     def stopped(self, *args: object, at: str, killed_at: str = "") -> Iterator[Forked]:

@@ -325,6 +325,7 @@ class WireCommit:
 
     def _send(self, write: Write, number: int, count: int) -> None:
         self._cluster.has_written = True
+        reach(f"asking:{self._sent + 1}")
         try:
             failed = send(self._cluster.wire, write)
         except NoAnswer as lost:

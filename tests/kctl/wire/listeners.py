@@ -11,11 +11,20 @@ from struct import pack, unpack
 
 BROKER = (0, 1, 3, 17, 18, 36)
 CONTROLLER = (1, 17, 18, 36, 52, 55)
-ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION = 34, 33, 35
+ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION, SASL_AUTHENTICATION_FAILED = (
+    34,
+    33,
+    35,
+    58,
+)
 
 
 def answer(
-    request: bytes, keys: tuple[int, ...], mechanisms: tuple[str, ...], advertised: int | None
+    request: bytes,
+    keys: tuple[int, ...],
+    mechanisms: tuple[str, ...],
+    advertised: int | None,
+    refuses: str = "",
 ) -> bytes | None:
     """The answer to a request; None where a broker ends the connection."""
     key, version, correlation, size = unpack(">hhih", request[:10])
@@ -33,6 +42,9 @@ def answer(
             error = 0
         rest = pack(">hi", error, len(mechanisms))
         rest += b"".join(pack(">h", len(name)) + name.encode() for name in mechanisms)
+    elif key == 36 and refuses:
+        rest = pack(">hh", SASL_AUTHENTICATION_FAILED, len(refuses)) + refuses.encode() + pack(">i", 0)
+        rest += pack(">q", 0) if version else b""
     elif key == 3 and advertised:  # Metadata 1: one broker, which is the controller, and no topic
         rest = pack(">iih9sihii", 1, 7, 9, b"127.0.0.1", advertised, -1, 7, 0)
     else:
@@ -47,8 +59,12 @@ def listener(
     keys: tuple[int, ...] = BROKER,
     mechanisms: tuple[str, ...] = (),
     advertised: int | None = None,
+    refuses: str = "",
 ) -> Iterator[int]:
-    """The port of a listener, which ends connections that send it something else; one is advertised at a port."""
+    """The port of a listener, which ends connections that send it something else; one is advertised at a port.
+
+    `refuses` is what it answers to who logs in.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve(plain: socket.socket) -> None:
@@ -58,7 +74,8 @@ def listener(
                         (count,) = unpack(">i", size)
                         if (
                             not 10 <= count < 1000
-                            or (reply := answer(sock.recv(count), keys, mechanisms, advertised)) is None
+                            or (reply := answer(sock.recv(count), keys, mechanisms, advertised, refuses))
+                            is None
                         ):
                             return
                         sock.sendall(pack(">i", len(reply)) + reply)

@@ -59,5 +59,5 @@ def test_silent_servers_are_one_line(silent: int) -> None:
     with pytest.raises(KctlError) as raised:
         Ensemble(EnsembleAccess(hosts=hosts, timeout=1))
     assert raised.value.message == (
-        f"ZooKeeper {hosts} could not be reached within 1 s; no answer: is a firewall in between?"
+        f"ZooKeeper {hosts} could not be reached within 1 s; a connection is accepted, but no answer comes: is the server stuck?"
     )
