@@ -47,11 +47,12 @@ def live_commands(folder: Path) -> Iterator[str]:
     }
     for name, verb in every_verb():
         options = {parameter.name for parameter in load(verb).params}
-        if options & {"snapshot", "yes", "timeout"}:
+        takes_evidence = options & {"paths", "files", "folder", "sources", "source", "scenario"}
+        if options & {"snapshot", "yes"} or ("timeout" in options and not takes_evidence):
             yield from (
                 (f"{name} {action}" for action in ACTIONS.get(name, ())) if name in ACTIONS else (name,)
             )
-        elif options & {"paths", "files", "folder", "sources", "source"}:
+        elif takes_evidence:
             words = [
                 "orders" if word == str(folder / "orders") else word
                 for word in words_for(name, verb, folder / "orders")
