@@ -39,6 +39,7 @@ TABLE = (
     Repeated("other changes of rules and users", r"^tests/brokers/access/.*::test_(?:delegation|rules_on|somebody|a_lockout|what_the_journal|kctl_itself)"),
     Repeated("killed at every step", r"^tests/brokers/access/test_acls\.py::test_killed"),
     Repeated("killed at every step", r"cluster_file/test_plans\.py::test_killed_and", 4),
+    Repeated("killed at every step", r"access/test_cluster_file\.py::test_killed_at_a_stage\[(?!kraft-4\.3-after-write-revocations-undo)"),
     Repeated("other changes by files", r"access/test_cluster_file\.py::test_(?:five_hundred|brokers_refuse|of_two|what_files)"),
     Repeated("killed at every step", r"wire/test_faults\.py::test_(?:killed_|one_of_two|a_reassignment_killed)", 5),
     Repeated("killed at every step", r"^tests/stores/test_killed_audits\.py::(?!.*\[local-s3-driver\])"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,77 @@ def test_an_apply_killed_at_every_step(guarded: Guarded, k: Kctl, name: str, tmp
         for id in journal.ids()[-1:]:
             journal.change("journal", "undo", id)
         assert export(k) == before, point
+
+
+STAGES = ("users", "topics", "configs", "quotas", "grants", "revocations")
+MOMENTS = {
+    "before-write": "not sent",
+    "after-write": "sent, and not in the journal",
+    "finished": "in the journal",
+}
+
+
+@pytest.fixture(scope="module")
+def changed(
+    guarded: Guarded, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A file that asks for something in each stage, with deletions, and what the cluster has before."""
+    folder, name = tmp_path_factory.mktemp("changed"), "staged"
+    k = guarded.kctl(folder / "journal")
+    there: dict[str, Any] = {
+        "topics": {f"{name}-0": {"partitions": 1, "replication_factor": 1, "configs": {"retention.ms": 1, "flush.ms": 5}}},
+        "quotas": [
+            {"user": name, "producer_byte_rate": 1000, "consumer_byte_rate": 7},
+            {"client_id": f"{name}, a=b", "request_percentage": 50},
+        ],
+        "acls": [
+            {"principals": f"User:{name}", "topic": f"{name}-0", "operations": ["read", "write"]},
+            {"principals": f"User:{name}", "topic": f"{name}-0", "operations": "delete", "permission": "deny"},
+        ],
+    }  # fmt: skip
+    k.change("apply", written(folder, there), *TOLD)
+    wanted: dict[str, Any] = {
+        "manage": {"topics": f"{name}-*", "quotas": f"*={name}*", "acls": f"User:{name}"},
+        "users": {name: {"mechanisms": {"SCRAM-SHA-256": 4096}}},
+        "topics": {
+            f"{name}-0": {"configs": {"retention.ms": 2}},
+            f"{name}-1": {"partitions": 2, "replication_factor": 1},
+        },
+        "quotas": [{"user": name, "producer_byte_rate": 2000}],
+        "acls": [
+            {"principals": f"User:{name}", "topic": f"{name}-0", "operations": ["read", "describe"]},
+            {"principals": f"User:{name}", "topic": f"{name}-0", "operations": "alter", "permission": "deny"},
+        ],
+    }  # fmt: skip
+    yield written(folder, wanted, "wanted"), export(k)
+    k.change("journal", "undo", k.ids()[-1])
+
+
+@pytest.mark.parametrize("way", ["resume", "undo"])
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("guarded", ["kraft-4.3"], indirect=True)
+def test_killed_at_a_stage(
+    moment: str, stage: str, way: str, k: Kctl, changed: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """Resumed, it is as the file asks, but for a user whose password is lost; undone, the export is that of before."""
+    file, before = changed
+    options = (*TOLD, "--generate-passwords-to", tmp_path / "passwords", "--accept-deletes", "5")
+    number = STAGES.index(stage)
+    assert k.killed("apply", file, *options, fault=f"{moment}:{number}")
+    (id,) = k.ids()
+    if way == "resume":
+        is_lost = (moment, stage) == ("before-write", "users")
+        ran = k.change("journal", "resume", id, status=None)
+        is_over = (moment, stage) == ("finished", STAGES[-1])
+        assert (
+            ran.status == 0
+            or (is_over and "is finished" in ran.err)
+            or (is_lost and "the password is not in" in ran.err)
+        )
+        assert k("diff", file, "--exit-code").status == (5 if is_lost else 0)
+    k.change("journal", "undo", id)
+    assert export(k) == before
 
 
 def test_what_files_no_longer_hold_goes_with_its_word(
