@@ -63,10 +63,12 @@ LOG_START_ABOVE_HIGH_WATERMARK = info("""log-start-above-high-watermark
     The broker was stopped between the two writes.
     Nothing.""")
 CLEANER_POINT_ABOVE_END = warning("""cleaner-point-above-log-end
-    The cleaner's point is {offset}, the log of {partition} ends at {log_end}; the broker resets it to the log's start.
+    The cleaner's point is {offset}, the log of {partition} ends at {log_end}; from 2.3 on the broker resets it to the
+        log's start.
     Everything below this offset was compacted before.
     The log lost its tail or was truncated.
-    Check whether the log lost records; the cleaner recovers by itself.""")
+    Check whether the log lost records. From 2.3 on the cleaner recovers by itself; before, it leaves what is written
+        below this offset uncompacted.""")
 CLEANER_POINT_BELOW_START = info("""cleaner-point-below-log-start
     The cleaner's point of {partition} is {offset}, and its log begins at {log_start}: harmless, the cleaner goes on
         from there.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.nemesis.statements import Copies, Row, Statement, partition_of
 from tests.nemesis.story import IDS, Story
-from tests.nemesis.truth import Batch, Stored
+from tests.nemesis.truth import Batch, Stored, log_of
 
 
 class Open(NamedTuple):
@@ -142,7 +142,9 @@ def judge_explanation(
         right = partition_of(row) == partition and row["offset"] == offset
         moment, broker, epoch = row["moment"], row["broker_id"], row["leader_epoch"]
         if row["what"] in ("copy", "absent"):
-            held = copies.of(moment, partition, broker)
+            # A folder that is being deleted lies beside the copy.
+            is_aside = str(row.get("file")).endswith("-delete")
+            held = log_of(copies.folder / row["file"]) if is_aside else copies.of(moment, partition, broker)
             right &= held is not None and (offset in held) == (row["what"] == "copy")
             if row["what"] == "copy" and epoch is not None:
                 of_batch = [

@@ -140,6 +140,15 @@ def test_a_cut_within_a_batch_leaves_a_hole() -> None:
     assert "nobody touched it" in wrong(judge_damage(made(), [row], "verify", {(2, "ledger-0", 40)}))
 
 
+def test_a_cleaner_of_old_keeps_its_point_when_a_log_is_cut() -> None:
+    """The log is empty then, if all below the cut was cleaned away (0.9, seed 920)."""
+    message = "The cleaner's point is 328, the log of ledger-0 ends at 0."
+    row = {**finding(1, "cut"), "code": "cleaner-point-above-log-end", "message": message}
+    assert not wrong(judge_damage(made(), [row], "verify", {(1, "ledger-0", 265)}))
+    assert "nobody touched it" in wrong(judge_damage(made(), [row], "verify", {(1, "ledger-0", 328)}))
+    assert "nobody touched it" in wrong(judge_damage(made(), [row], "verify", {(2, "ledger-0", 265)}))
+
+
 def test_what_a_broker_says_it_cut(tmp_path: Path) -> None:
     """As 1.1 prints it, and as 0.9 does."""
     (tmp_path / "server.log").write_text(

@@ -396,6 +396,11 @@ BOTH = [explained("copy", moment="after", broker_id=id) for id in (1, 2)]
         (BOTH, ""),
         (BOTH[:1], "[('after', 2)] hold it, not said"),
         ([*BOTH, explained("absent", moment="after", broker_id=1)], "absent '…': of broker 1"),
+        ([*BOTH, explained("absent", moment="after", broker_id=1, file="ledger-0.x-delete")], ""),
+        (
+            [*BOTH, explained("copy", moment="after", broker_id=1, file="ledger-0.x-delete")],
+            "copy '…': of broker 1",
+        ),
         ([*BOTH, explained("copy", moment="after", broker_id=3)], "copy '…': of broker 3"),
         ([*BOTH, explained("copy", moment="after", broker_id=1, leader_epoch=1)], "epoch 1; leaders"),
         ([*BOTH, explained("written", broker_id=2, leader_epoch=0)], ""),

@@ -7,7 +7,7 @@ loss by itself. A claim counts only if the present lineage begins an epoch where
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from formats.values import Struct, field, replace
 from kctl.model import TopicPartition
@@ -68,7 +68,10 @@ class _Replica(Struct):
     grows_from: int | None = None
     """Where the log ended when it began to follow that epoch; None while it leads."""
     fetched_epochs: dict[int, int] = field(default_factory=dict)
-    """The epochs that it followed while its log grew, with where it grew from."""
+    """The epochs that it followed while its log grew, with where it grew from.
+
+    What it fetched there first may be of older epochs: a log that is made anew fetches all of them.
+    """
     follows: Claim | None = None
     """What the log holds behind the start of the epoch that it follows, until a line cuts it."""
 
@@ -79,16 +82,19 @@ def find_claims(
     """The cuts of records that the present lineage lacks."""
     replicas: dict[int, _Replica] = {}
     claims: list[Claim] = []
+    led_from: dict[int, int] = {}
     since = log_notes.began_at(partition)
     for note in log_notes.of(partition, *NOTED):
         if note.time_ms < since:
             continue
+        if note.what == "leader" and note.leader_epoch is not None and note.offset is not None:
+            led_from[note.leader_epoch] = note.offset
         replica = replicas.setdefault(note.broker_id, _Replica())
         claims += _take(replica, note, log_notes, leaders)
         _grow(replica, note)
         claims += _follow(replica, note, log_notes, leaders, present)
     claims += [replica.follows for replica in replicas.values() if replica.follows is not None]
-    return list(_that_stand(claims, present, leaders))
+    return list(_that_stand(claims, present, leaders, led_from))
 
 
 def _grow(replica: _Replica, note: Note) -> None:
@@ -216,8 +222,12 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
     )
 
 
-def _that_stand(claims: list[Claim], present: PresentLeader, leaders: Leaders) -> Iterator[Claim]:
+def _that_stand(
+    claims: list[Claim], present: PresentLeader, leaders: Leaders, led_from: Mapping[int, int]
+) -> Iterator[Claim]:
     """The claims that the present lineage confirms, each limited to what it lacks.
+
+    `led_from` is where leaders said that their epochs begin.
 
     What a log held below a cut went as well where the leadership without it began after the cut.
     """
@@ -231,9 +241,13 @@ def _that_stand(claims: list[Claim], present: PresentLeader, leaders: Leaders) -
         elif claim.epoch is not None:
             following = present.starts_after(claim.epoch)
             if following is not None and claim.epoch not in epochs:
-                following = min(
-                    [following, *(start for epoch, start in claim.starts if epoch not in epochs)]
-                )  # nothing of them is present
+                # Nothing of them is present. A log that is made anew fetches what was before them as well.
+                gone = [
+                    max(start, led_from[epoch])
+                    for epoch, start in claim.starts
+                    if epoch not in epochs and epoch in led_from
+                ]
+                following = min([following, *gone])
             start = None if following is None else max(claim.from_offset, following)
             dropped = leaders.of(next_epoch(present.recorded, claim.epoch))
             if dropped is not None and claim.time_ms < (dropped.from_ms or 0) - PROMPT_MS:

@@ -153,6 +153,7 @@ def test_epochs_of_which_nothing_is_present_are_lost_from_where_the_first_of_the
     """Broker 1 fetched epoch 4 from offset 41 on and led epoch 5 from 97 on; what is present is of others."""
     present = ((0, 0), (1, 41), (7, 143))
     lines = (
+        role("leader", 4, at=41)._replace(broker_id=2),
         role("leader", 0, at=0),
         role("follower", 4, end=41),
         note("loaded", end=97),
@@ -168,4 +169,8 @@ def test_epochs_of_which_nothing_is_present_are_lost_from_where_the_first_of_the
 def test_an_empty_log_grows_too() -> None:
     present = ((0, 0), (1, 41), (7, 143))
     lines = note("created"), role("follower", 4, end=0), note("loaded", end=97)
-    assert {*claimed(*lines, role("follower", 7, end=150), recorded=present, led=None)} == {(0, 150)}
+    lines = *lines, role("follower", 7, end=150)
+    assert {*claimed(*lines, recorded=present, led=None)} == {(143, 150)}  # where epoch 4 began nobody says
+    for start in (0, 20):  # what it fetched first was of older epochs (2.4, seed 914)
+        leads = role("leader", 4, at=start)._replace(broker_id=2)
+        assert {*claimed(leads, *lines, recorded=present, led=None)} == {(start, 150)}
