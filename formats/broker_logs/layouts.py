@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
+from formats.broker_logs.date_formats import DateFormat, date_format
 from formats.broker_logs.documents import Document, document_of, plain_document_of, process_of
 from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, RecordPlaces, find_records, split_head
 from formats.errors import FormatError
@@ -127,16 +128,21 @@ KAFKA = KafkaLayout()
 class ExpressionLayout:
     """A regular expression of a line, with groups `time` and `message`, and maybe `level` and `logger`."""
 
-    def __init__(self, name: str, expression: str) -> None:
+    def __init__(self, name: str, expression: str, dates: DateFormat | None = None) -> None:
+        """`dates`: how its times are written, where that is not ISO 8601."""
         self.name = name
-        self.has_date = CLOCK not in expression
+        self._dates = dates
+        self.has_date = CLOCK not in expression if dates is None else dates.has_date
         # A stack trace may follow the message, so that the head is matched on the first line alone.
         self._line = re.compile(f"^{expression}$".encode(), re.MULTILINE)
 
     def find(self, data: bytes) -> RecordPlaces:
         starts, millis = [], []
         for match in self._line.finditer(data):
-            when = millis_of(match["time"] if self.has_date else b"1970-01-01 " + match["time"])
+            if self._dates:
+                when = self._dates.millis(match["time"].decode("utf-8", "replace"))
+            else:
+                when = millis_of(match["time"] if self.has_date else b"1970-01-01 " + match["time"])
             if when is not None:
                 starts.append(match.start())
                 millis.append(when)
@@ -160,6 +166,8 @@ class ExpressionLayout:
 
     def has_zone(self, head: bytes) -> bool:
         match = self._line.search(head)
+        if self._dates:
+            return match is not None and self._dates.tells_zone(match["time"].decode("utf-8", "replace"))
         stamp = TIME_VALUE.fullmatch(match["time"].strip()) if match else None
         return bool(stamp and stamp["zone"])
 
@@ -551,7 +559,7 @@ def layout_of_pattern(pattern: str) -> LineLayout:
 
 
 def _of_log4j(pattern: str) -> LineLayout:
-    return ExpressionLayout(pattern, _expression(pattern))
+    return ExpressionLayout(pattern, *_expression(pattern))
 
 
 def layout_of_name(text: str) -> LineLayout:
@@ -576,8 +584,10 @@ def layout_of_name(text: str) -> LineLayout:
     return ExpressionLayout(text, text.removeprefix("^").removesuffix("$"))
 
 
-def _expression(pattern: str) -> str:
+def _expression(pattern: str) -> tuple[str, DateFormat | None]:
+    """The expression of a line in a pattern, and how its times are written where that is not ISO 8601."""
     out, place, groups = [], 0, set()
+    dates: DateFormat | None = None
     for match in DIRECTIVE.finditer(pattern):
         out.append(re.escape(pattern[place : match.start()]))
         place = match.end()
@@ -585,9 +595,17 @@ def _expression(pattern: str) -> str:
         if name is None:
             out.append("%")
             continue
-        if name in ("d", "date") and match["options"].startswith(("{HH", "{H:")):
-            out.append(CLOCK)
+        if (
+            name in ("d", "date")
+            and "time" not in groups
+            and (form := _form_of(match["options"])) is not None
+        ):
             groups.add("time")
+            if form in CLOCKS:
+                out.append(CLOCK)
+                continue
+            dates = date_format(form, *_options(match["options"])[1:2])
+            out.append(f" *{dates.expression} *" if match["pad"] else dates.expression)
             continue
         # `%mX` is `%m` and an X: the longest conversion word counts.
         word = next((name[:n] for n in range(len(name), 0, -1) if name[:n] in CONVERSIONS), None)
@@ -604,7 +622,28 @@ def _expression(pattern: str) -> str:
     out.append(re.escape(pattern[place:]))
     if not {"time", "message"} <= groups:
         raise FormatError("the pattern has no %d or no %m", 0)
-    return "".join(out)
+    return "".join(out), dates
+
+
+CLOCKS = ("HH:mm:ss.SSS", "HH:mm:ss,SSS", "ABSOLUTE", "ABSOLUTE_PERIOD")
+ISO_FORM = re.compile(
+    r"(?:DEFAULT|ISO8601)(?!_BASIC)\w*|yyyy([-/])MM\1dd(?: |'T')HH:mm:ss(?:[,.]S{1,9})?(?: ?(?:X{1,3}|Z|'Z'))?"
+)
+
+
+def _options(text: str) -> list[str]:
+    """The texts in the braces behind a conversion."""
+    return re.findall(r"\{([^}]*)\}", text)
+
+
+def _form_of(options: str) -> str | None:
+    """The form of dates that the options of `%d` name; None for those that are read as ISO 8601."""
+    form, *zone = _options(options) or [""]
+    if form and not ISO_FORM.fullmatch(form):
+        return form
+    if not zone or "OFFSET" in form:
+        return None
+    return f"yyyy-MM-dd HH:mm:ss,{'S' * (6 if 'MICROS' in form else 9 if 'NANOS' in form else 3)}"
 
 
 def millis_of(text: bytes) -> int | None:
