@@ -89,15 +89,23 @@ def import_context(frame: Frame, file: Path, name: str | None) -> Outcome:
     """Write a context from a file of Kafka's client properties.
 
     The context is added to the file of contexts, which only you can read if it is new. Passwords are copied. To use
-    the file itself, name it: `command_config = "FILE"` in a context, or `--command-config FILE`.
+    the file itself, name it: `command_config = "FILE"` in a context, or `--command-config FILE`. Files often have no
+    bootstrap.servers: --bootstrap-server goes into the context.
 
     $ kctl config-file import client.properties --name prod
+    $ kctl config-file import client.properties --name prod --bootstrap-server kafka1:9093
     """
     from kctl.client_properties import read_client_properties
     from kctl.settings import SECRET_KEYS, is_open_to_others, read_file, settings_path
 
     path, name = settings_path(), name or file.stem
     settings = read_client_properties(str(file), frame.note)
+    if servers := frame.given.get("bootstrap_server"):
+        settings["bootstrap_server"] = servers
+    if "bootstrap_server" not in settings:
+        frame.note(
+            f"{file} has no bootstrap.servers: write bootstrap_server into the context, or give --bootstrap-server"
+        )
     if name in read_file(path)[1]:
         raise Refused(f"{path} has a context {name!r} already", "choose another one: --name NAME")
     lines = [f"[contexts.{toml(name)}]"]

@@ -57,6 +57,19 @@ def test_a_context_is_written_from_the_file(
     assert again.status == 4 and "has a context 'prod' already" in again.err
 
 
+def test_the_brokers_of_a_file_that_names_none(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\n")
+    settings = tmp_path / "config.toml"
+    env = {"KCTL_CONFIG": str(settings)}
+    ran = kctl("config-file", "import", file, "--name", "without", env=env)
+    assert ran.status == 0 and "has no bootstrap.servers" in ran.err
+    ran = kctl("config-file", "import", file, "--name", "with", "--bootstrap-server", "kafka1:9093", env=env)
+    assert (ran.status, ran.err) == (0, "")
+    contexts = tomllib.loads(settings.read_text("utf-8"))["contexts"]
+    assert contexts == {"without": {"tls": True}, "with": {"tls": True, "bootstrap_server": "kafka1:9093"}}
+
+
 def test_a_command_connects_with_the_file_alone(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
