@@ -13,6 +13,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import TOPICS, flag, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_hidden, note_problems
+from kctl.errors import KctlError
 from kctl.rows.cluster_wide import CANDIDATE, ELECTION
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
         if how.dry_run or not electable:
             return carry_out(frame, how, cluster, plan, _rows([*electable, *hopeless], state))
         outcome = carry_out(frame, how, cluster, plan)
-        after = _read(cluster, topics, how.version)
+        if (after := _read_after(frame, cluster, topics, how.version)) is None:
+            return outcome
         results = {candidate.partition: candidate for candidate in candidates(after, topics)}
         shown = [results[old.partition] for old in [*electable, *hopeless] if old.partition in results]
         return Outcome([*_rows(shown, after), *outcome.rows], text=outcome.text)
@@ -95,11 +97,23 @@ def unclean(
         if how.dry_run or plan.is_empty or plan.needs:
             return carry_out(frame, how, cluster, plan, rows)
         outcome = carry_out(frame, how, cluster, plan, rows)
-        after = _read(cluster, frozenset(topics), how.version)
+        if (after := _read_after(frame, cluster, frozenset(topics), how.version)) is None:
+            return outcome
         lost = lost_records(cluster.wire, after, candidates)
         proposed = [candidate for candidate in candidates if candidate.is_proposed]
         results = [_elected_row(candidate, after, lost.get(candidate.partition)) for candidate in proposed]
         return Outcome([*list(outcome.rows)[:-1], *results, *list(outcome.rows)[-1:]], text=outcome.text)
+
+
+def _read_after(
+    frame: Frame, cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion | None
+) -> ClusterState | None:
+    """The state behind an election; None where it cannot be read, which is reported: what was written is said all the same."""
+    try:
+        return _read(cluster, topics, version)
+    except KctlError as error:
+        frame.report(error)
+        return None
 
 
 def _elected_row(candidate: UncleanCandidate, after: ClusterState, lost: int | None) -> Row:

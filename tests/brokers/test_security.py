@@ -311,7 +311,7 @@ def test_what_each_session_sees(divided: Cluster, tmp_path: Path, session: str) 
     k = Kctl(divided, tmp_path / "journal")
     plan = tmp_path / "plan.json"
     moves = [{"topic": topic, "partition": 0, "replicas": [1]} for topic in ("shown", "hidden")]
-    plan.write_text(json.dumps({"partitions": moves}))
+    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
     file = tmp_path / "cluster.yaml"
     file.write_text("topics: {hidden: {configs: {flush.ms: 5}}}\n")
     words = {

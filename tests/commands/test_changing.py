@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from commands.cli.changing import How, changes
+from commands.cli.frame import Frame
+from commands.elect import _read_after
+from kctl.cluster.interface import Cluster
 from kctl.cluster.rights import MissingRight, Right
 from kctl.errors import KctlError
 
@@ -37,3 +41,15 @@ def test_what_is_said_already_is_not_said_again(place: str) -> None:
     with pytest.raises(MissingRight) as raised:
         run(missing)
     assert raised.value is missing
+
+
+def test_an_election_that_is_not_finished_is_said_though_its_outcome_cannot_be_read() -> None:
+    """The row of the change stands, and its status stays above that of the look behind it."""
+
+    def unread(*_: object, **__: object) -> Any:
+        raise KctlError("reassignments: not the correct controller", "ask again")
+
+    frame = Frame({})
+    frame.raise_status(5)
+    assert _read_after(frame, cast(Cluster, SimpleNamespace(read_state=unread)), None, None) is None
+    assert frame.status == 5

@@ -223,11 +223,8 @@ apply FILE --dry-run                          -  Cc  Ccp  Ccp cp  Ccp   p
 # What an authorizer's rules leave open, which brokers do not tell.
 TOLD = "--super-user User:ANONYMOUS --no-allow-everyone"
 # Where a plan says that both topics are, and what plans that one of them stays on one broker.
-PLAN = {
-    "partitions": [
-        {"topic": t, "partition": p, "replicas": [1, 2]} for t in ("orders", "payments") for p in (0, 1)
-    ]
-}
+MOVES = [{"topic": t, "partition": p, "replicas": [1, 2]} for t in ("orders", "payments") for p in (0, 1)]
+PLAN = {"version": 1, "partitions": MOVES}
 PLACED = "--brokers 1 --replication-factor 1"
 # What the cluster has, and for one topic more than that.
 FILE = """
@@ -576,7 +573,7 @@ def test_a_user_with_exactly_these_rights(
         k = AsUser(c, tmp_path / "journal", user)
         plan = tmp_path / "plan.json"
         plan.write_text(
-            json.dumps({"partitions": [move for move in PLAN["partitions"] if move["topic"] == "orders"]})
+            json.dumps({"version": 1, "partitions": [move for move in MOVES if move["topic"] == "orders"]})
         )
         words = {"NEW": user, "OWN": user, "TOLD": TOLD, "FILE": file, "PLAN": plan, "PLACED": PLACED}
         words |= {"TO": tmp_path / f"{user}.json", "OUT": tmp_path / user}

@@ -122,7 +122,12 @@ class Prepared:
     def plan(self, partition: int, *replicas: int) -> Path:
         path = self.folder / f"plan-{partition}-{'-'.join(map(str, replicas))}.json"
         path.write_text(
-            json.dumps({"partitions": [{"topic": "orders", "partition": partition, "replicas": replicas}]})
+            json.dumps(
+                {
+                    "version": 1,
+                    "partitions": [{"topic": "orders", "partition": partition, "replicas": replicas}],
+                }
+            )
         )
         return path
 
