@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.brokers.cluster import Cluster, eventually, kraft_cluster
+from tests.brokers.cluster import BrokerProcess, Cluster, eventually, kraft_cluster
 from tests.brokers.processes import free_ports
+from tests.brokers.running import Forked
 from tests.brokers.wire.conftest import WireKctl, fill
 from tests.brokers.wire.halfway.test_half_allowed import plan_to, two_topics
 from tests.brokers.wire.test_changes import configs_of
@@ -232,8 +235,12 @@ ASKED = {
 }
 
 
+# Before the request is sent; when it is answered, and not looked at; when it is seen, and not waited for.
+AT = ("before-write:0", "sent:1", "written:0")
+
+
 @pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "stays away"])
-@pytest.mark.parametrize("at", ["before-write:0", "sent:1"])
+@pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("name", ASKED)
 @KRAFT_AND_ZOOKEEPER
 def test_the_broker_that_is_asked(
@@ -262,6 +269,71 @@ def test_the_broker_that_is_asked(
             if ran.status != 0:
                 k.change("journal", "resume", id, status=None)
         assert asked.by_kafka(w, topic)
+    if name.startswith("config set of the broker"):
+        k("config", "unset", *OF_BROKER, "num.io.threads", "--yes")
+
+
+def has_unread(broker: BrokerProcess, pid: int) -> bool:
+    """Whether a process has sent bytes to the port of a broker that the broker has not read."""
+    sockets = {os.path.basename(os.path.realpath(link)) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
+    own = {row[1] for row in rows if f"socket:[{row[9]}]" in sockets}
+    return any(
+        row[1].endswith(f":{broker.port:04X}") and row[2] in own and not row[4].endswith(":00000000")
+        for row in rows
+    )
+
+
+def unanswered(c: Cluster, process: Forked) -> tuple[int, Ran]:
+    """The broker that a request of a stopped change is sent to, which dies before it answers, and how the change ends."""
+    for id in c.brokers:
+        c.pause(id)
+    os.kill(process.pid, signal.SIGCONT)
+    asked = 0
+    for _ in eventually("a request has come to a broker"):
+        if asked := next((id for id, broker in c.brokers.items() if has_unread(broker, process.pid)), 0):
+            break
+    c.kill(asked)
+    for id in set(c.brokers) - {asked}:
+        c.resume(id)
+    return asked, process.wait()
+
+
+@pytest.mark.parametrize("is_done_meanwhile", [False, True], ids=["by nobody", "by another"])
+@pytest.mark.parametrize("name", ASKED)
+@KRAFT_AND_ZOOKEEPER
+def test_a_request_that_is_sent_and_not_answered(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path, name: str, is_done_meanwhile: bool
+) -> None:
+    """Whether it was carried out is looked for; where that does not show, the change is named with the way on."""
+    asked = ASKED[name]
+    k.change("topic", "create", topic, "--replica-assignment", "1:2")
+    fill(w, topic, records=10)
+    if name == "elect preferred":
+        k.change("reassign", "execute", plan_to(tmp_path, [topic], [2, 1]))
+    with k.stopped(*asked.command(topic), "--timeout", "8s", at="asking:1") as process:
+        if is_done_meanwhile:
+            WireKctl(w, tmp_path / "other").change(*asked.command(topic))
+        dead, ran = unanswered(w, process)
+    w.wait_until_gone(dead)
+    returned(w, k, dead)
+    (change,) = ran.of("change")
+    # A partition whose leader is killed may be led by its preferred one without an election of ours; of its own
+    # configuration only the broker tells; and with ZooKeeper there may be no controller, who tells, for a while.
+    is_told = name != "config set of the broker" and w.zookeeper is None
+    by_itself = name == "elect preferred"
+    statuses = ({0} if is_told else {0, 5}) if is_done_meanwhile else {0, 5} if by_itself else {5}
+    assert ran.status in statuses and "nothing was written" not in ran.err, (ran.status, ran.err)
+    if ran.status != 0:
+        named(ran)
+    for _ in eventually(f"{name} is done"):
+        if asked.is_done(k, topic):
+            break
+        k.change("journal", "resume", change["id"], status=None)
+    assert asked.by_kafka(w, topic)
+    if ran.status != 0:
+        k.change("journal", "resume", change["id"], status=None)
+    assert k.state(change["id"]) == "applied"
     if name.startswith("config set of the broker"):
         k("config", "unset", *OF_BROKER, "num.io.threads", "--yes")
 
@@ -307,7 +379,7 @@ def two() -> Iterator[Cluster]:
         yield c
 
 
-@pytest.mark.parametrize("at", ["before-write:0", "sent:1"])
+@pytest.mark.parametrize("at", AT)
 def test_a_broker_comes_back_while_it_is_unregistered(two: Cluster, tmp_path: Path, at: str) -> None:
     k = WireKctl(two, tmp_path / "journal")
     killed(two, k, 2)
@@ -320,7 +392,35 @@ def test_a_broker_comes_back_while_it_is_unregistered(two: Cluster, tmp_path: Pa
         assert "broker 2 is alive: it has registered again" in ran.err
         named(ran)
     assert alive(k) == [1, 2]
-    listed = two.tool(
-        "org.apache.kafka.tools.ClusterTool", "list-endpoints", "--bootstrap-server", two.bootstrap
-    )
+    listed = listed_by_kafka(two)
     assert re.search(rf"(?m)^2\s+127\.0\.0\.1\s+{two.brokers[2].port}\s", listed), listed
+
+
+def listed_by_kafka(c: Cluster) -> str:
+    where = ("--bootstrap-server", c.bootstrap)
+    return c.tool("org.apache.kafka.tools.ClusterTool", "list-endpoints", *where, "--include-fenced-brokers")
+
+
+def test_the_controller_dies_while_a_broker_is_unregistered(two: Cluster, tmp_path: Path) -> None:
+    """The request is sent, and nobody answers it."""
+    k = WireKctl(two, tmp_path / "journal")
+    killed(two, k, 2)
+    with k.stopped("cluster", "unregister", 2, at="asking:1") as process:
+        two.pause(1)
+        os.kill(process.pid, signal.SIGCONT)
+        for _ in eventually("the request has come"):
+            if has_unread(two.brokers[1], process.pid):
+                break
+        two.kill(1)
+        ran = process.wait()
+    id = named(ran)
+    assert "nothing was written" not in ran.err
+    two.start(1)
+    for _ in eventually("it is done"):
+        if k.change("journal", "resume", id, status=None).status == 0:
+            break
+    assert not re.search(r"(?m)^2\s", listed_by_kafka(two))
+    two.start(2)
+    for _ in eventually("broker 2 is there again"):
+        if alive(k) == [1, 2]:
+            break
