@@ -328,20 +328,23 @@ def verify(frame: Frame, folder: str) -> Outcome:
     """Check a copy against its manifest.
 
     Every file is read and held against its digest; files that are missing or were added are named, and so is a manifest
-    that is not as it was sealed. Compare the digest that is printed with the one that `kctl collect` printed.
+    that is not as it was sealed. Compare the digest that is printed with the one that `kctl collect` printed. FOLDER
+    may be a file of `kctl collect pack`, which is unpacked below TMPDIR.
 
     $ kctl collect verify evidence
+    $ kctl collect verify evidence.tar.zst
     """
     return Outcome(_verified(frame, folder), text=folding(verified_text))
 
 
 def _verified(frame: Frame, folder: str) -> Iterator[Row]:
+    from kctl.collect.archive import local_folder
     from kctl.collect.verification import Verified
     from kctl.collect.verification import verify as verify_folder
     from kctl.rows.verify import COLLECTION_SUMMARY
 
     begun, errors, verified = monotonic(), 0, Verified()
-    for finding in verify_folder(Path(folder), verified, frame.progress()):
+    for finding in verify_folder(Path(local_folder(folder)), verified, frame.progress()):
         errors += 1
         yield finding.row()
     yield COLLECTION_SUMMARY(

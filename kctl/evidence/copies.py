@@ -6,7 +6,7 @@ A manifest comes with the evidence, and is trusted no more than that: it only ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from formats.values import Struct, field
@@ -43,20 +43,21 @@ class CopyNotes(Struct):
     troubles: dict[Path, str] = field(default_factory=dict)
 
 
-def notes_of(manifests: Iterable[Path]) -> CopyNotes:
-    """The notes of manifests; of one that cannot be read why."""
+def notes_of(manifests: Mapping[Path, Collection[Path]]) -> CopyNotes:
+    """The notes of manifests, each with the folders that are asked for; of a manifest that cannot be read why."""
     notes = CopyNotes()
-    for manifest in manifests:
+    for manifest, below in manifests.items():
         try:
-            _read(manifest, notes)
+            _read(manifest, below, notes)
         except UnreadableFile as error:
             notes.troubles[manifest] = error.message.removeprefix(f"{manifest}: ")
     notes.unread = {path: why for path, why in notes.unread.items() if not path.exists()}
     return notes
 
 
-def _read(manifest: Path, notes: CopyNotes) -> None:
+def _read(manifest: Path, below: Collection[Path], notes: CopyNotes) -> None:
     folder = manifest.parent
+    is_part = not _is_asked(folder, below)
     open_: set[str] = set()
     whole: set[str] = set()
     reasons: list[str] = []
@@ -70,6 +71,8 @@ def _read(manifest: Path, notes: CopyNotes) -> None:
             open_.discard(line.path)
             whole.add(line.path)
         elif isinstance(line, LeftOutLine):
+            if not _is_asked(folder / line.path, below):
+                continue
             notes.counts[manifest] = notes.counts.get(manifest, 0) + 1
             if notes.counts[manifest] == 1:
                 notes.left_out[manifest] = [line]
@@ -81,9 +84,13 @@ def _read(manifest: Path, notes: CopyNotes) -> None:
     for source, line in ended.items():
         if line.incomplete:
             reasons.append(f"{source}: {line.incomplete}")
-            if not files[source]:
+            if not files[source] and not is_part:
                 notes.unreached[source] = line.incomplete
         if line.clock_offset_ms is not None and len(line.broker_ids) == 1:
             notes.clock_offsets[line.broker_ids[0]] = line.clock_offset_ms
     why = "; ".join(reasons[:2]) or "it was interrupted"
-    notes.cut_off.update({folder / path: why for path in open_})
+    notes.cut_off.update({folder / path: why for path in open_ if _is_asked(folder / path, below)})
+
+
+def _is_asked(place: Path, folders: Collection[Path]) -> bool:
+    return any(place.is_relative_to(folder) for folder in folders)

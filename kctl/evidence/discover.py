@@ -239,17 +239,16 @@ def _lacking_dirs(evidence: FoundEvidence) -> tuple[LackingDir, ...]:
 
 def _notes(walked: Walked) -> CopyNotes:
     """What the manifests say; findings for those that cannot be read, and for what they left out."""
-    notes = notes_of(walked.manifests)
+    notes = notes_of({path: [root.path for root in roots] for path, roots in walked.manifests.items()})
     for path, reason in notes.troubles.items():
-        walked.say(say_manifest.MANIFEST_BAD, path, walked.manifests[path], reason=reason)
+        walked.say(say_manifest.MANIFEST_BAD, path, walked.manifests[path][0], reason=reason)
     for path, (line, *_) in notes.left_out.items():
         walked.say(
-            say_manifest.LEFT_OUT, path, walked.manifests[path],
+            say_manifest.LEFT_OUT, path, walked.manifests[path][0],
             count=notes.counts[path], what=encodable(line.what), name=encodable(line.source), why=encodable(line.why),
         )  # fmt: skip
     for source, why in notes.unreached.items():
-        root = next(iter(walked.manifests.values()))
-        path = next(iter(walked.manifests))
+        path, (root, *_) = next(iter(walked.manifests.items()))
         walked.say(say_manifest.UNREACHED, path, root, source=encodable(source), why=encodable(why))
     return notes
 

@@ -7,6 +7,7 @@ moment only; `broker_id` is None if it is unknown.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -281,7 +282,7 @@ class FoundEvidence(Struct, frozen=True, dict=True):
 
 def relative(path: Path, root: Root) -> str:
     """The path below the folder given; the path as given where a file was named."""
-    return str(path.relative_to(root.path)) if root.is_folder else root.given_path
+    return os.path.relpath(path, root.path) if root.is_folder else root.given_path
 
 
 def encodable(text: str) -> str:

@@ -65,8 +65,8 @@ class Walked(Struct):
     """Files that may be exports of logs, outside of log directories."""
     logs_left: list[LogLeft] = field(default_factory=list)
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
-    manifests: dict[Path, Root] = field(default_factory=dict)
-    """Manifests of copies that `kctl collect` made."""
+    manifests: dict[Path, list[Root]] = field(default_factory=dict)
+    """Manifests of copies that `kctl collect` made, with the paths that they are below, or that lie in the copy."""
     files: list[tuple[Path, Root]] = field(default_factory=list)
     unnamed_files: list[tuple[Path, Root]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -111,6 +111,9 @@ def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
         if not root.is_folder:
             _named_file(root, walked)
             continue
+        for folder in root.path.parents:
+            if (folder / MANIFEST).is_file() and is_manifest(folder / MANIFEST):
+                walked.manifests.setdefault(folder / MANIFEST, []).append(root)
         stack = [root.path]
         while stack:
             folder = stack.pop()
@@ -202,7 +205,7 @@ def _folder(folder: Path, root: Root, walked: Walked) -> list[Path]:
         elif ZNODES.fullmatch(name):
             walked.znodes.append((folder / name, root))
         elif name == MANIFEST and is_manifest(folder / name):
-            walked.manifests[folder / name] = root
+            walked.manifests[folder / name] = [root]
         elif MAYBE_BROKER_LOG.fullmatch(name) and not (
             SEGMENT_FILE.fullmatch(name) or REMOTE_FILE.fullmatch(name)
         ):

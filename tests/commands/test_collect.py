@@ -301,16 +301,23 @@ def test_what_might_not_be_read_is_copied_as_the_copy_goes_on(
 
 @pytest.mark.parametrize("what", [f"orders-0/{BASE}.log", "/orders-0"], ids=["segment", "folder"])
 @pytest.mark.parametrize("command", [("segment", "verify"), ("log-dir", "start")], ids=" ".join)
+@pytest.mark.parametrize("within", ["", "broker-7", "broker-7/data"])
 def test_no_command_judges_a_partition_that_might_not_be_read_as_whole(
-    command: tuple[str, str], what: str, broker: Path, tmp_path: Path, forbid: Callable[[str], None]
+    command: tuple[str, str],
+    what: str,
+    within: str,
+    broker: Path,
+    tmp_path: Path,
+    forbid: Callable[[str], None],
 ) -> None:
+    """Of a copy, or of a folder in it."""
     for other in ("orders-1", "clicks-0"):
         shutil.rmtree(broker / "data" / other)
     (broker / "data" / "orders-0" / f"{BASE}.index").touch()
     forbid(what)
     copy = tmp_path / "copy"
     assert rows("collect", "--to", copy, broker).status == 3
-    ran = rows(*command, copy)
+    ran = rows(*command, copy / within)
     assert ran.status == 3, ran.rows
     open_ = [row for row in ran.of("judgement") if row["verdict"] not in ("sound", "damaged")]
     assert len(open_) == 1, ran.of("judgement")
@@ -318,6 +325,20 @@ def test_no_command_judges_a_partition_that_might_not_be_read_as_whole(
     assert "orders-0" in missing["what"] and missing["get"].startswith("kctl collect"), missing
     wrong = [row for row in ran.of("finding") if row["severity"] != "info" and row["topic"] == "orders"]
     assert not [row for row in wrong if row["partition"] == 0], wrong
+
+
+def test_of_a_folder_in_a_copy_only_its_own_notes_count(
+    broker: Path, tmp_path: Path, forbid: Callable[[str], None]
+) -> None:
+    forbid("/orders-0")
+    copy = tmp_path / "copy"
+    assert rows("collect", "--to", copy, broker).status == 3
+    for within in ("orders-1", "clicks-0"):
+        ran = rows("segment", "verify", copy / "broker-7" / "data" / within)
+        assert not {*ran.codes()} & {"evidence-cut-off", "evidence-left-out-of-copy"}, ran.rows
+    both = [copy / "broker-7" / "data", copy / "broker-7" / "logs"]
+    for given in (both, both[::-1]):
+        assert "evidence-cut-off" in rows("segment", "verify", *given).codes()
 
 
 # --- verify -------------------------------------------------------------------------------------------

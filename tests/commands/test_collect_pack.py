@@ -44,6 +44,8 @@ def test_a_packed_copy_is_evidence_as_its_folder_is(tmp_path: Path) -> None:
     assert ran.status == 0, ran.err
     (row,) = ran.of("archive")
     assert row["size_in_bytes"] == packed.stat().st_size < row["bytes"]
+    (of_folder,), (of_file,) = (rows("collect", "verify", path).of("summary") for path in (made, packed))
+    assert of_file["errors"] == 0 and of_file["sha256"] == of_folder["sha256"]
     for command in (("replica", "loss"), ("replica", "compare"), ("state-log", "timeline")):
         of_folder, of_file = rows(*command, made), rows(*command, packed)
         assert essence(of_file) == essence(of_folder) and of_file.status == of_folder.status
