@@ -466,3 +466,24 @@ def test_an_isr_that_was_announced_without_an_answer_is_made_when_others_tell_of
         )[0].isr_changes
         assert (change.time_ms % 60_000, change.isr, change.line) == (second * 1000, (1,), 1)
         assert change.file == "broker-3/logs/state-change.log"
+
+
+def test_what_a_leader_hears_of_at_once_was_written_when_a_broker_was_fenced(tmp_path: Path) -> None:
+    """No majority of controllers answered for twelve seconds (4.3, seed 932)."""
+    hears = (
+        "[Broker id=1] Skipped the become-leader state change for t-0 with topic id Some(B57WEb3hTLWViMpfhRvCYA), "
+        "partition registration PartitionRegistration(replicas=[1, 2, 3], directories=[], isr=[{}], removingReplicas=[], "
+        "addingReplicas=[], elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, "
+        "partitionEpoch={}) and isNew=false since it is already the leader with leader epoch 0. Current high watermark 0, "
+        "ISR [1], adding replicas [] and removing replicas []. (state.change.logger)"
+    )
+    changes = leaderships(
+        tmp_path,
+        state_change_1=[
+            f"000 {leads_in_kraft(1, 0, '1')}",
+            f"040 {hears.format('1, 2', 1)}",
+            f"040 {hears.format('1', 2)}",
+        ],
+        controller_2=[f"030 {FENCES.format(2)}"],
+    )[0].isr_changes
+    assert [(change.time_ms % 60_000, change.isr) for change in changes] == [(30_000, (1, 2)), (30_000, (1,))]

@@ -109,13 +109,18 @@ class Transitions:
         ):
             since = max([before.from_ms, *(change.time_ms for change in before.isr_changes)])
             after.from_ms = self._fenced(before.leader, since, after.from_ms)
-        isr, since = after.isr, after.from_ms
-        for at, change in enumerate(after.isr_changes):
-            gone = set(isr or ()) - set(change.isr)
-            if len(gone) == 1 and len(change.isr) < len(isr or ()) and change.offset is None:
-                change = change._replace(time_ms=self._fenced(gone.pop(), since, change.time_ms))
-                after.isr_changes[at] = change
-            isr, since = change.isr, change.time_ms
+        changes = after.isr_changes
+        for at, change in enumerate(changes):
+            isr = (changes[at - 1].isr if at else after.isr) or ()
+            gone = set(isr) - set(change.isr)
+            if len(gone) != 1 or len(change.isr) >= len(isr) or change.offset is not None:
+                continue
+            # What a broker heard of at once was not written at once.
+            earlier = (one.time_ms for one in changes[:at] if one.time_ms < change.time_ms - SLACK)
+            fenced_ms = self._fenced(gone.pop(), max(earlier, default=after.from_ms), change.time_ms)
+            changes[: at + 1] = [
+                one._replace(time_ms=min(one.time_ms, fenced_ms)) for one in changes[: at + 1]
+            ]
 
     def _fenced(self, broker_id: int | None, since_ms: int, seen_ms: int) -> int:
         """When a broker was fenced last between two times; the later of them where no line says so."""

@@ -10,12 +10,14 @@ from formats.values import replace
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir, Root
 from kctl.evidence.settings import Settings, settings_in
-from kctl.findings import Finding, Place
+from kctl.findings import Finding, Place, Severity
 from kctl.findings import identities as say
-from kctl.internal_topics.cluster_image import CLUSTER_METADATA, read_image
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image
 from kctl.judging.identities.statements import quorum_voters
 
 MOST_NAMED = 3
+# The metadata version 3.8-IV0: its brokers take a folder without a topic id for stray.
+TAKES_FOR_STRAY = 20
 
 
 def folder_findings(evidence: FoundEvidence) -> Iterator[Finding]:
@@ -79,25 +81,35 @@ def _without_topic_id(evidence: FoundEvidence) -> Iterator[Finding]:
     topics = {replica.topic for replica in missing}
     known = {(r.topic, r.moment): r.topic_id for r in evidence.replicas if r.topic in topics and r.topic_id}
     for replica in missing:
-        topic_id = known.get((replica.topic, replica.moment)) or _id_in_metadata(
-            replica.log_dir, replica.topic
-        )
+        image = _image(replica.log_dir)
+        of_metadata = (topic_id for topic_id, name in image.names.items() if name == replica.topic)
+        topic_id = known.get((replica.topic, replica.moment)) or next(of_metadata, None)
         place = place_in(evidence, replica.folder, replica.log_dir)
+        # A broker that is killed as it makes a log leaves an empty one, and its next start makes another.
+        is_harmless = (
+            _is_empty(replica.folder) and image.features.get("metadata.version", 0) >= TAKES_FOR_STRAY
+        )
         yield say.NO_TOPIC_ID.at(
             replace(place, topic=replica.topic, partition=replica.partition), partition=replica.topic_partition,
             known=f"; the topic has the id {topic_id}" if topic_id else "",
+            severity=Severity.INFO if is_harmless else None,
         )  # fmt: skip
 
 
-def _id_in_metadata(log_dir: LogDir, topic: str) -> str | None:
+def _image(log_dir: LogDir) -> ClusterImage:
+    """What the metadata log in a directory says; nothing where there is none that can be read."""
     folder = log_dir.path / f"{CLUSTER_METADATA}-0"
-    if not folder.is_dir():
-        return None
     try:
-        names = read_image(folder)[0].names
+        return read_image(folder)[0] if folder.is_dir() else ClusterImage()
     except KctlError:
-        return None
-    return next((topic_id for topic_id, name in names.items() if name == topic), None)
+        return ClusterImage()
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return not any(path.stat().st_size for path in folder.glob("*.log"))
+    except OSError:
+        return False
 
 
 def _node_ids(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:

@@ -369,3 +369,18 @@ def test_a_copy_may_lie_in_a_log_directory_that_is_not_in_the_evidence(verb: str
     assert verdicts["of-2"][0] == "sound"
     reason = "the assignment is unknown, and /mnt/disk2 of broker 2 is not in the evidence"
     assert verdicts["of-1"] == ("could_not_judge", reason)
+
+
+@pytest.mark.parametrize(
+    ("level", "log", "severity"), [(20, b"", "info"), (19, b"", "error"), (20, b"x", "error")]
+)
+def test_a_log_that_was_empty_when_its_broker_was_killed_is_made_anew(
+    level: int, log: bytes, severity: str, tmp_path: Path
+) -> None:
+    """From 3.8 on the broker takes the folder for stray (4.3, seed 932); an older one does not start."""
+    write_log(tmp_path, [record("FEATURE_LEVEL_RECORD", feature_level=level)])
+    folder = tmp_path / "broker-1/data/orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(log)
+    (finding,) = (one for one in found_in(tmp_path) if one.code == "kraft-no-partition-metadata")
+    assert finding.severity == severity
