@@ -64,12 +64,15 @@ def judge_start(start: BrokerStart) -> Judgement:
             "the metadata log of the cluster", None, start.moment, "it is not in the evidence", COPY_METADATA
         )
         return Judgement(Question.START, Verdict.COULD_NOT_JUDGE, subject, reason, (*missing, metadata_log))
-    cut = sum(step.step.records_cut or 0 for step in start.steps)
-    what = (
-        f"the {counted(cut, 'record')} that it cuts {'is' if cut == 1 else 'are'} in other copies"
-        if cut
-        else "nothing is cut"
+    cut = sum(s.destroyed.records if s.destroyed else s.step.records_cut or 0 for s in start.steps)
+    unsound = sum(
+        s.step.bytes_cut or 0 for s in start.steps if s.step.is_damage_cut and not s.step.records_cut
     )
+    what = "nothing is cut"
+    if cut:
+        what = f"the {counted(cut, 'record')} that it cuts {'is' if cut == 1 else 'are'} in other copies"
+    elif unsound:
+        what = f"the {counted(unsound, 'byte')} that it cuts hold no sound record"
     aside = f"; stray folders that it renames: {renamed}" if renamed else ""
     return Judgement(Question.START, Verdict.SOUND, subject, f"{start.who} starts{aside}; {what}")
 

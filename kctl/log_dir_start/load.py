@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from formats.errors import MalformedLine
 from formats.log.columns.headers import Headers
+from formats.log.records import DamageReason
 from formats.log_dir.checkpoints import (
     EpochEntry,
     MalformedCheckpoint,
@@ -40,6 +42,7 @@ from kctl.log_dir_start.segment import InvalidOffset, LoadedSegment, Recovered
 from kctl.log_dir_start.steps import StartStep, StepKind
 from kctl.scan.source import Source, opened_source
 
+UNFINISHED = (DamageReason.ZEROS, DamageReason.TORN_TAIL)
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
 INDEXES = (".index", ".timeindex", ".txnindex")
 LONG = re.compile(r"[+-]?\d+\Z")
@@ -436,7 +439,7 @@ class _Loader(Struct, dict=True):
         return recovered
 
     def _say_cut(self, segment: LoadedSegment, recovered: Recovered, before: int) -> None:
-        records, end = _held(segment.path, recovered.valid_bytes, before)
+        records, end, damaged = _held(segment.path, recovered.valid_bytes, before)
         why = recovered.reason or "the last batch is cut short"
         self.say(
             StepKind.TRUNCATE,
@@ -447,6 +450,7 @@ class _Loader(Struct, dict=True):
             to_offset=end,
             records_cut=records,
             bytes_cut=recovered.truncated,
+            is_damage_cut=damaged,
             source=LOADER,
         )
 
@@ -505,7 +509,7 @@ class _Loader(Struct, dict=True):
     def _empty(self, segment: LoadedSegment, error: InvalidOffset) -> int:
         """Kafka truncates a segment whose offsets go back to its own base offset: to nothing."""
         size = segment.size
-        records, end = _held(segment.path, 0, size)
+        records, end, damaged = _held(segment.path, 0, size)
         segment.size, segment.index = 0, []
         self.files[segment.name] = (segment.path, 0)
         self.say(
@@ -516,13 +520,14 @@ class _Loader(Struct, dict=True):
             to_offset=end,
             records_cut=records,
             bytes_cut=size,
+            is_damage_cut=damaged,
             source=LOADER,
         )
         return size
 
     def _delete_segment(self, segment: LoadedSegment, why: str, *, with_snapshot: bool = False) -> None:
         """Rename the segment's files to `.deleted`; they go a minute later. Without snapshot: a swap file replaces it."""
-        records, end = _held(segment.path, 0, segment.size) if with_snapshot else (None, None)
+        records, end, damaged = _held(segment.path, 0, segment.size) if with_snapshot else _Held(None, None)
         self.segments.remove(segment)
         self.say(
             StepKind.DELETE,
@@ -532,6 +537,7 @@ class _Loader(Struct, dict=True):
             to_offset=end,
             records_cut=records,
             bytes_cut=segment.size,
+            is_damage_cut=damaged,
             source=LOADER,
         )
         for suffix in (".log", *INDEXES):
@@ -657,18 +663,28 @@ def _epoch_starts(headers: Headers) -> Iterator[tuple[int, int]]:
             yield epoch, offset
 
 
-def _held(path: Path, start: int, end: int) -> tuple[int | None, int | None]:
-    """How many records lie in bytes [start, end) of a log, and the offset behind the last; damage is passed over."""
+class _Held(NamedTuple):
+    """How many records lie in bytes of a log, and the offset behind the last; None where they cannot be read."""
+
+    records: int | None
+    end: int | None
+    damaged: bool = False  # more than zeros, or the start of a batch that was being written
+
+
+def _held(path: Path, start: int, end: int) -> _Held:
+    """What lies in bytes [start, end) of a log; damage is passed over."""
     from kctl.scan.runs import BatchRuns
 
-    records, last = 0, None
+    records, last, damaged = 0, None, False
     try:
         with opened_source(path) as source:
             for run in BatchRuns(source, start, min(end, source.size), crc=True):
                 headers = run.headers[run.headers.crc_valid]
+                damaged |= len(headers) < len(run.headers)
+                damaged |= run.damage is not None and run.damage.reason not in UNFINISHED
                 if len(headers):
                     records += int(headers.records_count.clip(1).sum())
                     last = max(last or 0, int(headers.last_offset.max()) + 1)
     except OSError:
-        return None, None
-    return records, last
+        return _Held(None, None)
+    return _Held(records, last, damaged)

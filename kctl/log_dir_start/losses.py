@@ -9,7 +9,7 @@ import numpy as np
 from formats.log_dir.file_names import FolderKind
 from formats.values import replace
 from kctl.evidence.model import FoundEvidence
-from kctl.log_dir_start.steps import Destroyed, Interval, PlacedStep
+from kctl.log_dir_start.steps import Destroyed, Interval, PlacedStep, StepKind
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import NOBODY, Copy, live_copies
 from kctl.replica.copies.moments import Znodes
@@ -26,9 +26,16 @@ def destroyed_by(
     others: Sequence[FoundEvidence],
     metadata: Znodes | None,
 ) -> PlacedStep:
-    """The step with what it would destroy; as it is where it destroys no readable record."""
+    """The step with what it would destroy; as it is where that is no sound record, and none below a high watermark."""
     step, named = placed.step, placed.named
-    if not step.records_cut or step.from_offset is None or named is None or named.kind is not FolderKind.LIVE:
+    if (
+        step.records_cut is None
+        or step.from_offset is None
+        or named is None
+        or named.kind is not FolderKind.LIVE
+    ):
+        return placed
+    if not step.records_cut and not step.bytes_cut:
         return placed
     partition = TopicPartition(named.topic, named.partition)
     end = HIGHEST if step.to_offset is None else step.to_offset
@@ -37,23 +44,28 @@ def destroyed_by(
     own = [c for c in copies if str(c.folder.parent) == placed.log_dir and c.moment == moment]
     rest = [c for c in copies if c not in own and (c.broker_id != broker_id or c.broker_id == NOBODY)]
     is_alone = metadata is not None and metadata.replicas.get(partition) == (broker_id,)
-    if not rest and not is_alone:
-        return replace(placed, destroyed=Destroyed(step.records_cut, None))
-    held = _intervals(rest, step.from_offset, end)
     mine = _intervals(own, step.from_offset, end)
-    # At one offset, batches of two leader epochs are different records.
-    missing = _joined(
-        [gap for epoch, intervals in mine.items() for gap in _without(intervals, held.get(epoch, []))]
-    )
     marks = [mark for copy in copies if (mark := copy.checkpoint("high_watermark")) is not None]
+    unread: list[Interval] = []
+    if step.step is StepKind.TRUNCATE and marks:  # the damaged bytes were committed records
+        sound = _joined([interval for intervals in mine.values() for interval in intervals])
+        unread = _without([(step.from_offset, min(end, max(marks)))], sound)
+    records = step.records_cut + sum(after - first for first, after in unread)
+    if not records:
+        return placed
+    if not rest and not is_alone:
+        return replace(placed, destroyed=Destroyed(records, None))
+    held = _intervals(rest, step.from_offset, end)
+    # At one offset, batches of two leader epochs are different records.
+    gaps = [gap for epoch, intervals in mine.items() for gap in _without(intervals, held.get(epoch, []))]
+    in_any = _joined([interval for intervals in held.values() for interval in intervals])
+    missing = _joined([*gaps, *_without(unread, in_any)])
     committed = None
     if marks:
         highest = max(marks)
         committed = sum(max(0, min(after, highest) - first) for first, after in missing)
     compared = tuple(sorted({copy.broker_id for copy in rest}))
-    return replace(
-        placed, destroyed=Destroyed(step.records_cut, bool(missing), tuple(missing), committed, compared)
-    )
+    return replace(placed, destroyed=Destroyed(records, bool(missing), tuple(missing), committed, compared))
 
 
 def _intervals(copies: Sequence[Copy], start: int, end: int) -> dict[int, list[Interval]]:

@@ -39,6 +39,7 @@ class StartStep(Struct, frozen=True):
     to_offset: int | None = None
     records_cut: int | None = None
     bytes_cut: int | None = None
+    is_damage_cut: bool = False  # of these, more than zeros and the start of a batch that was being written
     source: str = ""
 
 

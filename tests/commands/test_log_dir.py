@@ -122,6 +122,30 @@ def test_without_another_copy_a_cut_is_not_judged(tmp_path: Path) -> None:
     assert (status, of(rows, "judgement")[0]["verdict"]) == (3, "could_not_judge")
 
 
+@pytest.mark.parametrize(
+    ("high_watermark", "other", "status", "reason"),
+    [
+        (240, False, 0, "broker 1 starts; the 255 bytes that it cuts hold no sound record"),
+        (248, False, 3, f"broker 1 would cut records of {PARTITION}, and no other copy of them is in the evidence"),
+        (248, True, 0, "broker 1 starts; the 4 records that it cuts are in other copies"),
+    ],
+)  # fmt: skip
+def test_a_damaged_end_is_held_against_the_high_watermark(
+    high_watermark: int, other: bool, status: int, reason: str, tmp_path: Path
+) -> None:
+    """Damage in the last batch leaves no sound record to cut, and may be all that is left of a committed one."""
+    data = broker(tmp_path, 1)
+    path = logs(data / PARTITION)[-1]
+    at, size = batches_of(path)[-1]
+    flip(path, at + size - 3)
+    write_offsets(data, "replication-offset-checkpoint", PARTITION, high_watermark)
+    if other:
+        broker(tmp_path / "elsewhere", 2)
+    words = ("--other-copies", tmp_path / "elsewhere") if other else ()
+    got, rows = rows_of(tmp_path / "broker-1", *words)
+    assert (got, of(rows, "judgement")[0]["reason"]) == (status, reason)
+
+
 def test_clean_shutdown_cuts_nothing(tmp_path: Path) -> None:
     data = broker(tmp_path, 1)
     damage_second_batch(data)

@@ -39,6 +39,8 @@ java.nio.file.NoSuchFileException: /d/quotes-0/00000000000000000000.log
         ("java.io.IOException: Invalid argument\n\tat java.io.RandomAccessFile.setLength(Native Method)", "cannot_resize_mapped_file"),
         ("java.nio.channels.ClosedByInterruptException", "interrupted"),
         ("java.nio.file.NoSuchFileException: config/sever.properties\n\tat kafka.Kafka$.getPropsFromArgs(Kafka.scala:50)", "settings_not_there"),
+        ("javax.security.auth.login.LoginException: No LoginModule found for org.apache.kafka.common.security.ScramLoginModule", "login_module_unknown"),
+        ("javax.security.auth.login.LoginException: Cannot locate KDC", "sasl_refused"),
         (DELETED, "file_vanished"),
         ("Error: java.io.IOException: Invalid argument (kafka.log.LogManager)", "invalid_argument"),
         (f"org.apache.kafka.common.errors.KafkaStorageException: Error in dir /d\nCaused by: {NO_SPACE}", "disk_full"),
