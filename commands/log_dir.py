@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
     from kctl.judging.judgement import Judgement
 
-IS_GOOD = ("nothing is cut", "in other copies", "no sound record")
+IS_GOOD = ("nothing is cut", "in other copies", "no readable record")
 QUIET = ("load", "recover", "cut_epochs", "drop_snapshot")
 
 

@@ -72,7 +72,7 @@ def judge_start(start: BrokerStart) -> Judgement:
     if cut:
         what = f"the {counted(cut, 'record')} that it cuts {'is' if cut == 1 else 'are'} in other copies"
     elif unsound:
-        what = f"the {counted(unsound, 'byte')} that it cuts hold no sound record"
+        what = f"the {counted(unsound, 'byte')} that it cuts hold no readable record"
     aside = f"; stray folders that it renames: {renamed}" if renamed else ""
     return Judgement(Question.START, Verdict.SOUND, subject, f"{start.who} starts{aside}; {what}")
 

@@ -125,7 +125,7 @@ def test_without_another_copy_a_cut_is_not_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("high_watermark", "other", "status", "reason"),
     [
-        (240, False, 0, "broker 1 starts; the 255 bytes that it cuts hold no sound record"),
+        (240, False, 0, "broker 1 starts; the 255 bytes that it cuts hold no readable record"),
         (248, False, 3, f"broker 1 would cut records of {PARTITION}, and no other copy of them is in the evidence"),
         (248, True, 0, "broker 1 starts; the 4 records that it cuts are in other copies"),
     ],
