@@ -25,7 +25,8 @@ HEADINGS = (("log-dirs", "log directories"), ("logs", "logs"), ("settings", "set
 def inventory(frame: Frame, options: EvidenceOptions) -> Outcome:
     """List what evidence holds: each file, what it was recognised as, what was understood of it.
 
-    `kctl FOLDER` does the same. At most 256 KiB at the start of each file are read; nothing is written.
+    `kctl FOLDER` does the same. At most 256 KiB at the start of each file are read, and 64 KiB further on in
+    logs that several processes print into; nothing is written.
 
     $ kctl evidence/
     $ kctl inventory evidence/ --output jsonl | jq 'select(.kind == "evidence_file" and .is_read == false)'

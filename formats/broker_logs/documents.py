@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import html
 import io
 import itertools
 import json
@@ -127,7 +128,7 @@ def document_of(head: bytes) -> Document | None:
     return (
         _wrapped(text)
         if OWN_HEAD.match(text)
-        else _cri(text) or _json(text) or _csv(text) or _journal(text) or _marked(text)
+        else _cri(text) or _xml(text) or _json(text) or _csv(text) or _journal(text) or _marked(text)
     )
 
 
@@ -450,6 +451,17 @@ def _single(value: object) -> object:
     return value
 
 
+def _trace_of(items: list[object]) -> str:
+    """The lines of a stack trace that log4j 2 wrote as objects; empty for any other list."""
+    if not all(isinstance(item, dict) and "class" in item and "method" in item for item in items):
+        return ""
+    return "".join(
+        f"\n\tat {item['class']}.{item['method']}({item.get('file', 'Unknown Source')}:{item.get('line', '')})"
+        for item in items
+        if isinstance(item, dict)
+    )
+
+
 def _of_table(value: dict[str, object]) -> list[object] | None:
     """The objects of an object with columns and rows."""
     columns, rows = value.get("columns") or value.get("fields"), value.get("rows")
@@ -466,6 +478,8 @@ def _flat(value: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iter
     """Keys with points between the names of nested objects, and their values that are no objects."""
     for key, inner in itertools.islice(value.items(), MOST_KEYS):
         inner = _single(inner)
+        if isinstance(inner, list) and (trace := _trace_of(inner)):
+            inner = trace
         if isinstance(inner, list) and len(inner) <= MOST_KEYS and (pairs := _of_pairs(inner)):
             inner = pairs
         if isinstance(inner, dict) and depth < 4 and "epochSecond" not in inner:
@@ -832,6 +846,114 @@ def _cut_to_whole(text: str, start: int) -> str | None:
             if sign == "}" and stack:
                 end, closing = token.end(), "".join(reversed(stack))
     return text[start:end] + closing if end else None
+
+
+# --- XML -------------------------------------------------------------------------------------------------
+
+# Events of the XML layouts of log4j and log4j 2. No document is built and no entity is looked up.
+XML_EVENT = re.compile(r"<((?:log4j:)?event)\s(?=[^<>]{0,4000}\blogger(?:Name)?=)", re.IGNORECASE)
+XML_TAG = re.compile(
+    r"<!\[CDATA\[(.*?)\]\]>|<(/?)([\w:.-]+)((?:\s+[\w:.-]+=(?:\"[^\"<]*\"|'[^'<]*'))*)\s*/?>", re.DOTALL
+)
+XML_ATTRIBUTE = re.compile(r"([\w:.-]+)=(?:\"([^\"]*)\"|'([^']*)')")
+LONGEST_TAG, LONGEST_EVENT = 5000, 1 << 20
+"""Characters of an event; a longer one is left out."""
+
+
+def _xml(text: str) -> Document | None:
+    fields = _Fields()
+    if XML_EVENT.search(text) is None or next(_xml_lines(iter([text.encode()]), fields), None) is None:
+        return None
+    return Document("events in XML, with a level, a logger and a message", partial(_xml_lines, fields=fields))
+
+
+def _xml_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
+    """The lines of events, about one of which is held."""
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    number, text = 1, ""
+    for chunk in itertools.chain(chunks, (b"",)):
+        text += decoder.decode(chunk, final=not chunk)
+        place = 0
+        while start := XML_EVENT.search(text, place):
+            end = _end_of_event(text, start)
+            if end < 0 and len(text) - start.start() <= LONGEST_EVENT:
+                number += text.count("\n", place, start.start())
+                place = start.start()
+                break
+            number += text.count("\n", place, start.start())
+            # No event ends behind one that is too long: to look for the end of each would take long.
+            place = end if end >= 0 else max(start.end(), len(text) - LONGEST_TAG)
+            if end >= 0:
+                yield from fields.lines(_of_event(text[start.start() : end]), number)
+            number += text.count("\n", start.start(), place)
+        else:
+            # The beginning of an event may be cut.
+            kept = max(place, len(text) - LONGEST_TAG)
+            number += text.count("\n", place, kept)
+            place = kept
+        text = text[place:]
+
+
+def _end_of_event(text: str, start: re.Match[str]) -> int:
+    """Where an event ends; -1 where its end is not there yet."""
+    place, closing = start.end(), f"</{start[1]}>"
+    while (end := text.find(closing, place)) >= 0:
+        quoted = text.find("<![CDATA[", place, end)
+        if quoted < 0:
+            return end + len(closing)
+        place = text.find("]]>", quoted)
+        if place < 0:
+            return -1
+    return -1
+
+
+def _of_event(text: str) -> dict[str, object]:
+    """The attributes of an event and what its elements hold, by their names; those of a stack trace as its lines."""
+    fields: dict[str, object] = {}
+    names: list[str] = []
+    trace: list[object] = []
+    place = 0
+    for token in XML_TAG.finditer(text):
+        if names and token.start() > place:
+            _append(fields, names[-1], _plain(text[place : token.start()]))
+        place = token.end()
+        cdata, closing, tag, attributes = token.groups()
+        if cdata is not None:
+            _append(fields, names[-1] if names else "event", cdata)
+            continue
+        if closing:
+            if names:
+                names.pop()
+            continue
+        values: dict[str, object] = {
+            name: _plain(double or single) for name, double, single in XML_ATTRIBUTE.findall(attributes)
+        }
+        name = tag.rpartition(":")[2].lower()
+        if not names:
+            fields |= values
+        elif name == "instant" and all(str(value).isdecimal() for value in values.values()):
+            fields[name] = {key: int(str(value)[:19]) for key, value in values.items()}
+        elif "class" in values and "method" in values:
+            trace.append(values)
+        elif name == "thrown":
+            said = f": {values['message']}" if values.get("message") else ""
+            fields["thrown"] = f"{values.get('name', '')}{said}"
+        if not token[0].endswith("/>") and len(names) < MOST_DEPTH:
+            names.append(name)
+    if trace:
+        fields["thrown"] = f"{fields.get('thrown', '')}{_trace_of(trace)}"
+    return {key: value.strip() if isinstance(value, str) else value for key, value in fields.items()}
+
+
+def _append(fields: dict[str, object], name: str, text: str) -> None:
+    before = fields.get(name, "")
+    if isinstance(before, str) and (text.strip() or before):
+        fields[name] = before + text
+
+
+def _plain(text: str) -> str:
+    """A text of XML without its references to characters."""
+    return html.unescape(text) if "&" in text else text
 
 
 # --- CSV and journald -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Names come first, as for every command (`names.py`); a file of another name is k
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,7 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats import bounded_json
-from formats.broker_logs.layouts import KAFKA, detect, export_of
+from formats.broker_logs.carrier_names import carrier_name
+from formats.broker_logs.documents import Document, written
+from formats.broker_logs.layouts import COMPOSE, KAFKA, CarriedLayout, LineLayout, detect, export_of
+from formats.broker_logs.line import writers_named
 from formats.errors import FormatError
 from formats.log.records import LogEntry, walk
 from formats.log_dir import index_files
@@ -34,11 +38,16 @@ from kctl.broker_logs.opening import chunks_of
 from kctl.broker_logs.shapes import shape_of
 from kctl.evidence.broker_logs import has_broker_lines, is_mostly_broker_lines, may_be_export
 from kctl.evidence.names import MAYBE_BROKER_LOG, MAYBE_EXPORT, REMOTE_FILE, ZNODES, broker_log_kind
+from kctl.files import open_file
 
 LOOKED_AT = 1 << 16
 """Bytes at the start of a file that are read."""
 OF_A_LOG = 1 << 18
 """Of one that may be a log: as many as for `kctl.evidence.discover`."""
+SAMPLES, SAMPLE = 16, 1 << 12
+"""Of one that several processes print into so many pieces behind its start, and bytes of each."""
+PACKED = (b"\x1f\x8b", b"\x28\xb5", b"\xfd7", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How files begin of which a piece is not read by itself."""
 
 
 class Contents(NamedTuple):
@@ -55,6 +64,8 @@ class Contents(NamedTuple):
     note: str | None = None
     log: bytes | None = None
     """Of a log the lines at its start, as its layout reads them."""
+    brokers: frozenset[int] = frozenset()
+    """Of a log that pods or containers printed into the brokers that its lines and their names tell."""
 
     @property
     def is_odd(self) -> bool:
@@ -178,11 +189,9 @@ def _batches(contents: Contents, path: Path, size: int) -> Contents:
     return contents._replace(looked_at=len(head), understood=min(sound + cut, len(head)), note=note)
 
 
-def _bytes(path: Path) -> bytes:
-    from kctl.files import open_file
-
+def _bytes(path: Path, size: int = LOOKED_AT) -> bytes:
     with open_file(path) as file:
-        return file.read(LOOKED_AT)
+        return file.read(size)
 
 
 def _rows(contents: Contents, path: Path, size: int) -> Contents:
@@ -273,8 +282,6 @@ def _log(path: Path, size: int) -> Contents | None:
     export = export_of(raw)
     head = raw
     if export is not None:
-        from formats.broker_logs.documents import written
-
         head = b"".join(written(export, iter([raw]), OF_A_LOG))
     if not (is_own or (has_broker_lines(head) if is_maybe else is_mostly_broker_lines(head))):
         return None
@@ -296,9 +303,40 @@ def _log(path: Path, size: int) -> Contents | None:
     note = None if export is None else export.name
     if export is None and layout is not KAFKA:
         note = f"the layout {layout.name}"
+    looked_at = _read_of(path, size, len(raw))
     return Contents(
-        "logs", "broker-log", len(raw), int(len(raw) * share), lines + before, understood, note, head
-    )
+        "logs", "broker-log", looked_at, int(looked_at * share), lines + before, understood, note, head,
+        _printed_by(path, size, layout, head, export),
+    )  # fmt: skip
+
+
+def _read_of(path: Path, size: int, count: int) -> int:
+    """Bytes of a file of which so many of UTF-8 came, where most characters have one."""
+    is_utf_16 = _bytes(path, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return min(size, 2 * count + 2) if is_utf_16 else count
+
+
+def _printed_by(
+    path: Path, size: int, layout: LineLayout, head: bytes, export: Document | None
+) -> frozenset[int]:
+    """The brokers whose pods or containers printed into a log, by its start and by samples behind that."""
+    if not isinstance(layout, CarriedLayout) or layout.origin is None:
+        return frozenset()
+    pieces = [head]
+    with open_file(path) as file:
+        is_plain = file.read(2) not in PACKED
+        for number in range(1, SAMPLES + 1 if is_plain and size > OF_A_LOG else 0):
+            file.seek(OF_A_LOG + (size - OF_A_LOG - SAMPLE) * number // SAMPLES)
+            piece = file.read(SAMPLE).partition(b"\n")[2]
+            piece = piece[: piece.rfind(b"\n") + 1]
+            pieces.append(b"".join(written(export, iter([piece]), SAMPLE)) if export else piece)
+    brokers: set[int] = set()
+    for piece in pieces:
+        names = (name.decode("utf-8", "replace") for name in layout.origins(piece) if name)
+        carriers = (carrier_name(name, is_service=layout.has(COMPOSE)) for name in names)
+        brokers |= {carrier.number for carrier in carriers if carrier and carrier.is_id}
+        brokers |= writers_named(layout.bare(piece))
+    return frozenset(brokers)
 
 
 def _count(text: bytes) -> int:
@@ -323,7 +361,8 @@ def _unknown(path: Path, size: int) -> Contents:
         return Contents("other", "plan", len(head), len(head), note="a plan for `reassign execute`")
     binary = head.translate(None, _TEXT)
     if 20 * len(binary) < len(head):
-        return Contents("other", "text", len(head), lines=head.count(b"\n"), lines_understood=0)
+        looked_at = _read_of(path, size, len(head))
+        return Contents("other", "text", looked_at, lines=head.count(b"\n"), lines_understood=0)
     note = "zeros" if not head.strip(b"\0") else None
     if note is None and isinstance(next(walk(_bytes(path)), None), LogEntry):
         return Contents("other", "segment", len(head), len(head), note="batches; name the file to read it")  # fmt: skip

@@ -67,6 +67,8 @@ class Inventory(Struct):
     roots: tuple[Root, ...]
     broker_folders: Mapping[Path, int]
     sums: dict[tuple[int | None, str], _Sums] = field(default_factory=dict)
+    brokers: set[int] = field(default_factory=set)
+    """Those of which files hold something, also of files with lines of several."""
     not_looked_at: int = 0
     """Files, links and folders that were not or could not be read."""
 
@@ -82,8 +84,8 @@ class Inventory(Struct):
             name: sum(getattr(sums, name) for sums in self.sums.values())
             for name in ("files", "bytes", "looked_at", "understood")
         }
-        brokers = sorted({broker_id for broker_id, _ in self.sums if broker_id is not None})
-        yield INVENTORY(**total, not_looked_at=self.not_looked_at, brokers=brokers)
+        self.brokers |= {broker_id for broker_id, _ in self.sums if broker_id is not None}
+        yield INVENTORY(**total, not_looked_at=self.not_looked_at, brokers=sorted(self.brokers))
 
     def _add(self, row: Row) -> None:
         broker_id, group = row["broker_id"], str(row["group"])
@@ -186,20 +188,24 @@ class Inventory(Struct):
         logs: list[tuple[Row, set[int]]] = []
         for name in names:
             path = folder.path / name
-            row, log = self._row_of_file(path, folder, root, exports)
-            if log is None:
+            row, contents = self._row_of_file(path, folder, root, exports)
+            if contents.log is None:
                 yield row
                 continue
-            ids = ids_in_heads([log])
+            ids = ids_in_heads([contents.log])
+            if len(contents.brokers | ids) > 1:
+                whose = f"lines of brokers {', '.join(map(str, sorted(contents.brokers | ids)))}"
+                row["note"] = f"{row['note']}; {whose}" if row["note"] else whose
+                self.brokers |= contents.brokers | ids
             is_export = (
                 broker_log_kind(name) is None and not MAYBE_BROKER_LOG.fullmatch(name) and root.is_folder
             )
             if is_export:
-                row |= {"broker_id": self._broker_of(ids, set(), folder, root)}
+                row |= {"broker_id": self._broker_of(ids | contents.brokers, set(), folder, root)}
                 exports.rows.append((path, row, ids))
             else:
                 exports.log_folders.add(path.parent)
-                logs.append((row, ids))
+                logs.append((row, ids | contents.brokers))
         together = set().union(*(ids for _, ids in logs))
         for row, ids in logs:
             yield row | {"broker_id": self._broker_of(ids, together, folder, root)}
@@ -219,7 +225,7 @@ class Inventory(Struct):
 
     def _row_of_file(
         self, path: Path, folder: _Folder, root: Root, exports: _Exports
-    ) -> tuple[Row, bytes | None]:
+    ) -> tuple[Row, Contents]:
         contents, size = Contents("other", "unreadable"), None
         try:
             status = path.stat(follow_symlinks=not root.is_folder)
@@ -243,7 +249,7 @@ class Inventory(Struct):
                     contents = contents._replace(note=f"more than {MOST_LOOKED_AT:,} such files")
         except OSError as error:
             contents = contents._replace(note=reason_of(error))
-        return self._row(path, root, size, contents._replace(log=None), folder), contents.log
+        return self._row(path, root, size, contents, folder), contents
 
 
 class _Exports(Struct):

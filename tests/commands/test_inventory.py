@@ -207,3 +207,27 @@ def test_a_log_of_another_name_is_read_where_one_broker_wrote_it(tmp_path: Path)
     assert listed["merged.txt"]["note"] == "a log of several brokers; name the file to read it"
     read = {log.path.relative_to(tmp_path).as_posix() for log in discover([str(tmp_path)]).broker_logs}
     assert read == {name for name, row in listed.items() if row["is_read"]}
+
+
+@pytest.mark.parametrize("form", ["lines", "json"])
+def test_pods_that_print_later_are_seen(tmp_path: Path, form: str) -> None:
+    """What `kubectl logs --prefix` of several pods gives: all of one pod, then all of the next."""
+    line = "[2026-11-21 13:18:45,240] INFO [GroupCoordinator] Stabilized group g (kafka.coordinator.group.GroupCoordinator)"
+    text = ""
+    for pod in range(3):
+        as_text, as_json = f"[pod/kafka-{pod}/kafka] {line}\n", f'{{"pod": "kafka-{pod}", "log": "{line}"}}\n'
+        text += (as_text if form == "lines" else as_json) * 4000
+    (tmp_path / "pods.txt").write_text(text)
+    ran = rows("inventory", tmp_path)
+    (row,), (total,) = ran.of("evidence_file"), ran.of("inventory")
+    assert (row["broker_id"], row["is_read"], total["brokers"]) == (None, True, [0, 1, 2])
+    assert "lines of brokers 0, 1, 2" in row["note"] and row["looked_at"] <= OF_A_LOG
+
+
+def test_all_bytes_of_utf_16_are_counted(tmp_path: Path) -> None:
+    line = "[2026-10-02 10:00:01,100] INFO [KafkaServer id=3] started (kafka.server.KafkaServer)\n"
+    (tmp_path / "server.log").write_bytes((line * 9).encode("utf-16"))
+    (tmp_path / "notes.txt").write_bytes(("it broke on Monday\n" * 9).encode("utf-16"))
+    for row in rows("inventory", tmp_path).of("evidence_file"):
+        assert row["looked_at"] == row["size_in_bytes"]
+        assert row["understood"] == (row["size_in_bytes"] if row["is_read"] else 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import html
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -160,6 +161,10 @@ CARRIERS: dict[str, Callable[[], str]] = {
     "Logstash, JSONEventLayout": lambda: objects(lambda n: {"@timestamp": n.iso, "@version": 1, "source_host": "node3", "message": n.message, "thread_name": "main", "level": n.level, "logger_name": n.logger, **({"exception": {"stacktrace": n.trace[1:]}} if n.trace else {})}),
     "Confluent's JSON": lambda: objects(lambda n: {**fields(n), "time_ms": n.millis}),
     "log4j 2, JsonTemplateLayout": lambda: objects(lambda n: {"instant": {"epochSecond": n.millis // 1000, "nanoOfSecond": n.millis % 1000 * 1_000_000}, "thread": "main", "level": n.level, "loggerName": n.logger, "message": n.message, **({"thrown": {"extendedStackTrace": n.trace[1:]}} if n.trace else {})}),
+    "log4j, XMLLayout": lambda: each(lambda n: f'<log4j:event logger="{n.logger}" timestamp="{n.millis}" level="{n.level}" thread="main">\n<log4j:message><![CDATA[{n.message}]]></log4j:message>\n' + (f"<log4j:throwable><![CDATA[{n.trace[1:]}]]></log4j:throwable>\n" if n.trace else "") + "</log4j:event>\n"),
+    "log4j 2, XmlLayout": lambda: "<?xml version='1.0' encoding='UTF-8'?>\n<Events xmlns='http://logging.apache.org/log4j/2.0/events'>\n" + each(lambda n: f'  <Event xmlns="http://logging.apache.org/log4j/2.0/events" thread="main" level="{n.level}" loggerName="{n.logger}" endOfBatch="false">\n    <Instant epochSecond="{n.millis // 1000}" nanoOfSecond="{n.millis % 1000 * 1_000_000}"/>\n    <Message>{html.escape(n.message)}</Message>\n' + (f"    <Thrown><ExtendedStackTrace>{html.escape(n.trace[1:])}</ExtendedStackTrace></Thrown>\n" if n.trace else "") + "  </Event>") + "</Events>\n",
+    "log4j 2, XmlLayout, compact": lambda: "<Events>" + "".join(f'<Event timeMillis="{n.millis}" level="{n.level}" loggerName="{n.logger}"><Message>{html.escape(n.message)}</Message>' + (f"<Thrown>{html.escape(n.trace[1:])}</Thrown>" if n.trace else "") + "</Event>" for n in LINES) + "</Events>",
+    "log4j 2, JsonLayout": lambda: "[\n" + ",\n".join(json.dumps({"instant": {"epochSecond": n.millis // 1000, "nanoOfSecond": n.millis % 1000 * 1_000_000}, "thread": "main", "level": n.level, "loggerName": n.logger, "message": n.message, "endOfBatch": False, **({"stack_trace": n.trace[1:]} if n.trace else {})}, indent=2) for n in LINES) + "\n]\n",
     "JSON in JSON": lambda: objects(lambda n: {"log": json.dumps({**fields(n), "ts": n.millis}) + "\n", "stream": "stdout"}),
     "jq's output": lambda: each(lambda n: json.dumps({"pod": "kafka-3", "text": n.own}, indent=2)),
     # Containers
@@ -243,6 +248,21 @@ def test_lines_are_found_in_what_carried_them(tmp_path: Path, carrier: str, enco
         (n.millis, n.level, n.message + trace, n.logger) for n, trace in zip(LINES, traces, strict=True)
     ]
     assert events_of(path) == expected
+
+
+def test_a_stack_trace_in_elements_is_one(tmp_path: Path) -> None:
+    """As log4j 2 writes it; what entities name is not looked up, and what never ends is left out."""
+    hostile = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd"><!ENTITY b "&a;&a;">]>\n'
+    endless = '<Event loggerName="kafka.X" level="INFO" timeMillis="1"><Message>' + "x" * (3 << 20) + "\n"
+    event = (
+        f'<Event timeMillis="{START}" level="ERROR" loggerName="kafka.log.LogManager"><Message>Failed &amp; &b; &#65;</Message>'
+        '<Thrown name="java.io.IOException" message="No space"><ExtendedStackTrace><ExtendedStackTraceItem class="a.B" '
+        'method="c" file="B.java" line="7"/></ExtendedStackTrace></Thrown></Event>\n'
+    )
+    path = tmp_path / "export.xml.txt"
+    path.write_text(hostile + event + endless + event)
+    text = "Failed & &b; A\njava.io.IOException: No space\n\tat a.B.c(B.java:7)"
+    assert events_of(path) == [(START, "ERROR", text, "kafka.log.LogManager")] * 2
 
 
 def test_what_stands_before_objects_of_a_line_names_their_process(tmp_path: Path) -> None:
