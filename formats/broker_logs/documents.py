@@ -709,8 +709,10 @@ def _objects_in(line: str) -> list[tuple[int, dict[str, object]]]:
             pairs = None
         if pairs:
             return [(0, pairs)]
+    if fields := _logfmt(line):
+        return [(0, fields)]
     if "{" not in line[:FAR]:
-        return [(0, fields)] if (fields := _logfmt(line)) else []
+        return []
     start = line.find("{", 0, FAR)
     for _ in range(4):  # a mark may hold braces
         if start < 0:
@@ -935,6 +937,8 @@ def _of_event(text: str) -> dict[str, object]:
             fields[name] = {key: int(str(value)[:19]) for key, value in values.items()}
         elif "class" in values and "method" in values:
             trace.append(values)
+        elif "value" in values and ("key" in values or "name" in values):  # of a context or properties
+            fields.setdefault(str(values.get("key") or values.get("name")), values["value"])
         elif name == "thrown":
             said = f": {values['message']}" if values.get("message") else ""
             fields["thrown"] = f"{values.get('name', '')}{said}"
@@ -1113,7 +1117,7 @@ NAMED_HEADING = re.compile(
     rf"\s*[:=]\s*)?[\"'\[(]?(?P<name>[\w./@-]+?)[\])\"']?:?(?:[ :]+[\w./-]+\.(?:log|out)\S*)?[{_RUN}<|\s]*",
     re.IGNORECASE,
 )
-FIELD = re.compile(r"[ \t]*(?:[\w-]+\s*[:=]\s*)?")
+FIELD = re.compile(r"[ \t]*(?:[\w-]+\s*[:=]\s*)?['\"]?")
 RULE = re.compile(rf"([{_RUN}])\1{{4,}}\s*")
 NAME_ALONE = re.compile(r"[\w./:@-]+")
 
@@ -1170,7 +1174,10 @@ def _headed_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
                 indent = at
             # Further lines of a record are indented as its first one is, or follow what stands before that.
             is_cut = at == indent or not line[:indent].strip()
-            yield CarriedLine(number, line[indent:] if is_cut else line, origin)
+            text = line[indent:] if is_cut else line
+            if at == indent and indent and (quote := line[indent - 1]) in "'\"":
+                text = text.removesuffix(quote)
+            yield CarriedLine(number, text, origin)
         before = line
     yield from waiting
 

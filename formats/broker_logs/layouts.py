@@ -66,6 +66,8 @@ PATTERNS = (
     "%d %5p %r --- [%t] %-40.40c : %m%n",
     "%d{HH:mm:ss.SSS} [%t] %-5p %c - %m%n",
     "%d{HH:mm:ss.SSS} [%t] %-5p %c -- %m%n",
+    "%d{DATE} [%t] %-5p %c - %m%n",
+    "%d{DATE} %-5p [%t] %c - %m%n",
     "[%d] %-5p %c - %m%n",
     "[%d] %-5p %c: %m%n",
 )

@@ -498,3 +498,68 @@ def test_a_namespace_with_a_number_names_no_broker(tmp_path: Path) -> None:
     (tmp_path / "export.json").write_text("\n".join(lines * 2))
     ran = rows("state-log", "timeline", tmp_path / "export.json")
     assert {row["broker_id"] for row in ran.of("broker_state")} == {3}
+
+
+def of_three() -> list[tuple[int, Line]]:
+    """The lines of three brokers, one of each after the other."""
+    return [
+        (
+            broker,
+            line._replace(
+                message=line.message.replace("id=3", f"id={broker}").replace("broker=3", f"broker={broker}")
+            ),
+        )
+        for line in LINES
+        for broker in (1, 2, 3)
+    ]
+
+
+ALL = of_three()
+
+
+def cat(form: Callable[[int, Line], str]) -> str:
+    return "".join(form(broker, line) for broker, line in ALL)
+
+
+def per(form: Callable[[int, Line, str], str]) -> str:
+    return "".join(form(broker, line, text) for broker, line in ALL for text in line.own.split("\n"))
+
+
+def counted_octets(text: str) -> str:
+    return f"{len(text)} {text}\n"
+
+
+# What nobody lists: three brokers in one file, nested, escaped, with lines of other programs between.
+OF_THREE: dict[str, str] = {
+    "epoch-us nested": cat(lambda b,n: json.dumps({"ts":n.millis*1000,"res":{"k8s":{"pod":f"kafka-{b}"}},"rec":{"sev":n.level,"logger":n.logger,"msg":n.message,"ex":{"stack_trace":n.trace[1:]}}})+"\n"),
+    "CRLF + ANSI + compose": per(lambda b,n,t: f"\x1b[3{b}mkafka-{b}  |\x1b[0m {t}\r\n"),
+    "other programs between": "".join("zookeeper-1 | 2026-10-02 10:00:00,000 [myid:1] - INFO [main:QuorumPeer@1] - hello\n" + "connect-1 | [2026-10-02 10:00:01,000] INFO Kafka Connect started (org.apache.kafka.connect.runtime.Connect)\n" + "".join(f"kafka-{b} | {t}\n" for t in n.own.split("\n")) for b,n in ALL),
+    "nested json string twice": cat(lambda b,n: json.dumps({"host":f"kafka-{b}","message":json.dumps({"log":json.dumps({"level":n.level,"logger":n.logger,"message":n.message,"time":n.millis,"stack_trace":n.trace[1:]})})})+"\n"),
+    "tsv no heading": cat(lambda b,n: f"{n.millis}\tkafka-{b}\t{n.own.splitlines()[0]}\n"),
+    "csv semicolons multi": "time;pod;log\n"+cat(lambda b,n: f'{n.iso};kafka-{b};"{n.own.replace(chr(34),chr(34)*2)}"\n'),
+    "yaml list": cat(lambda b,n: f"- pod: kafka-{b}\n  log: '{n.own.splitlines()[0]}'\n"),
+    "ansible json stdout_lines": json.dumps({"plays":[{"tasks":[{"hosts":{f"kafka-{b}":{"stdout_lines":[t for c,n in ALL if c==b for t in n.own.split("\n")]} for b in (1,2,3)}}]}]},indent=1),
+    "salt": "".join(f"kafka-{b}:\n"+"".join(f"    {t}\n" for c,n in ALL if c==b for t in n.own.split("\n")) for b in (1,2,3)),
+    "markdown table": "| time | pod | line |\n|---|---|---|\n"+cat(lambda b,n: f"| {n.iso} | kafka-{b} | {n.own.splitlines()[0]} |\n"),
+    "syslog octet count": per(lambda b,n,t: counted_octets(f"<14>1 {n.iso} kafka-{b} kafka 812 - - {t}")),
+    "cef": cat(lambda b,n: f"CEF:0|Apache|Kafka|3.9|100|log|3|dhost=kafka-{b} msg={n.own.splitlines()[0]}\n"),
+    "date log4j DATE": "".join(f"kafka-{b} | {n.at('%d %b %Y %H:%M:%S')},{n.millis%1000:03} {n.level} [main] {n.logger} - {n.message}{n.trace}\n" for b,n in ALL),
+    "python repr dicts": cat(lambda b,n: repr({"pod":f"kafka-{b}","log":n.own.splitlines()[0]})+"\n"),
+    "logfmt": cat(lambda b,n: f'ts={n.iso} pod=kafka-{b} msg={json.dumps(n.own)}\n'),
+    "screen ts": per(lambda b,n,t: f"[kafka-{b}] {t}\n"),
+    "xml events with host": "<Events>"+cat(lambda b,n: f'<Event timeMillis="{n.millis}" level="{n.level}" loggerName="{n.logger}"><Message>{html.escape(n.message)}</Message><ContextMap><item key="host" value="kafka-{b}"/></ContextMap></Event>\n')+"</Events>",
+    "tmux pipe": per(lambda b,n,t: f"kafka-{b}│ {t}\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("carrier", OF_THREE)
+def test_lines_of_three_brokers_are_each_of_its_own(tmp_path: Path, carrier: str) -> None:
+    path = tmp_path / "export"
+    path.write_bytes(OF_THREE[carrier].encode())
+    expected = {(broker, line.millis, line.message, line.logger) for broker, line in ALL}
+    events = {
+        (event.broker_id, event.time_ms, event.text.partition("\n")[0], event.logger)
+        for event in prepare(find_sources([str(path)])).events()
+    }
+    messages = {line.message for _, line in ALL}
+    assert {event for event in events if event[2] in messages} == expected
