@@ -197,7 +197,11 @@ def _check_segments(check: _Check) -> None:
     epoch_file = check.folder.other_files.get(LEADER_EPOCHS)
     if epoch_file:
         check_epochs(check.report_of(epoch_file), epoch_file.path, epochs, check.task, facts)
-    elif epochs.runs[epochs.cleared :] and check.task.kind is FolderKind.LIVE:
+    elif (
+        epochs.runs[epochs.cleared :]
+        and check.task.kind is FolderKind.LIVE
+        and any(not file.path.name.endswith(".log") for file in check.folder.files())
+    ):  # a copy of segments alone, as of a running cluster's log, lacks no more than the rest
         place = check.place_of(LEADER_EPOCHS)
         report.findings.append(say_epochs.EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
 
