@@ -151,7 +151,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 def by_key(resources: Iterable[Resource]) -> dict[Key, Resource]:
     """Resources by what tells them apart, in order of kind and name."""
     order = list(SECTIONS.values())
-    listed = sorted(resources, key=lambda resource: (order.index(resource.kind), resource.name))
+    listed = sorted(resources, key=lambda each: (order.index(each.kind), each.name, each.key.parts))
     return {resource.key: resource for resource in listed}
 
 

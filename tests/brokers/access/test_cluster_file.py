@@ -41,15 +41,20 @@ def content(guarded: Guarded, name: str, topics: int, *, users: bool = True) -> 
             {"user": name, "producer_byte_rate": 1000},
             {"user": name, "client_id": "<default>", "consumer_byte_rate": 500},
             {"client_id": f"{name} é", "request_percentage": 50.5},
+            {"user": f"{name}, client-id=<default>", "consumer_byte_rate": 7},  # reads like the second
         ],
         "acls": [
             {"principals": f"User:{name}", "topic": f"{name}-0", "operations": ["read", "write"]},
             {"principals": f"User:{name}", "group": name, "pattern": "prefixed", "operations": "read", "hosts": "10.0.0.7"},
             {"principals": f"User:{name}", "topic": f"{name}-1", "operations": "delete", "permission": "deny"},
+            {"principals": f"User:CN={name}, O='x' \"y\" @z", "group": "- ~ $${a}: #", "operations": "read"},
         ],
     }  # fmt: skip
     if users:
-        document["users"] = {name: {"mechanisms": {"SCRAM-SHA-256": 8192, "SCRAM-SHA-512": 4096}}}
+        document["users"] = {
+            name: {"mechanisms": {"SCRAM-SHA-256": 8192, "SCRAM-SHA-512": 4096}},
+            f"{name}=a, <b@c>/%": {"mechanisms": {"SCRAM-SHA-512": 4096}},
+        }
     if guarded.backend == "kraft":
         document["brokers"] = {
             "<default>": {"log.cleaner.threads": 2},
@@ -227,7 +232,7 @@ def test_what_files_no_longer_hold_goes_with_its_word(
     k.change("apply", written(tmp_path, document), *TOLD)
     fill(guarded.cluster, f"{name}-1", records=100)
     del document["topics"][f"{name}-1"], document["acls"][2]
-    document["manage"] = {"topics": f"{name}-*", "acls": f"User:{name}"}
+    document["manage"] = {"topics": f"{name}-*", "acls": [f"User:{name}", f"User:CN={name},*"]}
     file = written(tmp_path, document)
     ran = k("apply", file, *TOLD, "--yes")
     assert ran.status == 4 and "needs --accept-deletes 2; nothing was written" in ran.err
@@ -239,7 +244,7 @@ def test_what_files_no_longer_hold_goes_with_its_word(
     assert ran.status == 4 and "no release stops a deletion" in ran.err
     del document["topics"][f"{name}-0"]
     document |= {"acls": [], "quotas": []}
-    k.change("apply", written(tmp_path, document), *TOLD, "--accept-deletes", "4")
+    k.change("apply", written(tmp_path, document), *TOLD, "--accept-deletes", "5")
 
 
 def test_of_two_applies_at_once_one_wins(guarded: Guarded, k: Kctl, name: str, tmp_path: Path) -> None:

@@ -390,6 +390,15 @@ acls: [{principals: User:a, topic: x, operations: read}]
     assert present._replace(state=in_zookeeper).why_unread(absent) == "/brokers/topics/x is hidden"
 
 
+def test_two_that_read_alike_have_an_order() -> None:
+    alike = [
+        quota_resource("a, client-id=b", None, None, {"producer_byte_rate": "1"}),
+        quota_resource("a", "b", None, {"producer_byte_rate": "2"}),
+    ]
+    assert alike[0].name == alike[1].name and alike[0].key != alike[1].key
+    assert document_of(alike) == document_of(alike[::-1])
+
+
 def test_a_new_topic_has_a_row_for_each_field() -> None:
     text = "topics: {new: {partitions: 1, replication_factor: 2, configs: {z: 1, a: 2}}}"
     rows = [row for row in actions(text) if row[0] == "new"]
