@@ -21,7 +21,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from tests.levels import left_to, repeated, what_levels_add
+from tests.levels import EVERY_VERSION, left_to, repeated, what_levels_add
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
@@ -83,6 +83,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if reason := repeated(item.nodeid):
             item.add_marker(pytest.mark.repeated(reason))
+            if reason == EVERY_VERSION:
+                item.add_marker(pytest.mark.matrix)
         for name in TOGETHER:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.xdist_group(shared_by(item, name)))

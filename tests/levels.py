@@ -26,7 +26,10 @@ class Repeated(NamedTuple):
     """
 
 
+EVERY_VERSION = "every version"
+"""The reason of tests that `make test-matrix` alone runs."""
 TABLE = (
+    Repeated(EVERY_VERSION, r"test_(?:starts|rights_to_change)\.py::.*\[(?!kraft-4\.3)"),
     Repeated("versions of brokers", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
     Repeated("versions of brokers", r"^tests/brokers/wire/.*\[zookeeper-2\.8"),
     Repeated("versions of brokers", r"^tests/brokers/access/.*\[(?!kraft-4\.3)"),
@@ -100,7 +103,7 @@ LEVELS = ("make test", "make test-all", "make test-matrix")
 def left_to(markers: Collection[str], repeats: str | None) -> tuple[str, str]:
     """The level that a test which was left out is in, and why it is not in an earlier one; "" where it is in all."""
     if "matrix" in markers:
-        return "make test-matrix", "every version"
+        return "make test-matrix", EVERY_VERSION
     if repeats:
         return "make test-all", repeats
     return "make test", next((name for name in LEFT_BY_QUICK if name in markers), "")
