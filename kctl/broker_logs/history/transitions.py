@@ -102,11 +102,9 @@ class Transitions:
 
         Brokers may hear of it much later: while no majority of controllers answers, or when they start.
         """
-        if (
-            before is not None
-            and before.leader not in (None, NO_LEADER, after.leader)
-            and not after.is_decided
-        ):
+        if self.words.kraft_since is None or after.is_decided:
+            return
+        if before is not None and before.leader not in (None, NO_LEADER, after.leader):
             since = max([before.from_ms, *(change.time_ms for change in before.isr_changes)])
             after.from_ms = self._fenced(before.leader, since, after.from_ms)
         changes = after.isr_changes
@@ -115,12 +113,13 @@ class Transitions:
             gone = set(isr) - set(change.isr)
             if len(gone) != 1 or len(change.isr) >= len(isr) or change.offset is not None:
                 continue
-            # What a broker heard of at once was not written at once.
-            earlier = (one.time_ms for one in changes[:at] if one.time_ms < change.time_ms - SLACK)
-            fenced_ms = self._fenced(gone.pop(), max(earlier, default=after.from_ms), change.time_ms)
-            changes[: at + 1] = [
-                one._replace(time_ms=min(one.time_ms, fenced_ms)) for one in changes[: at + 1]
-            ]
+            first = at  # what a broker heard of at once was not written at once
+            while first and changes[first - 1].time_ms >= change.time_ms - SLACK:
+                first -= 1
+            since = changes[first - 1].time_ms if first else after.from_ms
+            fenced_ms = self._fenced(gone.pop(), since, change.time_ms)
+            for heard in range(first, at + 1):
+                changes[heard] = changes[heard]._replace(time_ms=min(changes[heard].time_ms, fenced_ms))
 
     def _fenced(self, broker_id: int | None, since_ms: int, seen_ms: int) -> int:
         """When a broker was fenced last between two times; the later of them where no line says so."""

@@ -80,8 +80,11 @@ def _without_topic_id(evidence: FoundEvidence) -> Iterator[Finding]:
     ]
     topics = {replica.topic for replica in missing}
     known = {(r.topic, r.moment): r.topic_id for r in evidence.replicas if r.topic in topics and r.topic_id}
+    images = {
+        log_dir.path: _image(log_dir) for log_dir in {r.log_dir.path: r.log_dir for r in missing}.values()
+    }
     for replica in missing:
-        image = _image(replica.log_dir)
+        image = images[replica.log_dir.path]
         of_metadata = (topic_id for topic_id, name in image.names.items() if name == replica.topic)
         topic_id = known.get((replica.topic, replica.moment)) or next(of_metadata, None)
         place = place_in(evidence, replica.folder, replica.log_dir)
