@@ -218,6 +218,16 @@ def read_from_controller(wire: Wire) -> None:
     wire.read_from(wire.read(MetadataRequest(topics=[])).controller_id)
 
 
+def await_controller(wire: Wire) -> None:
+    """Read from the controller that brokers name now, a moment after one said that it is not it.
+
+    With ZooKeeper brokers name a dead controller until the next is elected, which its session's timeout delays.
+    """
+    wire.pause(LONG)
+    wire.refresh_nodes()
+    read_from_controller(wire)
+
+
 def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Replicas]] | None:
     """Adding and removing replicas of every partition that is being moved; None without the right. Raises KctlError."""
     milliseconds = int(wire.access.timeout * 1000)
@@ -227,10 +237,10 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
         )
     except TooOld:
         return {}
-    if answer.error_code == NOT_CONTROLLER:
-        wire.refresh_nodes()
-        read_from_controller(wire)
-        answer = wire.read(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
+    end = time.monotonic() + wire.access.timeout
+    while answer.error_code == NOT_CONTROLLER and time.monotonic() < end:
+        await_controller(wire)
+        answer = wire.read(ListPartitionReassignmentsRequest(timeout_ms=milliseconds, topics=None))
     if answer.error_code == CLUSTER_AUTHORIZATION_FAILED:
         return None
     if answer.error_code:

@@ -29,7 +29,7 @@ from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
-from kctl.wire.reading import DEFAULT, QUOTA_TYPES
+from kctl.wire.reading import DEFAULT, QUOTA_TYPES, await_controller
 from kctl.wire.rights import right_for
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 from kctl.wire.writes.planning import content, name_of
@@ -39,7 +39,8 @@ ELECTIONS = {"preferred": 0, "unclean": 1}
 NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
 REPLICA_NOT_AVAILABLE = 9
 QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
-# Seconds to wait for such a quota, beyond the throttle time of each answer.
+SENT_AGAIN = {NOT_CONTROLLER, QUOTA_EXCEEDED}
+# Seconds to wait for a controller or such a quota, beyond the throttle time of each answer.
 PATIENCE, PAUSE = 60.0, 0.1
 # Meaning of an item's error: a bad name or value (exit status 2), could not be done (3), somebody was faster (4).
 BAD_VALUES = frozenset({17, 37, 38, 39, 40, 42})
@@ -101,19 +102,16 @@ Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]
 def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[RequestItem]:
     """Send a write to the broker that carries it out; returns the items that failed. Raises NoAnswer, TooOld.
 
-    A request that no controller took is sent once more, to the present controller. One for which a
-    quota is used up is sent again when the broker allows.
+    A request that no controller took is sent again to the one that is elected; one for which a quota is used up, when
+    the broker allows.
     """
     sender, end = _sender(write), time.monotonic() + PATIENCE
     items = list(sender(wire, content(write), validate_only))
-    while any(item.error_code == QUOTA_EXCEEDED for item in items) and time.monotonic() < end:
-        wire.pause(PAUSE)
-        items = list(sender(wire, content(write), validate_only))
-    if any(item.error_code == NOT_CONTROLLER for item in items):
-        from kctl.wire.reading import read_from_controller
-
-        wire.refresh_nodes()
-        read_from_controller(wire)
+    while (codes := {item.error_code for item in items}) & SENT_AGAIN and time.monotonic() < end:
+        if NOT_CONTROLLER in codes:
+            await_controller(wire)
+        else:
+            wire.pause(PAUSE)
         items = list(sender(wire, content(write), validate_only))
     late = [item for item in items if item.error_code == REQUEST_TIMED_OUT]
     if late and not validate_only:

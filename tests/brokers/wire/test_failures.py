@@ -37,6 +37,18 @@ def test_the_controller_dies_during_a_reassignment(
     assert configs_of(k, topic) == {}
 
 
+def test_a_command_waits_for_the_next_controller(w: Cluster, k: WireKctl, topic: str) -> None:
+    """Brokers name a dead controller until its session with ZooKeeper has ended."""
+    if w.zookeeper is None:
+        pytest.skip("brokers of KRaft hold requests until there is a controller")
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3")
+    (controller,) = [c["broker_id"] for c in k("cluster", "controller").of("controller")]
+    w.kill(controller)
+    described = k("topic", "describe", topic, "--timeout", "60")
+    assert described.status == 0 and described.of("partition"), described.err
+    k.change("topic", "config", "set", topic, "retention.ms=600000")
+
+
 @pytest.mark.matrix
 def test_a_target_dies_during_a_reassignment(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
     (controller,) = [c["broker_id"] for c in k("cluster", "controller").of("controller")]

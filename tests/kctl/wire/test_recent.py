@@ -9,6 +9,7 @@ import pytest
 
 from kctl.cluster.state import ClusterState, Quorum
 from kctl.cluster.versions import KafkaVersion
+from kctl.errors import KctlError
 from kctl.wire import cluster as module
 from kctl.wire import reading
 from kctl.wire.adapter import Access, NoAnswer
@@ -103,6 +104,42 @@ def test_a_broker_that_takes_over_in_the_middle_is_waited_for(
     monkeypatch.setattr(reading, "await_metadata", lambda wire, quorum: found.append(wire.node) or {})
     reading.read_cluster(wire, is_exact=is_exact)  # type: ignore[arg-type]
     assert found == waited_for
+
+
+class ElectingWire(FakeWire):
+    """With ZooKeeper: brokers name controller 3, which is dead, until 2 is elected."""
+
+    def __init__(self, elections: int, timeout: float = 60) -> None:
+        super().__init__()
+        self.access = Access(servers="h", timeout=timeout)
+        self.elections, self.waits, self.has_seen_controller = elections, 0, False
+
+    def pause(self, seconds: float) -> None:
+        self.waits += 1
+
+    def refresh_nodes(self) -> None:
+        pass
+
+    def read_from(self, node: int, seconds: float | None = None) -> bool:
+        self.node = node if node == 2 else self.node
+        return node == 2
+
+    def read(self, request: Any) -> Any:
+        if type(request).__name__ == "MetadataRequest":
+            return SimpleNamespace(controller_id=3 if self.waits < self.elections else 2)
+        code = 0 if self.node == 2 else reading.NOT_CONTROLLER
+        return SimpleNamespace(error_code=code, error_message=None, topics=[])
+
+
+def test_the_next_controller_is_waited_for() -> None:
+    wire = ElectingWire(elections=4)
+    assert reading.read_reassignments(wire) == {} and (wire.node, wire.waits) == (2, 4)  # type: ignore[arg-type]
+
+
+def test_no_controller_is_waited_for_no_longer_than_is_allowed() -> None:
+    wire = ElectingWire(elections=1000, timeout=0.0)
+    with pytest.raises(KctlError, match="NOT_CONTROLLER"):
+        reading.read_reassignments(wire)  # type: ignore[arg-type]
 
 
 class LaggingWire:

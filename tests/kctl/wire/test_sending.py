@@ -13,7 +13,7 @@ from kctl.errors import KctlError
 from kctl.wire import quorum as quorums
 from kctl.wire.adapter import NoAnswer
 from kctl.wire.writes import requests as sending
-from kctl.wire.writes.requests import QUOTA_EXCEEDED, RequestItem, send
+from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, RequestItem, send
 
 
 class Waiting:
@@ -46,6 +46,15 @@ def test_a_quota_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, [QUOTA_EXCEEDED, QUOTA_EXCEEDED, 0])
     assert send(wire, request()) == []  # type: ignore[arg-type]
     assert wire.pauses == 2
+
+
+def test_the_next_controller_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ZooKeeper brokers name a dead controller until its session has ended."""
+    wire, waits = Waiting(), list[Any]()
+    monkeypatch.setattr(sending, "await_controller", waits.append)
+    answering(monkeypatch, [NOT_CONTROLLER, NOT_CONTROLLER, NOT_CONTROLLER, QUOTA_EXCEEDED, 0])
+    assert send(wire, request()) == []  # type: ignore[arg-type]
+    assert waits == [wire] * 3 and wire.pauses == 1
 
 
 def test_a_quota_that_stays_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
