@@ -17,6 +17,7 @@ from kctl.findings import all_findings
 from tests.conftest import HERE
 
 ROOT = HERE.parent
+pytestmark = pytest.mark.xdist_group("site")  # built once
 # What a browser fetches by itself, as opposed to what a reader may click.
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 NOT_FETCHED = {"canonical", "next", "prev", "alternate"}

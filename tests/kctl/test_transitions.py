@@ -487,3 +487,32 @@ def test_what_a_leader_hears_of_at_once_was_written_when_a_broker_was_fenced(tmp
         controller_2=[f"030 {FENCES.format(2)}"],
     )[0].isr_changes
     assert [(change.time_ms % 60_000, change.isr) for change in changes] == [(30_000, (1, 2)), (30_000, (1,))]
+
+
+def test_a_change_belongs_to_the_epoch_whose_isr_it_changed(tmp_path: Path) -> None:
+    """A follower whose clock is behind tells of the next epoch before the leader prints its changes of this one."""
+
+    def received(broker: int, epoch: int, isr: str) -> str:
+        return (
+            f"Broker {broker} received LeaderAndIsr request PartitionState(controllerEpoch=2, leader=2, leaderEpoch={epoch}, "
+            f"isr={isr}, zkVersion={epoch * 3}, replicas=1,2,3) correlation id 3 from controller 2 epoch 2 for partition "
+            "[t,0] (state.change.logger)"
+        )
+
+    def expands(before: str, after: str) -> str:
+        return (
+            f"Partition [t,0] on broker 2: Expanding ISR from {before} to {after} (kafka.cluster.Partition)"
+        )
+
+    found = leaderships(
+        tmp_path,
+        state_change_1=[f"020 {received(1, 6, '2')}", f"030 {received(1, 7, '2,1,3')}"],
+        state_change_2=[f"021 {received(2, 6, '2')}", f"033 {received(2, 7, '2,1,3')}"],
+        server_2=[
+            f"031 {expands('2', '2,1')}",
+            f"032 {expands('2,1', '2,1,3')}",
+            f"040 {expands('2,1,3', '2,1,3,4')}",
+        ],
+    )
+    isrs = [(one.leader_epoch, one.isr, [change.isr for change in one.isr_changes]) for one in found]
+    assert isrs == [(6, (2,), [(2, 1), (2, 1, 3)]), (7, (2, 1, 3), [(2, 1, 3, 4)])]

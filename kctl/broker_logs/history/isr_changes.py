@@ -77,11 +77,12 @@ class IsrLines(Struct):
             return
         if current.leader == -1:
             return
-        current.last_seen_ms = max(current.last_seen_ms, time_ms)
         announced_by = event.broker_id if event.event in ANNOUNCED else None
         old_isr = event.fields.get("old_isr")
         if isinstance(old_isr, list):
+            current = history.changed_from(frozenset(old_isr), current)
             current.take_back(tuple(old_isr), event.broker_id)
+        current.last_seen_ms = max(current.last_seen_ms, time_ms)
         version = event.number("version")
         if version is None:
             version = event.number("new_version")

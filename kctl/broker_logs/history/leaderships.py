@@ -367,6 +367,16 @@ class PartitionHistory:
         """The leadership with the highest epoch."""
         return self.epochs[max(self.epochs)] if self.epochs else None
 
+    def changed_from(self, isr: frozenset[int], current: Leadership) -> Leadership:
+        """The leadership whose leader changed this ISR: the one before, where only that had it.
+
+        Another broker whose clock is behind may have told of the newer epoch already.
+        """
+        before = self.epochs.get(current.leader_epoch - 1)
+        if before is None or before.leader != current.leader or isr == set(current.last_isr or isr):
+            return current
+        return before if isr == set(before.last_isr or ()) else current
+
     @property
     def is_over(self) -> bool:
         """Whether its topic, or its cluster, is gone."""
