@@ -272,9 +272,15 @@ user  List, create and delete SCRAM users; set passwords.
         access.user:set_password access.USER CHANGE
     delete  Delete the SCRAM credentials of a user; its rules stay.
         access.user:delete access.USER CHANGE
-token  List delegation tokens.
+token  List, create, renew and expire delegation tokens.
     list  List delegation tokens, with their owners, renewers and times.
         access.token:list_tokens access.TOKEN
+    create  Create a delegation token, and show its secret once.
+        access.token:create access.ISSUED_TOKEN CHANGE
+    renew  Put off the end of a delegation token.
+        access.token:renew access.TOKEN CHANGE
+    expire  End a delegation token, now or at a time.
+        access.token:expire access.TOKEN CHANGE
 quota  List, set and explain quotas of users, clients and addresses.
     list  List quotas that are set.
         access.quota:list_quotas access.QUOTA

@@ -67,6 +67,13 @@ def user_rows(users: Users, names: Iterable[str] = ()) -> Iterator[Row]:
                 yield USER(name=user, mechanism=mechanism, iterations=iterations)
 
 
+class SecretFile(NamedTuple):
+    """A new file for a secret, open for writing."""
+
+    path: Path
+    number: int
+
+
 class Password(NamedTuple):
     """Where a password comes from, from the options."""
 
@@ -125,16 +132,29 @@ def _generated(path: Path) -> bytes:
     from kctl.access.users import generated_password
 
     password = generated_password()
+    write_secret(new_secret_file(path), password)
+    return password.encode()
+
+
+def new_secret_file(path: Path) -> SecretFile:
+    """A new file that the user alone can read. Raises KctlError."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "w", encoding="ascii") as file:
-            os.fchmod(number, 0o600)
-            file.write(f"{password}\n")
-            file.flush()
-            os.fsync(number)
+        os.fchmod(number, 0o600)
     except OSError as error:
-        raise file_error(path, error, hint="give --generate-to a new file") from error
-    return password.encode()
+        raise file_error(path, error, hint="name a new file") from error
+    return SecretFile(path, number)
+
+
+def write_secret(file: SecretFile, secret: str) -> None:
+    """Write a secret to the new file, and to disk; closes it. Raises KctlError."""
+    try:
+        with os.fdopen(file.number, "w", encoding="ascii") as opened:
+            opened.write(f"{secret}\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        raise file_error(file.path, error) from error
 
 
 password_options = as_one_value(

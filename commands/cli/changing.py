@@ -67,7 +67,10 @@ def write_text(row: Row, page: Page) -> Iterator[str]:
 
 
 # What the target of a request says, or nobody asks.
-NAMED = ["entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id", "node_id"]
+NAMED = [
+    *("entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id", "node_id"),
+    *("id", "owner", "requester", "known", "expiry_timestamp"),
+]
 ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
 
 

@@ -68,6 +68,8 @@ acl check  Describe Cluster, DescribeConfigs Cluster
 acl audit  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *
 acl create, acl delete, acl copy  Alter Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *
 token list  Describe DelegationToken *
+token create --owner  CreateTokens User
+token create, token renew, token expire
 user list  Describe Cluster
 user create, user set-password, user delete  Alter Cluster
 quota list  DescribeConfigs Cluster

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from formats.values import Struct, replace
 from kctl.changes import intents
-from kctl.changes.entry import WRITTEN, Entry, recorded
+from kctl.changes.entry import WRITTEN, Entry, RecordedStage, recorded
 from kctl.changes.faults import reach
 from kctl.changes.journal import Journal
 from kctl.changes.plan import Stage, Write
@@ -313,9 +313,10 @@ def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int,
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
     """Record the ids of the topics just created: undo must not delete later topics of the same names.
 
-    Of records that were written again, their offsets.
+    Of records that were written again, their offsets; of tokens, what takes the change back.
     """
     intent = entry.stages[index].intent
+    note_what_takes_back(entry.stages[index], run)
     if isinstance(intent, intents.RecoverRecords):
         _note_recovered(intent, entry, is_finished=entry.stages[index].state == "finished")
     made = [part for part in intents.parts_of(intent) if isinstance(part, intents.CreateTopic)]
@@ -323,6 +324,17 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
         return
     with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
         note_made(entry, made, read_for(intent, run, recent=True))
+
+
+def note_what_takes_back(stage: RecordedStage, run: ChangeRun) -> None:
+    """Record what takes back a change of a token, which follows from what brokers show after it."""
+    if not isinstance(stage.intent, (intents.CreateToken, intents.RenewToken, intents.ExpireToken)):
+        return
+    from kctl.access.tokens import undo_of
+
+    with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
+        if undo := undo_of(stage.intent, run.cluster):
+            stage.undo, stage.undo_refused = undo, ""
 
 
 def _note_recovered(intent: intents.RecoverRecords, entry: Entry, *, is_finished: bool) -> None:

@@ -7,7 +7,7 @@ reason, before anything is written.
 
 from collections.abc import Iterator
 
-from kctl.changes.apply import ChangeRun, read_for, split_begun, was_written
+from kctl.changes.apply import ChangeRun, note_what_takes_back, read_for, split_begun, was_written
 from kctl.changes.entry import Entry
 from kctl.changes.intents import (
     AlterConfig,
@@ -46,6 +46,8 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
         is_unknown = stage.state == "writing" and not stage.is_begun
         if not stage.may_be_written or (is_unknown and not _may_stand(entry, index, run)):
             continue
+        if is_unknown:
+            note_what_takes_back(stage, run)
         if stage.undo_refused:
             raise Refused(
                 stage.undo_refused,

@@ -1,20 +1,22 @@
 """Rights of a user: an operation on a resource, and what to say where one is missing.
 
-Source: core/src/main/scala/kafka/admin/AclCommand.scala @ 2.8.2 (options of the command); KIP-11, KIP-290
+Source: KIP-11, KIP-290
 """
 
+import re
 from collections.abc import Collection
 from shlex import quote
 from typing import NamedTuple
 
 from kctl.errors import KctlError
 
-CLUSTER, TOPIC, GROUP, TRANSACTIONAL_ID, DELEGATION_TOKEN = (
+CLUSTER, TOPIC, GROUP, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER = (
     "Cluster",
     "Topic",
     "Group",
     "TransactionalId",
     "DelegationToken",
+    "User",
 )
 # The error of brokers that names the kind of resource.
 RESOURCES = {29: TOPIC, 30: GROUP, 31: CLUSTER, 53: TRANSACTIONAL_ID, 65: DELEGATION_TOKEN}
@@ -24,6 +26,7 @@ OPTIONS = {
     GROUP: "--group",
     TRANSACTIONAL_ID: "--transactional-id",
     DELEGATION_TOKEN: "--delegation-token",
+    USER: "--user-principal",
 }
 UNKNOWN_PRINCIPAL = "this connection's principal"
 # The hint where ZooKeeper refuses something.
@@ -58,10 +61,21 @@ def missing(right: object, principal: str) -> str:
 
 
 def grant(rights: Collection[Right], principal: str) -> str:
-    """What gives the rights, with the command line of Kafka's tool for the first of them."""
+    """What gives the rights, with the command line for the first of them."""
     first = next(iter(rights))
-    name = f" {quote(first.name)}" if first.name else ""
-    who = "USER" if principal == UNKNOWN_PRINCIPAL else quote(principal)
-    command = f"kafka-acls --add --allow-principal {who} --operation {first.operation} {OPTIONS[first.resource]}{name}"
     more = ", and so for the others" if len(rights) > 1 else ""
-    return f"grant it (`{command}`{more}), or run as another user"
+    return f"grant it (`{command_for(first, principal)}`{more}), or run as another user"
+
+
+def command_for(right: Right, principal: str) -> str:
+    """The command line by which an administrator grants a right; `TYPE:NAME` stands for a principal that is not known."""
+    who = "TYPE:NAME" if principal == UNKNOWN_PRINCIPAL else quote(principal)
+    operation = "_".join(re.findall("[A-Z][a-z]*", right.operation)).lower()
+    option = OPTIONS[right.resource]
+    is_prefix = right.name.endswith("*") and right.name != "*"
+    names = right.name.split(", ") if right.resource == TOPIC else [right.name]  # they are said together
+    named = "".join(
+        f" {option} {quote(name.removesuffix('*') if is_prefix else name)}" for name in names if name
+    )
+    pattern = " --pattern prefixed" if is_prefix else ""
+    return f"kctl acl create --principal {who} --operation {operation}{named or f' {option}'}{pattern}"

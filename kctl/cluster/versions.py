@@ -49,6 +49,7 @@ SINCE = {
     "FetchSnapshot": ("3.0", 630),
     "DescribeTransactions": ("3.0", 664),
     "ListTransactions": ("3.0", 664),
+    "creating tokens for others": ("3.3", 373),
     "UnregisterBroker": ("3.3", 631),
     "UpdateFeatures": ("3.3", 778),
     "finding where the local part of a log begins": ("3.5", 405),

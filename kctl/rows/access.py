@@ -58,6 +58,12 @@ TOKEN = RowType("""
     max_timestamp     integer  the end of its use in any case
 """)
 
+ISSUED_TOKEN = RowType("""
+    issued_token: A delegation token that was just created, with its secret, which is shown this once.
+    token_id  string  what a client logs in with by SCRAM, as user
+    hmac      string?  and as password, in base64; null: it was written to the file
+""")
+
 QUOTA = RowType("""
     quota: A quota that is set, or in force for somebody.
     user       string?  `<default>`: users without their own; null: it is not about users

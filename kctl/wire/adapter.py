@@ -210,14 +210,17 @@ FORWARDED = frozenset(
         "AddRaftVoter",
         "AlterClientQuotas",
         "AlterPartitionReassignments",
+        "CreateDelegationToken",
         "CreatePartitions",
         "CreateTopics",
         "DeleteTopics",
         "DescribeQuorum",
         "ElectLeaders",
+        "ExpireDelegationToken",
         "IncrementalAlterConfigs",
         "ListPartitionReassignments",
         "RemoveRaftVoter",
+        "RenewDelegationToken",
         "UnregisterBroker",
         "UpdateFeatures",
     }
@@ -274,6 +277,8 @@ class Wire:
         # Whether a KRaft controller has answered; else the epochs of features that showed that there is none.
         self.has_seen_controller = False
         self.without_controller: dict[int, int] | None = None
+        # Of tokens that were created over this connection, by id: secrets, for the one who asked.
+        self.token_hmacs: dict[str, bytes] = {}
         self._servers = server_list(access.servers)
         hosts = [server.rpartition(":")[0].strip("[]") for server in self._servers]
         check_login(access, hosts)

@@ -26,7 +26,10 @@ MESSAGES = {
     "RemoveRaftVoter",
     "UnregisterBroker",  # KIP-631
     "FetchSnapshot",  # KIP-630
-    "DescribeDelegationToken",  # KIP-48
+    "CreateDelegationToken",  # KIP-48
+    "DescribeDelegationToken",
+    "ExpireDelegationToken",
+    "RenewDelegationToken",
 }
 
 

@@ -21,6 +21,9 @@ ACTIONS = {"topic config": ("get", "set", "unset"), "reassign throttle": ("list"
 # What only ZooKeeper knows: its access lists decide, by session.
 OF_ZOOKEEPER = ("consumer ", "znode ", "migration ")
 ELSEWHERE = {
+    **dict.fromkeys(
+        ("token create", "token renew", "token expire"), "tests/brokers/access/test_tokens.py has them"
+    ),
     "replica recover": "tests/brokers/wire/test_recover.py takes its rights one by one",
     "metadata show": "brokers do not serve the metadata log as a topic",
 }

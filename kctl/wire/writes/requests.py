@@ -405,10 +405,20 @@ OWN_REQUESTS = {
     "CreateAcls": "acls",
     "DeleteAcls": "acls",
     "AlterUserScramCredentials": "users",
+    "CreateDelegationToken": "writes.tokens",
+    "RenewDelegationToken": "writes.tokens",
+    "ExpireDelegationToken": "writes.tokens",
     "Produce": "recovering.producing",
 }
 # Modules that have the translation of such an intent as `TRANSLATIONS[KIND]`: what it stands on brokers have to be asked.
-OWN_INTENTS = {"alter-acls": "acls", "set-scram": "users", "delete-scram": "users"}
+OWN_INTENTS = {
+    "alter-acls": "acls",
+    "set-scram": "users",
+    "delete-scram": "users",
+    "create-token": "writes.tokens",
+    "renew-token": "writes.tokens",
+    "expire-token": "writes.tokens",
+}
 
 
 def own_translation(intent: Intent) -> Callable[[Wire, Intent], list[Write]] | None:

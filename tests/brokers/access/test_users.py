@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.brokers.access.conftest import MODULE, Guarded
-from tests.brokers.processes import eventually
 from tests.brokers.running import Kctl
 from tests.conftest import rows
 
@@ -175,32 +174,3 @@ def test_kctl_itself_is_not_locked_out(guarded: Guarded, k: Kctl, name: str, tmp
     assert not may_log_in(guarded, name, SECRET, seconds=2)
     k.change("acl", "delete", "--principal", f"User:{name}", "--accept-lockout")
     assert left_behind(tmp_path / "own", SECRET) == []
-
-
-def test_delegation_tokens(guarded: Guarded, k: Kctl, name: str, tmp_path: Path) -> None:
-    """As Kafka's tool lists them to the owner; over ZooKeeper all that are stored."""
-    if guarded.is_before_protocol or guarded.cluster.version == "2.8":
-        pytest.skip("its broker has no login of its own to create tokens with")
-    file = tmp_path / "password"
-    file.write_text(f"{SECRET}\n")
-    k.change("user", "create", name, "--password-file", file, "--mechanism", "SCRAM-SHA-256")
-    login = tmp_path / "client.properties"
-    login.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
-        f'sasl.jaas.config={MODULE} required username="{name}" password="{SECRET}";\n'
-    )
-    where = ("--bootstrap-server", guarded.sasl, "--command-config", login)
-    main = "org.apache.kafka.tools.DelegationTokenCommand"
-    created = guarded.cluster.tool(
-        main, *where, "--create", "--max-life-time-period", -1, "--renewer-principal", "User:renewer"
-    )
-    for _ in eventually("the broker knows the token"):
-        if (owner := rows("token", "list", *where)).rows:
-            break
-    (token,) = owner.of("token")
-    assert (owner.status, token["owner"], token["requester"]) == (0, f"User:{name}", f"User:{name}")
-    assert token["token_id"] in created and token["renewers"] == ["User:renewer"]
-    hmac = next(word for word in created.split() if word.endswith("=="))
-    assert hmac not in owner.out.decode()
-    refused = k("token", "list")
-    assert refused.status == 3 and "logged in with SASL" in refused.err

@@ -6,6 +6,12 @@ import json
 from base64 import b64encode
 from pathlib import Path
 
+import pytest
+
+from formats.values import replace
+from kctl.access.tokens import DelegationToken, made_by
+from kctl.changes.intents import CreateToken, ExpireToken, RenewToken, intent_from_json, intent_to_json
+from kctl.errors import Refused
 from tests.conftest import recording, rows
 
 RECORDED = recording("migration/3.9.1-clean")
@@ -36,3 +42,50 @@ def test_what_an_export_leaves_out_is_said(tmp_path: Path) -> None:
     ran = rows("token", "list", "--snapshot", export)
     assert ran.status == 3 and ran.of("token") == []
     assert "the export leaves out its content" in ran.err and "/delegation_token/tokens/" in ran.err
+
+
+def test_which_token_a_change_created() -> None:
+    """The one that was not there before and is as it was asked for; brokers may shorten its lifetime, and not lengthen it."""
+    intent = CreateToken(owner=None, requester="User:a", renewers=("User:r",), lifetime=1000, known=("old",))
+
+    def token(
+        id: str = "new", owner: str = "User:a", renewer: str = "User:r", lifetime: int = 1000
+    ) -> DelegationToken:
+        return DelegationToken(id, owner, owner, (renewer,), 5000, 5000 + lifetime, 5000 + lifetime)
+
+    others = [
+        token("old"),
+        token("b", owner="User:b"),
+        token("c", renewer="User:x"),
+        token("d", lifetime=1001),
+    ]
+    assert made_by(intent, others) == []
+    assert made_by(intent, [*others, token(), token("short", lifetime=500)]) == [
+        token(),
+        token("short", lifetime=500),
+    ]
+    unknown = replace(intent, requester="this connection's principal")
+    assert [made.token_id for made in made_by(unknown, others)] == ["b"]
+
+
+def test_what_takes_a_change_back_and_what_does_not() -> None:
+    former = ExpireToken(token_id="t", owner="User:a", at=7)
+    renewal = RenewToken(token_id="t", owner="User:a", period=None, expiry_timestamp=7)
+    later = ExpireToken(token_id="t", owner="User:a", at=9, expiry_timestamp=7)
+    assert renewal.inverse() == former == later.inverse()
+    now = ExpireToken(token_id="t", owner="User:a", expiry_timestamp=7)
+    creation = CreateToken(owner="User:b", requester="User:a", renewers=(), lifetime=None, known=("x",))
+    for intent in (now, creation):
+        with pytest.raises(Refused):
+            intent.inverse()
+    for change in (former, renewal, later, now, creation):
+        assert intent_from_json(json.loads(json.dumps(intent_to_json(change)))) == change
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    nobody = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "1", "--yes")
+    env = {"KCTL_JOURNAL": str(tmp_path / "journal")}
+    assert rows("token", "create", "--renewer", "app", *nobody, env=env).status == 2
+    assert rows("token", "create", "--owner", "app", *nobody, env=env).status == 2
+    assert rows("token", "renew", *nobody, env=env).status == 2
+    assert rows("token", "expire", "t", "--after", "soon", *nobody, env=env).status == 2

@@ -80,7 +80,7 @@ def test_a_missing_right_is_named(
     (refused,) = send(Waiting(), Write(action="set", target=target, after=after))  # type: ignore[arg-type]
     error = refused.error()
     assert error.message == f"{item.what}: {right} is missing for User:ann; nothing was written"
-    assert "kafka-acls --add --allow-principal User:ann --operation" in error.hint and error.exit_code == 3
+    assert "kctl acl create --principal User:ann --operation" in error.hint and error.exit_code == 3
     assert refused.refused("x").reason == f"{right} is missing for User:ann"
 
 

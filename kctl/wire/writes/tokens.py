@@ -1,0 +1,187 @@
+"""Delegation tokens over the Admin protocol: created, renewed, expired; a token is named by its id.
+
+Brokers want the HMAC of the token that is to change, and tell it to those who may change it: it is asked for just before,
+and is in no plan and no journal.
+
+Source: clients/src/main/resources/common/message/{Create,Renew,Expire}DelegationTokenRequest.json @ 4.3.0 (KIP-48, KIP-373);
+metadata/src/main/java/org/apache/kafka/controller/DelegationTokenControlManager.java @ 4.0.0
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kctl.access.tokens import (
+    DelegationToken,
+    answered_tokens,
+    described_tokens,
+    made_by,
+    secret_not_kept,
+    token_named,
+)
+from kctl.changes.intents import CreateToken, ExpireToken, Intent, RenewToken
+from kctl.changes.plan import Write
+from kctl.cluster.interface import Conflict
+from kctl.cluster.rights import USER, Right
+from kctl.model import Json
+from kctl.times import iso
+from kctl.wire.adapter import Wire
+from kctl.wire.messages import (
+    CreateDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
+from kctl.wire.writes.planning import request
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
+
+CREATE, RENEW, EXPIRE = "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"
+AUTHORIZATION_FAILED, NOT_FOUND = 65, 62
+WHY = {
+    NOT_FOUND: "there is no such token, or this user may not see it",
+    63: "only its owner and its renewers may do that",
+    66: "it has expired",
+    67: "brokers take principals of the type User only",
+}
+UNTIL_BROKERS_SAY = -1  # milliseconds
+
+
+def create_token(wire: Wire, intent: Intent) -> list[Write]:
+    """Nothing: the secret of a token goes to the command that creates it. Raises Refused."""
+    raise secret_not_kept(intent)
+
+
+def token_writes(intent: CreateToken) -> tuple[Write, ...]:
+    """The request that creates a token."""
+    after: dict[str, Json] = {
+        "owner": intent.owner,
+        "requester": intent.requester,
+        "renewers": list(intent.renewers),
+        "lifetime_ms": intent.lifetime,
+        "known": list(intent.known),
+    }
+    return (request(CREATE, f"of {intent.owner or intent.requester}", after),)
+
+
+def renew_token(wire: Wire, intent: Intent) -> list[Write]:
+    """The request that puts the end of a token off. Raises Conflict, KctlError."""
+    assert isinstance(intent, RenewToken)
+    until = None if intent.period is None else _now() + intent.period
+    return [_request(wire, RENEW, intent, {"period_ms": intent.period, "until": until})]
+
+
+def expire_token(wire: Wire, intent: Intent) -> list[Write]:
+    """The request that ends a token, where there is one. Raises Conflict, KctlError."""
+    assert isinstance(intent, ExpireToken)
+    if intent.at is None and intent.expiry_timestamp is None and _find(wire, intent.token_id) is None:
+        return []
+    return [_request(wire, EXPIRE, intent, {"until": intent.at})]
+
+
+def _request(wire: Wire, name: str, intent: RenewToken | ExpireToken, asked: Mapping[str, Json]) -> Write:
+    token = token_named(wire, intent.token_id)
+    if intent.expiry_timestamp not in (None, token.expiry_timestamp):
+        raise _changed(token)
+    after = {"id": token.token_id, **asked, "expiry_timestamp": token.expiry_timestamp}
+    before: Json = {"expiry_timestamp": token.expiry_timestamp}
+    return request(name, f"of {token.token_id}", after, before)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _find(wire: Wire, token_id: str) -> DelegationToken | None:
+    return next((token for token in described_tokens(wire) if token.token_id == token_id), None)
+
+
+def _changed(token: DelegationToken) -> Conflict:
+    return Conflict(
+        f"token {token.token_id} ends {iso(token.expiry_timestamp)} now: somebody else changed it; nothing was written"
+    )
+
+
+TRANSLATIONS = {"create-token": create_token, "renew-token": renew_token, "expire-token": expire_token}
+
+
+def _create(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    kind = CreateDelegationTokenRequest.CreatableRenewers
+    renewers = [renewer.partition(":") for renewer in after["renewers"]]
+    owner_type, _, owner_name = (after["owner"] or "").partition(":")
+    message = CreateDelegationTokenRequest(
+        owner_principal_type=owner_type or None,
+        owner_principal_name=owner_name or None,
+        renewers=[kind(principal_type=type, principal_name=name) for type, _, name in renewers],
+        max_lifetime_ms=UNTIL_BROKERS_SAY if after["lifetime_ms"] is None else after["lifetime_ms"],
+        **({"min_version": 3} if after["owner"] else {}),  # the first that carries another owner
+    )
+    answer = ask(wire, message)
+    what = f"token of {after['owner'] or after['requester']}"
+    if answer.error_code == AUTHORIZATION_FAILED:
+        right = Right("CreateTokens", USER, after["owner"])
+        yield RequestItem(what, answer.error_code, None, right=right, principal=wire.principal)
+    elif answer.error_code:
+        yield RequestItem(what, answer.error_code, WHY.get(answer.error_code))
+    else:
+        wire.token_hmacs[str(answer.token_id)] = bytes(answer.hmac)
+
+
+def _is_created(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
+    intent = CreateToken(
+        owner=after["owner"],
+        requester=after["requester"],
+        renewers=tuple(after["renewers"]),
+        lifetime=after["lifetime_ms"],
+        known=tuple(after["known"]),
+    )
+    return bool(made_by(intent, described_tokens(wire)))
+
+
+def _renew(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    period = UNTIL_BROKERS_SAY if after["period_ms"] is None else after["period_ms"]
+    yield from _change(wire, after["id"], RenewDelegationTokenRequest, renew_period_ms=period)
+
+
+def _expire(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    until = after["until"]
+    period = UNTIL_BROKERS_SAY if until is None else max(until - _now(), 0)
+    yield from _change(wire, after["id"], ExpireDelegationTokenRequest, expiry_time_period_ms=period)
+
+
+def _change(wire: Wire, token_id: str, message: Any, **period: int) -> Iterator[RequestItem]:
+    what = f"token {token_id}"
+    hmac = next((bytes(token.hmac) for token in answered_tokens(wire) if token.token_id == token_id), None)
+    if hmac is None:
+        yield RequestItem(what, NOT_FOUND, WHY[NOT_FOUND])
+        return
+    code = ask(wire, message(hmac=hmac, **period)).error_code
+    yield RequestItem(what, code, WHY.get(code))
+
+
+def _is_changed(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
+    """Whether the token has another end, or the last that it can have and was to have one so late.
+
+    Of a token that was to end at once, whether it is gone.
+    """
+    token, until = _find(wire, after["id"]), after["until"]
+    if token is None or ("period_ms" not in after and until is None):
+        return token is None
+    is_last = token.expiry_timestamp == token.max_timestamp <= (until or token.max_timestamp)
+    return is_last or token.expiry_timestamp != after["expiry_timestamp"]
+
+
+def _refuse_made(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Nothing: other tokens are no hindrance."""
+
+
+def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise Conflict if the token does not end when it did."""
+    token = token_named(wire, after["id"])
+    if token.expiry_timestamp != before["expiry_timestamp"]:
+        raise _changed(token)
+
+
+REQUESTS = {
+    CREATE: OwnRequest(_create, _is_created, _refuse_made),
+    RENEW: OwnRequest(_renew, _is_changed, _refuse_changed),
+    EXPIRE: OwnRequest(_expire, _is_changed, _refuse_changed),
+}
