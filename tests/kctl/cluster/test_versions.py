@@ -12,7 +12,7 @@ WIRE = Path(__file__).parents[3] / "kctl"
 # What brokers of 2.4, the oldest that kctl works with, know.
 OLDER = {
     "AlterReplicaLogDirs", "ApiVersions", "CreatePartitions", "CreateTopics", "DeleteGroups", "DeleteRecords",
-    "CreateAcls", "DeleteAcls", "DeleteTopics", "DescribeAcls", "DescribeDelegationToken", "DescribeConfigs", "DescribeGroups", "DescribeLogDirs", "ElectLeaders", "Fetch", "FindCoordinator",
+    "CreateAcls", "DeleteAcls", "DeleteTopics", "DescribeAcls", "CreateDelegationToken", "DescribeDelegationToken", "ExpireDelegationToken", "RenewDelegationToken", "DescribeConfigs", "DescribeGroups", "DescribeLogDirs", "ElectLeaders", "Fetch", "FindCoordinator",
     "LeaveGroup", "ListGroups", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "OffsetForLeaderEpoch",
     "WriteTxnMarkers", "AddPartitionsToTxn", "EndTxn", "InitProducerId", "Produce",
 }  # fmt: skip
