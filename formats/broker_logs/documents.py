@@ -34,16 +34,18 @@ MOST_KEYS = 400
 LONGEST_ORIGIN = 200
 LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL"
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d"
+# Dates of other forms, which `layouts.OTHER_DATES` reads.
+_OTHER_DATE = r"\d\d(?:/(?:\d\d|[A-Z][a-z]{2})/|\.\d\d\.|-(?:\d\d|[A-Z][a-z]{2})-| [A-Z][a-z]{2} )\d{4}|[A-Z][a-z]{2} \d\d, \d{4}"
 # A head of Kafka's own layout, then one of any other: a time, maybe a thread, a level.
 OWN_HEAD = re.compile(rf"\[{_STAMP},\d{{3}}\] (?:{LEVELS}) ")
 ANY_HEAD = re.compile(
-    rf"\[?{_STAMP}(?:[,.]\d{{1,9}})?(?: ?Z| ?[+-]\d\d:?\d\d)?[\]|,]? {{0,3}}(?:[-|] )?(?:\[[^\]\n]{{0,100}}\] {{0,3}})?\[?(?:{LEVELS})\b"
+    rf"\[?(?:{_STAMP}|(?<!\d)(?:{_OTHER_DATE}) \d\d:\d\d:\d\d)(?:[,.]\d{{1,9}})?(?: ?Z| ?[+-]\d\d:?\d\d)?[\]|,]? {{0,3}}(?:[-|] )?(?:\[[^\]\n]{{0,100}}\] {{0,3}})?\[?(?:{LEVELS})\b"
 )
 FAR = 1000
 """Characters of a line in which a logger's head is looked for."""
 CLASS = re.compile(r"(?:kafka|org\.apache\.kafka|io\.confluent)\.[\w.$]+|state\.change\.logger")
 LEVEL = re.compile(LEVELS)
-LEVEL_KEY = re.compile(r"level|severity|priority", re.IGNORECASE)
+LEVEL_KEY = re.compile(r"level|severity|priority|(?:^|[._])(?:sev|lvl)$", re.IGNORECASE)
 LOGGER_KEY = re.compile(r"logger|category|\bclass", re.IGNORECASE)
 MESSAGE_KEY = re.compile(r"(?:^|[._@])(?:message|msg|body|text|line|log|event|original|raw)$", re.IGNORECASE)
 ANY_MESSAGE_KEY = re.compile("message|msg", re.IGNORECASE)
@@ -71,7 +73,7 @@ STAMP = re.compile(
 SYSLOG_TIME = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 # Of a mark before a line, what names no process.
 NAMELESS = re.compile(
-    rf"{_STAMP}(?:[,.]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?|{SYSLOG_TIME}|<\d+>\d?|\bstd(?:out|err)\b(?: [FP]\b)?"
+    rf"{_STAMP}(?:[,.]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?|{SYSLOG_TIME}|(?:{_OTHER_DATE})(?:[ :]\d\d:\d\d:\d\d)?|<\d+>\d?|\bstd(?:out|err)\b(?: [FP]\b)?"
     rf"|\x1b\[[0-9;]*[mK]|\[\d+\]|(?<![\w.-])\d+(?![\w.-])|\b(?:{LEVELS}|info|warn|error|debug|notice)\b|[^\w.\-/]+"
 )
 NAMED = re.compile(r"\b(\w+)=\"?([\w./-]+)")
@@ -83,6 +85,7 @@ ESCAPED_END = re.compile(
     r"#012|\\n(?=(?:#011|\\t|\s*at |Caused by: |\t|\s+\.\.\. \d))|(?<=\))\\n(?=[\w.$]+(?:Exception|Error)\b)"
 )
 ESCAPED_TAB = re.compile(r"(?:#011|\\t)(?=at |\.\.\. \d|Suppressed: |Caused by: )")
+BARE_QUOTE = re.compile(r'(?<!\\)"')
 COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 THROWN = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error)\b")
 AT = re.compile(r"\s+(?:at |\.\.\. \d)")
@@ -125,22 +128,30 @@ def document_of(head: bytes) -> Document | None:
         return None
     if headed := _headed(text):
         return headed
-    return (
-        _wrapped(text)
-        if OWN_HEAD.match(text)
-        else _cri(text) or _xml(text) or _json(text) or _csv(text) or _journal(text) or _marked(text)
-    )
+    if OWN_HEAD.match(text):
+        return _wrapped(text)
+    shapes = (_cri, _xml, _json, _csv, _journal, _fields_of_lines, _marked)
+    return next((document for shape in shapes if (document := shape(text))), None)
 
 
 def plain_document_of(head: bytes, *, is_newest_first: bool) -> Document | None:
     """The shape of a log in one of its layouts that has headings, or the newest line first; None for any other."""
     if is_newest_first:
         return Document("lines with the newest first", _numbered_lines, is_plain=True)
-    return _headed(head[:LOOKED_AT].decode("utf-8", "backslashreplace"))
+    text = head[:LOOKED_AT].decode("utf-8", "backslashreplace")
+    if "&" in text and (sign := MARKUP.search(text)) and sign["reference"]:
+        return _headed(text) or Document(
+            "lines with HTML's references to characters", _numbered_lines, is_plain=True
+        )
+    return _headed(text)
 
 
 def _numbered_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
     return (CarriedLine(number, line) for number, line in enumerate(_lines(chunks), 1))
+
+
+# What is escaped in HTML and XML: the first one that a text has tells whether it is.
+MARKUP = re.compile(r"(?P<reference>&(?:quot|lt|gt|amp|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)|[<>&]")
 
 
 def written(document: Document, chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -148,12 +159,15 @@ def written(document: Document, chunks: Iterator[bytes], size: int) -> Iterator[
     parts: list[str] = []
     length = 0
     has_origins = False
+    is_escaped: bool | None = None  # in HTML, which the first sign of it tells
     for number, text, origin, millis, _ in _oldest_first(_whole(document.lines(chunks))):
         has_origins = has_origins or origin != ""
         if has_origins and not origin and _has_head(text[:FAR]):
             origin = NOBODY  # else it would count among those before it
         mark = f"{SEPARATOR}{number}{SEPARATOR}{origin}{SEPARATOR}{_shown(millis)}{SEPARATOR}"
-        for part in _unescaped(text).split("\n"):
+        if is_escaped is None and (sign := MARKUP.search(text)) and _has_head(text[:FAR]):
+            is_escaped = sign["reference"] is not None
+        for part in _unescaped(html.unescape(text) if is_escaped else text).split("\n"):
             parts.append(f"{mark}{part.replace(SEPARATOR, '?').rstrip()}\n")
             length += len(part) + len(mark)
         if length >= size:
@@ -183,6 +197,10 @@ def _unescaped(text: str) -> str:
     text = text.rstrip("\r\n")
     if "\x1b" in text:
         text = COLOUR.sub("", text)
+    if text[:1] == " " and OWN_HEAD.match(text.lstrip(" ")):
+        text = text.lstrip(" ")
+    if '\\"' in text and not BARE_QUOTE.search(text):
+        text = text.replace('\\"', '"')
     if "#01" in text or "\\" in text:
         text = ESCAPED_TAB.sub("\t", ESCAPED_END.sub("\n", text))
     return text
@@ -338,7 +356,8 @@ class _Fields:
             elif _is_text(value):
                 origin = _origin(outer)
                 for text in value:
-                    yield CarriedLine(number, text, origin)
+                    mark, text = _cut_at_head(text)
+                    yield CarriedLine(number, text, origin or _origin_in(mark))
             elif any(isinstance(item, str) for item in value):  # a row: a time and a text
                 yield from self._in_object(
                     {str(i): item for i, item in enumerate(value)}, outer, number, depth
@@ -384,16 +403,31 @@ class _Fields:
     def _line_of(
         self, value: dict[str, object], around: tuple[Mapping[str, object], ...], number: int
     ) -> CarriedLine | None:
-        texts = {key: text for key, item in value.items() if (text := _text(item)) is not None}
+        texts = {
+            key: text
+            for key, item in value.items()
+            if (text := _text(item)) is not None and not (text[:1] == "{" and _parsed(text))
+        }
         key = next((key for key in (*self.keys, *texts) if _has_head(texts.get(key, ""))), None)
         if key is not None:
             self.keys[key] += 1
             if len(around) == 1:
                 self._remember(value, _Places(text=key))
-            return CarriedLine(number, texts[key], _origin(around), _carried_at(around, texts[key]))
+            text = texts[key]
+            mark, text = _cut_at_head(text)
+            return CarriedLine(
+                number, text, _origin(around) or _origin_in(mark), _carried_at(around, texts[key])
+            )
         flat = dict(_flat(value))
         if any(isinstance(text, str) and key not in texts and _has_head(text) for key, text in flat.items()):
             return None  # it stands further inside
+        if len(around) > 1 and not any(isinstance(text, str) and _is_class(text) for text in flat.values()):
+            # OpenTelemetry's scope is the logger.
+            flat |= {
+                f"scope.{key}": text
+                for key, text in _flat(around[1])
+                if isinstance(text, str) and _is_class(text)
+            }
         places = _places_in(flat)
         if places is not None and (record := _record(flat, places)):
             if len(around) == 1:
@@ -407,6 +441,13 @@ class _Fields:
         return None
 
 
+def _cut_at_head(text: str) -> tuple[str, str]:
+    """What stands before the head of Kafka's own layout in the first line of a text, and the rest."""
+    head = OWN_HEAD.search(text, 0, FAR)
+    at = head.start() if head and "\n" not in text[: head.start()] and not ANY_HEAD.match(text) else 0
+    return text[:at], text[at:]
+
+
 def _is_text(items: list[Any]) -> bool:
     """Whether a list is of lines, and no row of a table that has one."""
     if not items or not all(isinstance(item, str) for item in items):
@@ -417,6 +458,7 @@ def _is_text(items: list[Any]) -> bool:
 
 def _text(value: object) -> str | None:
     """A text, which journald gives as a list of bytes where it is none of UTF-8."""
+    value = _single(value)
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not value or not all(type(n) is int and 0 <= n < 256 for n in value):
@@ -445,10 +487,10 @@ def _of_pairs(items: list[object]) -> dict[str, object] | None:
 
 
 def _single(value: object) -> object:
-    """The value of OpenTelemetry's `{"stringValue": …}`, and any other as it is."""
+    """The value of OpenTelemetry's `{"stringValue": …}` and of a list of one text, and any other as it is."""
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)).endswith("Value"):
         return next(iter(value.values()))
-    return value
+    return value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str) else value
 
 
 def _trace_of(items: list[object]) -> str:
@@ -667,7 +709,7 @@ def _carried_at(
     """When a line was carried: of the times that are told of it the one nearest to it. `keys`: those that may be times."""
     for fields in around:
         for key in fields if keys is None else keys:
-            value = fields[key]
+            value = _single(fields[key])
             # Some columns have numbers for names.
             if value is text or not (keys is not None or _is(TIME_KEY, key) or key.isdecimal()):
                 continue
@@ -717,7 +759,7 @@ def _objects_in(line: str) -> list[tuple[int, dict[str, object]]]:
     for _ in range(4):  # a mark may hold braces
         if start < 0:
             break
-        text = line[start:].rstrip().rstrip(",]").rstrip()
+        text = line[start:].rstrip(" \t\r\0").rstrip(",]").rstrip()
         value = _parsed(text)
         if isinstance(value, dict):
             return [(start, value)]
@@ -827,8 +869,8 @@ def _closed(text: str) -> object:
     return values[0] if len(values) == 1 else values
 
 
-_BETWEEN = re.compile(r"[\s,]*")
-_NOT_BLANK = re.compile(r"[^\s,]")
+_BETWEEN = re.compile(r"[\s,\0]*")
+_NOT_BLANK = re.compile(r"[^\s,\0]")
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
 
 
@@ -845,15 +887,16 @@ def _cut_to_whole(text: str, start: int) -> str | None:
         elif sign in ("}", "]"):
             if not stack or stack.pop() != sign:
                 break
-            if sign == "}" and stack:
+            if stack and (sign == "}" or stack[-1] == "]"):  # an object, or a row of a table
                 end, closing = token.end(), "".join(reversed(stack))
     return text[start:end] + closing if end else None
 
 
 # --- XML -------------------------------------------------------------------------------------------------
 
-# Events of the XML layouts of log4j and log4j 2. No document is built and no entity is looked up.
-XML_EVENT = re.compile(r"<((?:log4j:)?event)\s(?=[^<>]{0,4000}\blogger(?:Name)?=)", re.IGNORECASE)
+# Events of the XML layouts of log4j and log4j 2 and of Windows, and rows of exports. No document is built and no entity
+# is looked up.
+XML_EVENT = re.compile(r"<((?:log4j:)?event|result|row|record|entry|doc)\b(?=[^<>]{0,4000}>)", re.IGNORECASE)
 XML_TAG = re.compile(
     r"<!\[CDATA\[(.*?)\]\]>|<(/?)([\w:.-]+)((?:\s+[\w:.-]+=(?:\"[^\"<]*\"|'[^'<]*'))*)\s*/?>", re.DOTALL
 )
@@ -866,7 +909,7 @@ def _xml(text: str) -> Document | None:
     fields = _Fields()
     if XML_EVENT.search(text) is None or next(_xml_lines(iter([text.encode()]), fields), None) is None:
         return None
-    return Document("events in XML, with a level, a logger and a message", partial(_xml_lines, fields=fields))
+    return Document(f"events in XML, the text in {_keys(fields)}", partial(_xml_lines, fields=fields))
 
 
 def _xml_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
@@ -942,6 +985,10 @@ def _of_event(text: str) -> dict[str, object]:
         elif name == "thrown":
             said = f": {values['message']}" if values.get("message") else ""
             fields["thrown"] = f"{values.get('name', '')}{said}"
+        elif set(values) & {"k", "name", "key"} and not token[0].endswith("/>") and "value" not in values:
+            name = str(values.get("k") or values.get("name") or values.get("key"))
+        elif names and name in ("value", "text", "v", "sg"):  # what a field of an export holds
+            name = names[-1]
         if not token[0].endswith("/>") and len(names) < MOST_DEPTH:
             names.append(name)
     if trace:
@@ -968,6 +1015,8 @@ def _csv(text: str) -> Document | None:
         rows = list(itertools.islice(_rows(iter([text.encode()]), delimiter), 200))
         if len(rows) < 2:
             continue
+        if len(rows[0][1]) == 1 and len(rows) > 2:  # a type or a separator is told first
+            del rows[0]
         width = len(rows[0][1])
         whole = [row for _, row in rows if len(row) == width]
         if width < 2 or 2 * len(whole) <= len(rows):
@@ -1018,16 +1067,13 @@ def _table_lines(
             yield from fields.lines(dict(zip(names, row, strict=False)), number)
 
 
-# Entries of `journalctl -o export` begin with one of these; those of `-o verbose` have their fields indented.
+# Entries of `journalctl -o export` begin with one of these.
 JOURNAL_EXPORT = re.compile(r"^__(?:CURSOR|REALTIME_TIMESTAMP)=", re.MULTILINE)
-JOURNAL_VERBOSE = re.compile(rf"^[A-Z][a-z]{{2}} {_STAMP}\S* \S+ \[s=.*\]\n(?: +\w+=.*\n)+", re.MULTILINE)
 
 
 def _journal(text: str) -> Document | None:
     if JOURNAL_EXPORT.search(text):
         return Document("journald's export format, the text in 'MESSAGE'", _journal_lines)
-    if JOURNAL_VERBOSE.match(text):
-        return Document("`journalctl -o verbose`, the text in 'MESSAGE'", _verbose_lines)
     return None
 
 
@@ -1065,22 +1111,109 @@ def _journal_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
         yield line
 
 
-def _verbose_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
-    """Entries with a line for each field; what a field has more than one line of is indented further."""
-    entry: dict[str, object] = {}
-    first, name = 1, ""
-    for number, line in enumerate(_lines(chunks), 1):
-        if not line.startswith(" "):
-            if carried := _of_entry(entry, first):
-                yield carried
-            entry, first = {"time": line}, number
-        elif (pair := re.match(r" {4}([A-Z_0-9]+)=(.*)", line)) and len(entry) < MOST_KEYS:
-            name = pair[1]
-            entry[name] = pair[2]
-        elif name in entry:
-            entry[name] = f"{entry[name]}\n{line.strip(' ')}"
-    if carried := _of_entry(entry, first):
-        yield carried
+# A field of a record that has a line for each: in YAML, or as `journalctl -o verbose` and others print records.
+FIELD_LINE = re.compile(
+    r"[ \t]*(?P<name>[A-Z_0-9]{2,})=(?P<text>.*)"
+    r"|[ \t]*(?P<item>(?:-|->) +)?[\"']?(?P<key>[\w.@/-]+(?: [\w.-]+)?)[\"']?[ \t]*(?::|=>|=)(?:[ \t]+(?P<value>.*))?"
+)
+BLOCK = re.compile(r"[|>][-+\d]*")
+OTLP_TEXT = re.compile(r"Str\((.*)\)")
+
+
+def _fields_of_lines(text: str) -> Document | None:
+    fields = _Fields()
+    records = list(_records(enumerate(text.split("\n"), 1)))
+    lines = [line for number, record in records if len(record) > 1 for line in fields.lines(record, number)]
+    heads = sum(_has_head(line[:FAR]) for line in text.split("\n"))
+    if (
+        len(lines) < 2
+        or 2 * len(lines) < len(records)
+        or 2 * sum(_has_head(line.text) for line in lines) < heads
+    ):
+        return None
+    return Document(
+        f"records with a line for each field, the text in {_keys(fields)}",
+        partial(_record_lines, fields=fields),
+    )
+
+
+def _record_lines(chunks: Iterator[bytes], fields: _Fields) -> Iterator[CarriedLine]:
+    for number, record in _records(enumerate(_lines(chunks), 1)):
+        yield from fields.lines(record, number)
+
+
+def _records(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, object]]]:
+    """Records, each with the line of its text; one ends where a key comes again, or a list has its next item."""
+    record: dict[str, str] = {}
+    places: set[tuple[int, str]] = set()
+    number, key, indent, is_open, began = 1, "", 0, False, -1
+    for at, line in lines:
+        line = line.rstrip("\r")
+        width = len(line) - len(line.lstrip())
+        if is_open and (not line.strip() or width > indent):
+            record[key] += f"\n{line[indent + 2 :]}" if record[key] else line.strip()
+            continue
+        field = FIELD_LINE.fullmatch(line)
+        if field is None and width and key in record and not line.strip().startswith(("}", "]")):
+            record[key] += f"\n{line.strip(' ')}"  # of journald's fields further lines are indented
+            continue
+        is_open = False
+        name = (field["key"] or field["name"]) if field else ""
+        place = width, name
+        is_next = bool(field and field["item"] and field["item"].strip() == "-" and width <= began)
+        if field is None or place in places or is_next:
+            if field is None and not STAMP.search(line) and line.strip() not in ("---", "{", "}"):
+                continue
+            if record:
+                yield number, _whole_record(record)
+            record, places, key, number = {}, set(), "", at
+            if field is None:
+                if STAMP.search(line):
+                    record["time"] = line
+                continue
+        if not places:
+            began = width
+        places.add(place)
+        if len(record) >= MOST_KEYS:
+            continue
+        key, indent = name, width
+        value = (field["value"] if field["key"] else field["text"]) or ""
+        is_open = BLOCK.fullmatch(value) is not None
+        record[key] = "" if is_open else value
+        if _has_head(value[:FAR]) or is_open:
+            number = at
+    if record:
+        yield number, _whole_record(record)
+
+
+def _whole_record(record: dict[str, str]) -> dict[str, object]:
+    """The values of a record without what quotes them."""
+    return {key: _value_of(text) for key, text in record.items()}
+
+
+def _value_of(text: str) -> str:
+    text = text.strip(" ")
+    if text[:1] in QUOTED:
+        return _within(text[0], text[1:])
+    told = OTLP_TEXT.fullmatch(text)
+    return told[1] if told else text
+
+
+QUOTED = {
+    '"': re.compile(r'((?:[^"\\]|\\.|"")*+)"', re.DOTALL),
+    "'": re.compile(r"((?:[^']|'')*+)'", re.DOTALL),
+}
+
+
+def _within(quote: str, text: str) -> str:
+    """A text up to the quote that ends it, without what is written for quotes in it; all of one that never ends."""
+    match = QUOTED[quote].match(text)
+    end = match.end(1) if match else len(text)
+    # A quote that is not marked ends nothing before the logger.
+    text = text[: max([end, *(logger.end() for logger in LOGGER_AT_END.finditer(text))] if match else [end])]
+    if quote == '"' and ('\\"' in text or "\\\\" in text or "\\n" in text):
+        return _unquoted(f'"{text}"')
+    return text.replace(quote * 2, quote)
 
 
 class _Stream(io.RawIOBase):
@@ -1108,16 +1241,21 @@ class _Stream(io.RawIOBase):
 
 # What `tail`, Ansible, a prompt, and what people print between the logs of several hosts look like.
 _RUN = r"-=#*~+:>"
+_TAG = r"</?(?:h\d|b|strong|summary|details|p|div|title|code|tt)(?: [^<>]*)?>"
 HEADING = re.compile(
-    rf"==> (?P<file>.+) <==|(?P<task>\S+) \| [A-Z]+!? \| rc=-?\d+ >>|\[?\w+@(?P<prompt>[\w.-]+)[: ][^\]$#]*\]?[$#] .*"
+    rf"==> (?P<file>.+) <=="
+    rf"|(?:ok|changed|fatal|failed): \[(?P<host>[\w.-]+)\].*|\[\d+\] [\d:]+ \[(?:SUCCESS|FAILURE)\] (?P<ssh>[\w.@:-]+).*|(?P<task>\S+) \| [A-Z]+!? \| rc=-?\d+ >>|\[?\w+@(?P<prompt>[\w.-]+)[: ][^\]$#]*\]?[$#] .*"
     rf"|(?P<run>[{_RUN}])(?P=run)+ ?(?!BEGIN|END)(?P<framed>[\w/@][\w./:@-]*)(?:[: ].{{0,80}}?)? ?(?P=run){{2,}}"
 )
 NAMED_HEADING = re.compile(
-    rf"[{_RUN}<|\s]*(?:(?:\w*host|(?:host|computer|node|pod|container|ps_?computer)_?name|node|server|broker|pod|container|source|instance)"
+    rf"(?:{_TAG})+(?P<markup>[\w.-]+)(?:{_TAG})+|{{code:(?:.*\|)?title=(?P<code>[\w.-]+)(?:\|.*)?}}"
+    rf"|(?P<person>[\w.-]+)(?: APP)?  ?\d\d?:\d\d(?: [AP]M)?|[{_RUN}<|\s]*(?:(?:\w*host|(?:host|computer|node|pod|container|ps_?computer)_?name|node|server|broker|pod|container|source|instance)"
     rf"\s*[:=]\s*)?[\"'\[(]?(?P<name>[\w./@-]+?)[\])\"']?:?(?:[ :]+[\w./-]+\.(?:log|out)\S*)?[{_RUN}<|\s]*",
     re.IGNORECASE,
 )
-FIELD = re.compile(r"[ \t]*(?:[\w-]+\s*[:=]\s*)?['\"]?")
+FIELD = re.compile(r"[ \t]*(?:[\w-]+\s*[:=]\s*)?(?:['\"]?|```|(?:<[^<>]+>)+)")
+FENCE = re.compile(r"```\w*|~~~+|\{code\}|(?:</?[a-z]\w*(?: [^<>]*)?>)+")
+"""A line that begins or ends a part of a text, and is none of a log."""
 RULE = re.compile(rf"([{_RUN}])\1{{4,}}\s*")
 NAME_ALONE = re.compile(r"[\w./:@-]+")
 
@@ -1128,13 +1266,13 @@ def _heading(line: str, before: str) -> str | None:
         not line
         or len(line) > LONGEST_ORIGIN
         or line[0].isspace()
-        or (line[0] == "[" and line[1:2].isdigit())
+        or (line[0] == "[" and line[1:5].isdigit())
     ):
         return None
-    if match := HEADING.fullmatch(line):
-        name = next(group for key, group in match.groupdict().items() if group and key != "run")
-    elif (match := NAMED_HEADING.fullmatch(line)) and carrier_name(match["name"]) is not None:
-        name = match["name"]
+    match = HEADING.fullmatch(line) or NAMED_HEADING.fullmatch(line)
+    name = next(group for key, group in match.groupdict().items() if group and key != "run") if match else ""
+    if match and (match.re is HEADING or carrier_name(name) is not None):
+        pass
     elif RULE.fullmatch(before) and NAME_ALONE.fullmatch(line):
         name = line
     else:
@@ -1149,7 +1287,11 @@ def _headed(text: str) -> Document | None:
         for before, line in itertools.pairwise(["", *lines])
         if _heading(line.rstrip("\r"), before.rstrip("\r"))
     ]
-    if not headings or not any(_has_head(line[:FAR]) for line in lines):
+    heads = [line[:at] for line in lines if (at := _head_at(line)) is not None]
+    # A mark before the lines themselves tells more.
+    if not headings or 2 * sum(not FIELD.fullmatch(mark) and _origin_in(mark) != "" for mark in heads) >= len(
+        heads
+    ):
         return None
     return Document(
         f"lines below headings like '{_name(headings[0].strip())[:60]}'", _headed_lines, is_plain=True
@@ -1163,6 +1305,8 @@ def _headed_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
         name = _heading(line, before)
         if name is not None:
             origin, waiting = name, []
+        elif FENCE.fullmatch(line):
+            pass
         elif not line or RULE.fullmatch(line):
             if not RULE.fullmatch(line) or not before or _heading(before, "") is None:
                 waiting.append(CarriedLine(number, line, origin))
@@ -1175,9 +1319,9 @@ def _headed_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
             # Further lines of a record are indented as its first one is, or follow what stands before that.
             is_cut = at == indent or not line[:indent].strip()
             text = line[indent:] if is_cut else line
-            if at == indent and indent and (quote := line[indent - 1]) in "'\"":
-                text = text.removesuffix(quote)
-            yield CarriedLine(number, text, origin)
+            if at == indent and indent and (quote := line[indent - 1]) in QUOTED:
+                text = _within(quote, text)
+            yield CarriedLine(number, text.removesuffix("```"), origin)
         before = line
     yield from waiting
 
@@ -1217,11 +1361,11 @@ def _marked(text: str) -> Document | None:
     if len(heads) < 2 or 3 * len(heads) < len(begun) or all(at == 0 for _, at in heads):
         return None
     marks = _marks([line[:at] for line, at in heads])
-    ends = Counter(_behind_logger(line[at:]) for line, at in heads)
-    tail = ends.most_common(1)[0][0] if 2 * ends.most_common(1)[0][1] > len(heads) else ""
+    is_framed = 2 * sum(_behind_logger(line[at:]) != "" for line, at in heads) > len(heads)
     example = heads[0][0][: heads[0][1]].strip()
     return Document(
-        f"lines behind a mark like '{_name(example)[:60]}'", partial(_marked_lines, marks=marks, tail=tail)
+        f"lines behind a mark like '{_name(example)[:60]}'",
+        partial(_marked_lines, marks=marks, is_framed=is_framed),
     )
 
 
@@ -1258,8 +1402,11 @@ def _behind_logger(text: str) -> str:
     return text[loggers[-1].end() :].strip() if loggers else ""
 
 
-def _marked_lines(chunks: Iterator[bytes], marks: list[re.Pattern[str]], tail: str) -> Iterator[CarriedLine]:
-    mark = ""
+def _marked_lines(
+    chunks: Iterator[bytes], marks: list[re.Pattern[str]], is_framed: bool
+) -> Iterator[CarriedLine]:
+    """`is_framed`: something stands behind the lines too, which may name the process."""
+    mark = tail = ""
     for number, line in enumerate(_lines(chunks), 1):
         at = _head_at(line)
         if (
@@ -1276,11 +1423,19 @@ def _marked_lines(chunks: Iterator[bytes], marks: list[re.Pattern[str]], tail: s
                 at = longest.end() if longest else 0
             mark, text = line[:at], line[at:]
         text = text.rstrip()
-        if tail and text.endswith(tail):
+        if at is None and FENCE.fullmatch(text):
+            continue
+        if mark[-1:] in QUOTED and (at is not None or tail):
+            text = _within(mark[-1], text)
+        if is_framed and at is not None:
+            tail = _behind_logger(text)
+        if is_framed and tail and text.endswith(tail):
             text = text[: -len(tail)].rstrip()
         stamp = STAMP.search(mark)
         time = _of_stamp(stamp) if stamp else None
-        yield CarriedLine(number, text, _origin_in(mark), time[0] if time else None)
+        yield CarriedLine(
+            number, text, _origin_in(f"{mark} {tail}" if tail else mark), time[0] if time else None
+        )
 
 
 def _origin_in(mark: str) -> str:

@@ -66,12 +66,29 @@ PATTERNS = (
     "%d %5p %r --- [%t] %-40.40c : %m%n",
     "%d{HH:mm:ss.SSS} [%t] %-5p %c - %m%n",
     "%d{HH:mm:ss.SSS} [%t] %-5p %c -- %m%n",
-    "%d{DATE} [%t] %-5p %c - %m%n",
-    "%d{DATE} %-5p [%t] %c - %m%n",
     "[%d] %-5p %c - %m%n",
     "[%d] %-5p %c: %m%n",
+    "%d %-5p [%t] %c %m%n",
 )
-
+# Dates of other forms than ISO 8601; of those that read as many times the first. log4j's own name for the first is
+# US_MONTH_DAY_YEAR4_TIME.
+OTHER_DATES = tuple(
+    f"{date} HH:mm:ss{fraction}"
+    for fraction in (",SSS", "")
+    for date in (
+        "dd/MM/yyyy",
+        "MM/dd/yyyy",
+        "dd.MM.yyyy",
+        "dd-MM-yyyy",
+        "dd MMM yyyy",
+        "dd-MMM-yyyy",
+        "MMM dd, yyyy",
+    )
+)
+LIKE_OTHER_DATE = re.compile(
+    rb"\d\d?([-/. ])(?:\d\d|[A-Z][a-z]{2})\1\d{4}[ T]\d\d:|[A-Z][a-z]{2} \d\d, \d{4} \d\d:"
+)
+ISO_DIRECTIVE = re.compile(r"%d(?:\{ISO8601\})?(?!\{)")
 
 # Identities of Kafka's components hold a blank; names of threads do not.
 THREAD = re.compile(rb"\[[^\]\n]*\] [A-Z]+ \[[\w.:/-]+\] ")
@@ -235,6 +252,8 @@ CARRIERS = (
     Carrier("time of a container's runtime", r"^" + _STAMP + " ", "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
 )  # fmt: skip
 LOOKED_AT = 100
+FAR = 60
+"""Bytes of a line in which its date is looked for."""
 # Records whose heads are compared with those of other layouts, and bytes that mostly hold as many.
 COMPARED, ENOUGH = 200, 1 << 16
 # No carrier but colours begins like a line of Kafka's own layout.
@@ -495,7 +514,7 @@ def detect(head: bytes, given: Sequence[LineLayout] = ()) -> tuple[LineLayout | 
         carried = _carried(head)
         if carried is not None:
             return carried
-    known: Iterable[LineLayout] = (*given, KAFKA) if given else chain((KAFKA,), _common())
+    known: Iterable[LineLayout] = (*given, KAFKA) if given else chain((KAFKA,), _common(head))
     best: tuple[int, LineLayout, int] | None = None
     for layout in known:
         records = layout.find(head)
@@ -546,9 +565,48 @@ def _is_like_kafkas(head: bytes, records: RecordPlaces) -> bool:
     return True
 
 
-def _common() -> Iterator[LineLayout]:
-    """The layouts of the patterns, each compiled where the ones before it did not do."""
-    return map(_of_log4j, PATTERNS)
+def _common(head: bytes) -> Iterator[LineLayout]:
+    """The layouts of the patterns, each compiled where the ones before it did not do; last those with dates of another
+    form, if there are some in the head."""
+    yield from map(_of_log4j, PATTERNS)
+    form, _ = _other_form(head)
+    if form:
+        for pattern in (KAFKA.name, *PATTERNS):
+            if ISO_DIRECTIVE.search(pattern):
+                yield _of_log4j(ISO_DIRECTIVE.sub(f"%d{{{form}}}", pattern, count=1))
+
+
+def doubtful_date(layout: LineLayout, head: bytes) -> str | None:
+    """The first date of a head of which the lines do not tell whether the day or the month comes first."""
+    innermost = layout.innermost if isinstance(layout, CarriedLayout) else layout
+    return _other_form(layout.bare(head))[1] if OTHER_DATES[0][:10] in innermost.name else None
+
+
+def _other_form(head: bytes) -> tuple[str | None, str | None]:
+    """The form of `OTHER_DATES` that most lines have near their beginning; and the first date, if the month may as well
+    come before the day."""
+    lines = [
+        line[:FAR].decode("latin-1")
+        for line in head[:ENOUGH].split(b"\n")
+        if LIKE_OTHER_DATE.search(line, 0, FAR)
+    ]
+    counts: dict[str, int] = {}
+    for form in OTHER_DATES if lines else ():
+        dates = date_format(form)
+        expression = re.compile(rf"(?<!\d){dates.expression}(?!\d)")
+        found = (expression.search(line) for line in lines)
+        counts[form] = sum(match is not None and dates.millis(match["time"]) is not None for match in found)
+    form = max(counts, key=lambda form: counts[form], default="")
+    if not counts.get(form):
+        return None, None
+    dates = date_format(form)
+    is_doubtful = counts.get(form.replace("dd/MM", "MM/dd")) == counts[form] and "/" in form
+    first = (
+        next(match["time"] for line in lines if (match := re.search(dates.expression, line)))
+        if is_doubtful
+        else None
+    )
+    return form, first
 
 
 def layout_of_pattern(pattern: str) -> LineLayout:

@@ -15,6 +15,7 @@ from formats.broker_logs.layouts import (
     CarriedLayout,
     LineLayout,
     detect,
+    doubtful_date,
     export_of,
     is_export,
     layout_of_name,
@@ -277,6 +278,8 @@ def _looked_into(
         finding = say.LOG_NOT_TEXT.at(_place(candidate), examined=len(head), nearest=nearest(head))
         sources.findings.append(finding)
         return []
+    if not layouts and (date := doubtful_date(layout, head)):
+        sources.findings.append(say.LOG_DAY_OR_MONTH.at(_place(candidate), date=date))
     strange = _strange_loggers(head, layout) if candidate.kind in KAFKAS_OWN or candidate.is_named else ()
     if strange:
         finding = say.LOG_LOGGERS_UNKNOWN.at(

@@ -749,7 +749,7 @@ def test_an_xz_file_that_asks_for_more_memory_than_any_log_does(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "known"),
     [
-        ("21.11.2026 13:00:00 INFO kafka.server.KafkaServer: a\n", "%d{ISO8601} %-5p %c: %m%n"),
+        ("2026.325 13:00:00 INFO kafka.server.KafkaServer: a\n", "%d{ISO8601} %-5p %c: %m%n"),
         ("kafka-3  | something without a time\n", "docker compose logs"),
     ],
 )

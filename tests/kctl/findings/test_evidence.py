@@ -26,6 +26,7 @@ PRESENT = {
     "log-compression-damaged": "a file as it is now",
     "log-not-text": "a file as it is now",
     "log-without-date": "a file as it is now",
+    "log-day-or-month": "how the dates of a file are read",
     "log-unreadable": "a file as it is now",
     "log-empty": "a file as it is now",
     "log-given-twice": "a file as it is now",
