@@ -126,7 +126,7 @@ metadata  Read the metadata log of a KRaft cluster.
         metadata:show internal_topics.METADATA internal_topics.METADATA_BROKER internal_topics.METADATA_TOPIC
         internal_topics.METADATA_PARTITION FINDING
 collect  Copy the evidence of brokers, while they run, with a manifest.
-        collect.copy:collect verify.COLLECTED verify.COLLECTION_SUMMARY
+        collect.copy:collect verify.COLLECTED verify.COLLECTION_SUMMARY live.REPLICA live.PRODUCER
     verify  Check a copy against its manifest.
         collect.copy:verify FINDING verify.COLLECTION_SUMMARY
     pack  Write a copy into one file, which every command reads.

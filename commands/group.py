@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
     from kctl.wire.group_resets import Reset, ResetGoal
+    from kctl.wire.groups import ConsumerGroup
 
 STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
 TO = option("--to FILE", "Write the offsets to FILE as well.", type=GIVEN_PATH)
@@ -114,13 +115,21 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
 
 
 def _described(connected: Wire, name: str, state: ClusterState | None, hidden: str) -> Iterator[Row]:
+    from kctl.wire.groups import read_group
+
+    return group_rows(connected, read_group(connected, name), state, hidden)
+
+
+def group_rows(
+    connected: Wire, group: ConsumerGroup, state: ClusterState | None, hidden: str
+) -> Iterator[Row]:
+    """The rows of a group: itself, members, offsets, findings about these. `hidden`: why offsets may be hidden."""
     import time
 
     from kctl.wire.group_offsets import offset_findings, pending_offsets
-    from kctl.wire.groups import lags_of, read_group, total_lag
+    from kctl.wire.groups import lags_of, total_lag
 
-    group = read_group(connected, name)
-    lags = lags_of(connected, group, state)
+    name, lags = group.group, lags_of(connected, group, state)
     pending = pending_offsets(connected, group)
     yield GROUP.of(
         group, members=len(group.members), lag=None if hidden else total_lag(lags), why=hidden or None

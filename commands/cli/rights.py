@@ -63,6 +63,7 @@ remote format, remote segments, remote lookup, remote plan, remote follower  Rea
 offsets list, offsets show, offsets history, offsets reset-file  Read Topic __consumer_offsets
 transactions list, transactions show  Read Topic __transaction_state
 transactions hanging  Read Topic, Describe TransactionalId *
+collect  Describe Cluster, DescribeConfigs Cluster, Read Topic *, DescribeConfigs Topic *, Describe Group *, Describe TransactionalId *
 acl list  Describe Cluster
 acl check  Describe Cluster, DescribeConfigs Cluster
 acl audit  Describe Cluster, DescribeConfigs Cluster, Describe Topic *, Describe Group *

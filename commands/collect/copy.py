@@ -20,6 +20,7 @@ from kctl.model import counted
 from kctl.version import __version__
 
 if TYPE_CHECKING:
+    from commands.collect.brokers import AskedCluster
     from kctl.collect.collection import Collected, Collection
     from kctl.collect.placement import Choice, Plan
     from kctl.collect.transport import Source
@@ -44,6 +45,7 @@ READ_AS = "collect as a user who may read it, or look for errors of the disk in 
 @TOPIC
 @PARTITION
 @option("--since TIME", "Leave out broker logs that were last written to before (ISO 8601, -2h, epoch ms).")
+@flag("--records", "With --bootstrap-server also fetch the batches of each replica.")
 @option("--rate SIZE", "Read at most so much a second, such as 50MiB.", type=Size(), default=None)
 @option("--broker ID=FOLDER...", "Set the broker id of a folder; repeatable.", into="brokers")
 @option("--moment NAME=FOLDER...", "Name the moment that a folder was copied at; repeatable.", into="moments")
@@ -56,6 +58,7 @@ def collect(
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     since: str | None,
+    records: bool,
     rate: int | None,
     brokers: tuple[str, ...],
     moments: tuple[str, ...],
@@ -69,19 +72,27 @@ def collect(
     log directories, broker logs, settings without secrets, znode exports and tiers; with --topic or --partition only
     these partitions, and the metadata log. Files are read in an order that suits running brokers, each once and up to
     its first size; nothing is written to a source. The folder is evidence for every command: `kctl audit run FOLDER`.
-    `kctl collect verify` checks it later.
+    `kctl collect verify` checks it later. With --bootstrap-server, brokers tell their metadata, log directories, epochs,
+    groups, transactions and producers; with --records they give the batches of each replica up to the high watermark.
 
     $ kctl collect --to evidence /var/lib/kafka/data /var/log/kafka /etc/kafka/server.properties
     $ kctl collect --to evidence --topic orders --rate 50MiB /var/lib/kafka
     $ kctl collect --to evidence ssh://kafka1/etc/kafka/server.properties ssh://kafka1/var/log/kafka
     $ kctl collect --to evidence --sources brokers.txt
+    $ kctl collect --to evidence --bootstrap-server kafka1:9092 --records --topic orders
     """
     from kctl.collect.placement import Choice
     from kctl.times import parse_time
 
     sources = (*sources, *(_listed(listed) if listed else ()))
-    if not sources:
-        raise BadValue("no source is named", "give SOURCE..., or --sources FILE with one a line")
+    asks = frame.names_brokers or bool(not sources and frame.context.bootstrap_server)
+    if not sources and not asks:
+        raise BadValue(
+            "no source is named",
+            "give SOURCE..., --sources FILE with one a line, or --bootstrap-server HOSTS",
+        )
+    if records and not asks:
+        raise BadValue("--records: no brokers are named", "give --bootstrap-server HOSTS")
     if rate == 0:
         raise BadValue(
             "--rate 0: nothing would be read", "leave --rate out to read as fast as the disks allow"
@@ -91,11 +102,15 @@ def collect(
     words += [word for topic in topics for word in ("--topic", topic)]
     words += [word for number in partitions for word in ("--partition", str(number))]
     words += ["--since", since] if since else []
+    words += ["--bootstrap-server", frame.context.bootstrap_server or ""] if asks else []
+    words += ["--records"] if records else []
     words += ["--rate", str(rate)] if rate else []
     words += [word for broker in brokers for word in ("--broker", broker)]
     words += [word for moment in moments for word in ("--moment", moment)]
     words += ["--resume"] if resume else []
     run = _Run(frame, Path(to), shlex.join([*words, *sources]), choice, rate or 0, resume)
+    if asks:
+        run.asks_records = records
     return Outcome(run.rows(sources, brokers, moments), text=folding(collected_text))
 
 
@@ -120,6 +135,8 @@ class _Run:
         self.command_line = redact_text(command_line)
         self.lost: dict[str, str] = {}
         """Sources that could not be reached, and why."""
+        self.asks_records: bool | None = None
+        """Whether batches are fetched; None where no brokers are asked."""
         self._folder: Path | None = None
         self._shadows = 0
 
@@ -132,12 +149,13 @@ class _Run:
         from kctl.rows.verify import COLLECTION_SUMMARY
 
         begun = monotonic()
+        cluster = self._cluster(has_others=bool(paths))
         sources = self._sources(paths)
-        planned = self._planned(sources, brokers, moments)
+        planned = self._planned(sources, brokers, moments) if paths else []
         if self.frame.status == BadValue.exit_code:  # a name that nothing matches
             return
         roots = [source.root for source in sources if source.command is None]
-        names = [*(source.shown for source, _ in planned), *self.lost]
+        names = [*(source.shown for source, _ in planned), *self.lost, *(cluster.names if cluster else ())]
         folder = prepare(self.to, roots, resume=self.is_resumed, shown=names)
         progress = self.frame.progress()
         progress.start("copying", sum(amount(source, plan) for source, plan in planned))
@@ -146,6 +164,10 @@ class _Run:
         try:
             for source, plan in planned:
                 done = run.run(source, plan, self.choice)
+                files, count = files + done.files, count + done.bytes
+                self._report(done)
+                yield _row(done)
+            for done in cluster.copy(run) if cluster else ():
                 files, count = files + done.files, count + done.bytes
                 self._report(done)
                 yield _row(done)
@@ -160,6 +182,23 @@ class _Run:
             folder=str(self.to), files=files, bytes=count, seconds=round(monotonic() - begun, 3),
             sha256=seal.sha256, errors=0,
         )  # fmt: skip
+
+    def _cluster(self, *, has_others: bool) -> AskedCluster | None:
+        """The cluster that is asked over Kafka's own protocol; None without one, and where other sources are left."""
+        if self.asks_records is None:
+            return None
+        from commands.collect.brokers import AskedCluster
+
+        try:
+            cluster = AskedCluster(self.frame, self.choice, records=self.asks_records)
+        except KctlError as error:
+            if isinstance(error, BadValue) or not has_others:
+                raise
+            self.frame.report(error)
+            self.lost[f"kafka://{self.frame.context.bootstrap_server}"] = error.message
+            return None
+        click.get_current_context().call_on_close(cluster.close)
+        return cluster
 
     def _report(self, done: Collected) -> None:
         """Say why a source was not copied whole: what could not be read, the first of it by name."""

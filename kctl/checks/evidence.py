@@ -116,6 +116,7 @@ def task_of(
         kind=replica.kind,
         is_clean=log_dir.is_clean,
         is_marked=log_dir.is_marked,
+        is_fetched=log_dir.is_fetched,
         recovery_point=checkpoints.get(RECOVERY_POINT, partition) or 0,
         log_start_offset=checkpoints.get(LOG_START, partition) or 0,
         # A cleaner that ran has left an entry; without the file nobody knows.

@@ -261,6 +261,8 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
     is_recovered = check.task.is_marked and segment.base_offset >= check.task.recovery_point
     if any(finding.code == say_segments.OFFSETS_GO_BACK.code for finding in report.findings):
         _say_what_a_start_does(check, segment, report, scanned)
+    if check.task.is_fetched:
+        return
     # Before batches of magic 2 a segment may have one index only, whose lack says less.
     if indexed.awaits_recovery and is_recovered and scanned.has_new and segment.files.keys() == {".log"}:
         report.say(say_index.INDEXES_AWAIT_RECOVERY)

@@ -38,6 +38,7 @@ class ReplicaTask(Struct, frozen=True):
     kind: FolderKind = FolderKind.LIVE
     is_clean: bool = False
     is_marked: bool = True  # whether the log directory's checkpoints were there to be read
+    is_fetched: bool = False  # whether a broker gave the batches, and no other file
     recovery_point: int = 0
     log_start_offset: int = 0
     is_compacted: bool | None = None  # None: not known

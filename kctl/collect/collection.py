@@ -144,6 +144,20 @@ class Collection(Struct):
                 copying.others(part)
         except SourceLost as error:
             done.incomplete, done.is_lost = error.message, True
+        return self.ended(done, begun, begun_ms, choice, source.command)
+
+    def lacks(self, done: Collected, path: str, source: str, what: str, why: str) -> None:
+        """Note what is there, and may not or cannot be read: the copy of the source is incomplete."""
+        self.manifest.add(LeftOutLine(path, source, what, why, unread=True))
+        done.left_out += 1
+        done.unread_count += 1
+        if len(done.unread) < MOST_NAMED:
+            done.unread.append(f"{source}: {why}")
+
+    def ended(
+        self, done: Collected, begun: float, begun_ms: int, choice: Choice, command: str | None
+    ) -> Collected:
+        """Note how the copy of a source ended; `begun` is of the monotonic clock."""
         if done.unread_count and done.incomplete is None:
             done.incomplete = (
                 f"{counted(done.unread_count, 'name')} could not be read, such as {done.unread[0]}"
@@ -151,8 +165,8 @@ class Collection(Struct):
         done.seconds = time.monotonic() - begun
         self.manifest.add(
             SourceLine(
-                source.shown, plan.broker_ids, begun_ms, self.now_ms(), done.files, done.bytes,
-                source.clock_offset_ms, done.incomplete, source.command,
+                done.source, done.broker_ids, begun_ms, self.now_ms(), done.files, done.bytes,
+                done.clock_offset_ms, done.incomplete, command,
                 sorted(choice.topics) or None, sorted(choice.partitions) or None, choice.since_ms,
             )
         )  # fmt: skip
@@ -473,11 +487,7 @@ class _Copying(Struct):
 
     def leave_unread(self, path: str, shown: str, what: str, why: str) -> None:
         """Note what is there, and may not or cannot be read: the copy of the source is incomplete."""
-        self.run.manifest.add(LeftOutLine(path, shown, what, why, unread=True))
-        self.done.left_out += 1
-        self.done.unread_count += 1
-        if len(self.done.unread) < MOST_NAMED:
-            self.done.unread.append(f"{shown}: {why}")
+        self.run.lacks(self.done, path, shown, what, why)
 
     def _leave_out(self, folder: Path, place: str, name: str, what: str, why: str) -> None:
         shown = _printable(self.source.shown_path(folder / name))

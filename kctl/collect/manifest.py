@@ -61,10 +61,11 @@ class LeftOutLine(msgspec.Struct, tag="left_out", tag_field="kind", omit_default
     unread: bool = False
 
 
-class PlannedLine(msgspec.Struct, tag="planned", tag_field="kind"):
-    """A partition folder that is to be copied, below the folder of the manifest."""
+class PlannedLine(msgspec.Struct, tag="planned", tag_field="kind", omit_defaults=True):
+    """A partition folder that is to be copied, below the folder of the manifest. `fetched`: a broker gave its batches."""
 
     path: str
+    fetched: bool = False
 
 
 class WholeLine(msgspec.Struct, tag="whole", tag_field="kind"):

@@ -31,6 +31,8 @@ class CopyNotes(Struct):
 
     cut_off: dict[Path, str] = field(default_factory=dict)
     """Partition folders of which not all was copied, and why."""
+    fetched: set[Path] = field(default_factory=set)
+    """Log directories of which a broker gave batches alone."""
     unread: dict[Path, str] = field(default_factory=dict)
     """Files and folders that might not be read as the copy was made, and why; those that a later run copied are none."""
     unreached: dict[str, str] = field(default_factory=dict)
@@ -65,6 +67,8 @@ def _read(manifest: Path, below: Collection[Path], notes: CopyNotes) -> None:
     ended: dict[str, SourceLine] = {}
     for line, _ in lines_of(manifest, may_be_torn=True, passing=FILE_BEGINNING):
         if isinstance(line, PlannedLine) and len(open_) + len(whole) < MOST_PLANNED:
+            if line.fetched:
+                notes.fetched.add((folder / line.path).parent)
             if line.path not in whole:  # a run that goes on plans all once more
                 open_.add(line.path)
         elif isinstance(line, WholeLine):

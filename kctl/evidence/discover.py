@@ -20,6 +20,7 @@ from kctl.evidence.model import (
     LogLeft,
     Replica,
     Tier,
+    ToldCluster,
     ZnodeExport,
     encodable,
 )
@@ -184,6 +185,9 @@ def _evidence(
 ) -> FoundEvidence:
     replicas, loose_folders, cut_off = [], [], []
     notes = _notes(walked)
+    log_dirs = [
+        replace(d, is_marked=False, is_fetched=True) if d.path in notes.fetched else d for d in log_dirs
+    ]
     for log_dir in log_dirs:
         for name in sorted(walked.log_dirs[log_dir.path].partitions):
             parsed = parse_partition_folder(name)
@@ -216,6 +220,7 @@ def _evidence(
             ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(dict(walked.znodes).items())
         ),
         files=tuple(walked.files),
+        told=tuple(ToldCluster(p, r, moment_of(p, folders)) for p, r in sorted(dict(walked.told).items())),
         unnamed_files=tuple(walked.unnamed_files),
         logs_left=tuple(walked.logs_left),
         loose_folders=tuple(loose_folders),

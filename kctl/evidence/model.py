@@ -49,6 +49,7 @@ class LogDir(Struct, frozen=True):
     """One entry of a broker's `log.dirs`.
 
     `is_marked` is False if it holds partition folders alone, so that checkpoints were never copied.
+    `is_fetched`: a broker gave the batches, and what else is in it was made of its answers.
     `is_whole` is False if the command line named only a partition folder in it.
     """
 
@@ -61,6 +62,7 @@ class LogDir(Struct, frozen=True):
     is_kraft: bool = False
     is_marked: bool = True
     is_whole: bool = True
+    is_fetched: bool = False
     is_clean: bool = False
     files: tuple[str, ...] = ()
 
@@ -131,6 +133,14 @@ class ZnodeExport(Struct, frozen=True):
     moment: str | None = None
 
 
+class ToldCluster(Struct, frozen=True):
+    """A file with what brokers told of their cluster, one JSON object a line: rows of its topics and partitions."""
+
+    path: Path
+    root: Root
+    moment: str | None = None
+
+
 class LackingDir(NamedTuple):
     """A directory that the `log.dirs` of a broker lists, and of which the evidence has no copy."""
 
@@ -171,6 +181,7 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     loose_folders: tuple[tuple[Path, LogDir], ...]
     findings: tuple[Finding, ...]
     failures: tuple[KctlError, ...]
+    told: tuple[ToldCluster, ...] = ()
     # Files that were named, have none of Kafka's names and hold no batch: broker logs perhaps.
     unnamed_files: tuple[tuple[Path, Root], ...] = ()
     logs_left: tuple[LogLeft, ...] = ()

@@ -43,6 +43,10 @@ MAYBE_EXPORT = re.compile(
     r"[^/.][^/]*\.(?:txt|csv|tsv|json|jsonl|ndjson|gelf|export)(?:\.(?:gz|zst|xz))?|[^/.]+", re.ASCII
 )
 ZNODES = re.compile(r"(?:.*[._-])?znodes?(?:[._-].*)?\.jsonl(?:\.gz|\.zst)?", re.ASCII)
+TOLD_CLUSTER = (
+    "metadata",
+    "cluster.jsonl",
+)  # folder and file of what brokers told, as `kctl collect` writes it
 BROKER_FOLDER = re.compile(r"(?:.*[._-])?(?:broker|kafka|node)[._-]?(\d{1,9})", re.ASCII | re.IGNORECASE)
 BROKERS_FOLDER = re.compile(r"(?:.*[._-])?(?:brokers|nodes|kafka|hosts)", re.ASCII | re.IGNORECASE)
 

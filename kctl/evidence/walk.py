@@ -26,6 +26,7 @@ from kctl.evidence.names import (
     REMOTE_FILE,
     SEGMENT_FILE,
     TIER_FOLDER,
+    TOLD_CLUSTER,
     ZNODES,
     broker_id_of,
     broker_log_kind,
@@ -65,6 +66,7 @@ class Walked(Struct):
     """Files that may be exports of logs, outside of log directories."""
     logs_left: list[LogLeft] = field(default_factory=list)
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
+    told: list[tuple[Path, Root]] = field(default_factory=list)
     manifests: dict[Path, list[Root]] = field(default_factory=dict)
     """Manifests of copies that `kctl collect` made, with the paths that they are below, or that lie in the copy."""
     files: list[tuple[Path, Root]] = field(default_factory=list)
@@ -169,6 +171,12 @@ def _named_file(root: Root, walked: Walked) -> None:
         walked.unnamed_files.append((root.path, root))
 
 
+def _is_told(path: Path) -> bool:
+    from kctl.evidence.told import is_told  # few copies have one
+
+    return is_told(path)
+
+
 def _may_hold_batches(path: Path) -> bool:
     """Whether a file has a name that brokers give, or a batch in it, or something that says whose it is."""
     from formats.log import records
@@ -204,6 +212,8 @@ def _folder(folder: Path, root: Root, walked: Walked) -> list[Path]:
             walked.broker_logs.append((folder / name, root, kind))
         elif ZNODES.fullmatch(name):
             walked.znodes.append((folder / name, root))
+        elif (folder.name, name) == TOLD_CLUSTER and _is_told(folder / name):
+            walked.told.append((folder / name, root))
         elif name == MANIFEST and is_manifest(folder / name):
             walked.manifests[folder / name] = [root]
         elif MAYBE_BROKER_LOG.fullmatch(name) and not (

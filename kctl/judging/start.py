@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kctl.judging.fetching import COPY_METADATA, GO_ON, other_replicas, settings_of
+from kctl.judging.fetching import COPY_METADATA, GO_ON, log_dirs_of, other_replicas, settings_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep, StepKind
@@ -19,6 +19,9 @@ def judge_start(start: BrokerStart) -> Judgement:
     open_ = {p for s in start.steps if s.destroyed and s.destroyed.only_copy is None and (p := s.partition)}
     missing: tuple[MissingEvidence, ...] = tuple(other_replicas(p, start.moment) for p in sorted(open_))
     missing += not_copied
+    if start.is_fetched:
+        lacking = log_dirs_of(start.broker_id, "the evidence", start.moment)
+        missing += (lacking._replace(why="a broker gave its batches, and nothing else"),)
     if start.lacks_settings:
         missing += (settings_of(start.broker_id, start.moment),)
     if lost:

@@ -73,6 +73,8 @@ class BrokerStart(Struct):
     """Files and partition folders that a copy has not, or not whole, and why."""
     cut_off: set[Path] = field(default_factory=set)
     """Partition folders of which not all was copied."""
+    is_fetched: bool = False
+    """Whether a broker gave its batches, and nothing else of its log directories is there."""
     lacks_settings: bool = False
     """Whether `server.properties` would decide what is unknown."""
 
@@ -87,6 +89,9 @@ class BrokerStart(Struct):
         self.unknown.append(f"{why}: `server.properties` decides it, and is not in the evidence")
 
 
+FETCHED = "its batches were fetched: nothing else that it has on disk is in the evidence"
+
+
 def starts(
     evidence: FoundEvidence, others: Sequence[FoundEvidence] = (), kafka_version: str | None = None
 ) -> Iterator[BrokerStart]:
@@ -97,6 +102,11 @@ def starts(
         version = version or recognised_version([log_dir.path for log_dir in log_dirs])
         start = BrokerStart(broker_id, moment, version, log_dirs)
         _note_not_copied(start, evidence)
+        if any(log_dir.is_fetched for log_dir in log_dirs):
+            start.starts, start.is_fetched = None, True
+            start.unknown.append(FETCHED)
+            yield start
+            continue
         try:
             rules = start_rules(version)
         except BadValue as error:

@@ -42,10 +42,10 @@ TRANSACTION = RowType("""
     producer_id, producer_epoch
     timeout_ms               integer
     start_timestamp          integer?  milliseconds
-    last_update_timestamp    integer   milliseconds
+    last_update_timestamp    integer?  milliseconds; null where a coordinator was asked
     partitions               array     partitions as TOPIC-PARTITION
-    log_partition            integer   partition of __transaction_state
-    log_offset               integer   offset of the record there
+    log_partition            integer?  partition of __transaction_state; null where a coordinator was asked
+    log_offset               integer?  offset of the record there; null as well
 """)
 
 OPEN_TRANSACTION = RowType("""

@@ -50,3 +50,24 @@ DELETION = RowType("""
     unread_by        array?    groups that have not read all of it; null if groups may be hidden
     why              string?   why a value is null, and the right that is missing
 """)
+
+REPLICA = RowType("""
+    replica: A replica as its broker tells of it; in `metadata/replicas.jsonl` of a copy that `kctl collect` made.
+    topic, partition, broker_id
+    is_leader         boolean
+    log_dir           string?   null if the broker does not tell it
+    size_in_bytes?
+    log_start_offset?, log_end_offset?
+    high_watermark    integer?  of the leader
+    epochs            array?    [epoch, start_offset]; null before 2.7
+    why               string?   why a value is null
+""")
+
+PRODUCER = RowType("""
+    producer: A producer that the leader of a partition knows; in `metadata/producers.jsonl` of such a copy.
+    topic, partition, producer_id, producer_epoch
+    last_sequence             integer
+    last_timestamp            integer  milliseconds
+    coordinator_epoch         integer
+    current_txn_start_offset  integer  -1: no transaction is open
+""")

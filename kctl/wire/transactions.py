@@ -79,6 +79,16 @@ def _open_at(
     wire: Wire, led: Mapping[int, Sequence[TopicPartition]]
 ) -> dict[TopicPartition, Open | KctlError]:
     """The open transactions of partitions, by offset, from their leaders; or why a leader does not tell."""
+    return {
+        tp: answer if isinstance(answer, KctlError) else _open_in(answer)
+        for tp, answer in producers_at(wire, led).items()
+    }
+
+
+def producers_at(
+    wire: Wire, led: Mapping[int, Sequence[TopicPartition]]
+) -> dict[TopicPartition, list[Any] | KctlError]:
+    """The producers that leaders know in partitions, as they answer; or why one does not tell."""
     requests = [
         (
             leader,
@@ -94,7 +104,7 @@ def _open_at(
         for leader, partitions in led.items()
     ]
     missing = BrokerError("the answer does not include it")
-    answers: dict[TopicPartition, Open | KctlError] = {tp: missing for tps in led.values() for tp in tps}
+    answers: dict[TopicPartition, list[Any] | KctlError] = {tp: missing for tps in led.values() for tp in tps}
     for (leader, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
             answers |= dict.fromkeys(led[leader], answer)
@@ -102,14 +112,16 @@ def _open_at(
         for topic in answer.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(str(topic.name), int(partition.partition_index))
-                answers[tp] = _open_in(wire, tp, partition)
+                code, message = partition.error_code, partition.error_message
+                answers[tp] = (
+                    failure(wire, f"producers of {tp}", "DescribeProducers", code, tp.topic, message)
+                    if code
+                    else list(partition.active_producers)
+                )
     return answers
 
 
-def _open_in(wire: Wire, tp: TopicPartition, partition: Any) -> Open | KctlError:
-    if partition.error_code:
-        place, code = f"producers of {tp}", partition.error_code
-        return failure(wire, place, "DescribeProducers", code, tp.topic, partition.error_message)
+def _open_in(producers: Iterable[Any]) -> Open:
     transactions = [
         PartitionTransaction(
             int(producer.producer_id),
@@ -119,7 +131,7 @@ def _open_in(wire: Wire, tp: TopicPartition, partition: Any) -> Open | KctlError
             int(producer.current_txn_start_offset),
             int(producer.last_timestamp),
         )
-        for producer in partition.active_producers
+        for producer in producers
         if producer.current_txn_start_offset >= 0
     ]
     return sorted(transactions, key=lambda transaction: transaction.start_offset)
@@ -179,7 +191,7 @@ def _coordinated(
     """
     if not open_in:
         return []
-    known, unread = _known(wire, {transaction.producer_id for _, transaction in open_in})
+    known, unread = coordinated(wire, {transaction.producer_id for _, transaction in open_in})
     judged = []
     for tp, transaction in open_in:
         coordinator = known.get(transaction.producer_id)
@@ -289,8 +301,8 @@ def _rows_of(held: OpenInPartition) -> Iterator[Row]:
         ).row()
 
 
-def _known(wire: Wire, producer_ids: Collection[int]) -> tuple[dict[int, Transaction], str | None]:
-    """What coordinators know of producers, by id, and why one could not be asked."""
+def coordinated(wire: Wire, producer_ids: Collection[int]) -> tuple[dict[int, Transaction], str | None]:
+    """What coordinators know of producers (of all without any), by id, and why one could not be asked."""
     nodes, unread = wire.nodes, "; ".join(filter(None, visibility_of(wire, "transactional ids"))) or None
     request = ListTransactionsRequest
     answers = wire.send_all(

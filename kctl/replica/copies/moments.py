@@ -1,6 +1,6 @@
 """The state of the cluster at each moment: leader, ISR, assignment, live brokers, and the topic of each name.
 
-It is read from znodes, or from the metadata log of a KRaft cluster. Every node has a copy of that log, or a snapshot
+It is read from znodes, from the metadata log of a KRaft cluster, or from what brokers told of it. Every node has a copy of that log, or a snapshot
 and the records after it. Each decision about a partition is a record in it (leader, leader epoch, ISR); a znode has
 only the last decision.
 
@@ -16,9 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from formats.errors import FormatError
 from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER, parse_config, parse_partition_state, parse_topic
+from kctl.cluster.state import DEFAULT
 from kctl.errors import KctlError
-from kctl.evidence.model import FoundEvidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica, ToldCluster
 from kctl.evidence.order import is_order_known
+from kctl.evidence.told import ToldBroker, ToldConfig, ToldPartition, ToldTopic, told_rows
 from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.internal_topics.cluster_image import ClusterImage, PartitionImage
 from kctl.internal_topics.decisions import Decided, Decision, metadata_logs, read_decisions
@@ -46,12 +48,12 @@ class RecordedState(Struct, frozen=True):
 
 
 class Znodes(Struct):
-    """The cluster at one moment as far as replicas are concerned, from znodes or from a metadata log."""
+    """The cluster at one moment as far as replicas are concerned: from znodes, a metadata log, or as brokers told."""
 
     moment: str | None
     file: str
     is_zookeeper: bool = True
-    """Whether it was read from znodes, not from a metadata log."""
+    """Whether it was read from znodes."""
     states: dict[TopicPartition, RecordedState] = field(default_factory=dict)
     replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     live: set[int] = field(default_factory=set)
@@ -159,7 +161,7 @@ def _reach(copy: Copy) -> tuple[int, int]:
 
 
 def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> dict[Moment, Znodes]:
-    """The cluster at each moment: from znodes, else from the longest copy of the metadata log.
+    """The cluster at each moment: from znodes, else from the longest copy of the metadata log, else as brokers told.
 
     What cannot be read is reported and left out.
     """
@@ -177,7 +179,45 @@ def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) ->
             report(error)
         if is_order_known(evidence):
             later = later or read.get(moment)
+    for told in evidence.told:
+        if told.moment in znodes_by_moment or told.moment in read:
+            continue
+        try:
+            znodes_by_moment[told.moment] = _told(evidence, told)
+        except KctlError as error:
+            report(error)
     return znodes_by_moment | {moment: read[moment] for moment in logs_by_moment if moment in read}
+
+
+def _told(evidence: FoundEvidence, told: ToldCluster) -> Znodes:
+    """The cluster as brokers told of it. Raises KctlError."""
+    cluster = Znodes(told.moment, evidence.place_of(told.path, told.root).file or "", is_zookeeper=False)
+    for row in told_rows(told.path):
+        if isinstance(row, ToldBroker):
+            cluster.registered.add(row.broker_id)
+            if row.is_alive:
+                cluster.live.add(row.broker_id)
+        elif isinstance(row, ToldTopic):
+            cluster.created[row.topic] = 0
+            if row.topic_id is not None:
+                cluster.topic_ids[row.topic] = row.topic_id
+            if row.configs is not None:
+                cluster.configs[row.topic] = row.configs
+        elif isinstance(row, ToldPartition):
+            where = TopicPartition(row.topic, row.partition)
+            cluster.replicas[where] = tuple(row.replicas)
+            if row.leader_epoch is not None and row.leader_epoch >= 0:
+                leader = NO_LEADER if row.leader is None else row.leader
+                eligible = tuple(row.eligible_leader_replicas or ())
+                cluster.states[where] = RecordedState(
+                    leader, row.leader_epoch, tuple(row.isr), told.moment, cluster.file, eligible
+                )
+        elif isinstance(row, ToldConfig) and (row.entity_type, row.entity_name) == ("brokers", DEFAULT):
+            defaults = dict(cluster.configs.get("", {}))
+            if row.value is not None:
+                defaults[row.key] = row.value
+            cluster.configs[""] = defaults
+    return cluster
 
 
 def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:

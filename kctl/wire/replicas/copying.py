@@ -258,7 +258,7 @@ def _take(copy: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlEr
         return BrokerError(f"{copy.partition} from offset {copy.offset} on: {answer.error}")
     if not answer.data:
         return BrokerError(f"{copy.partition}: no bytes at offset {copy.offset}") if is_first else None
-    end, last_offset = _whole_batches(answer.data)
+    end, last_offset = whole_batches(answer.data)
     if last_offset < copy.offset:
         copy.write(answer.data, copy.offset)
         return KctlError(
@@ -270,12 +270,17 @@ def _take(copy: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlEr
     return None
 
 
-def _whole_batches(data: bytes | memoryview) -> tuple[int, int]:
-    """The end of the whole batches at the front, and their last offset; 0 and -1 if there is none."""
+def whole_batches(data: bytes | memoryview, until: int | None = None) -> tuple[int, int]:
+    """The end of the whole batches at the front, and their last offset; 0 and -1 if there is none.
+
+    `until`: those behind the first one end where a batch begins at this offset or above.
+    """
     last = end = 0
     while True:
         length = int.from_bytes(data[end + 8 : end + LOG_OVERHEAD], "big", signed=True)
         if length < SMALLEST or end + LOG_OVERHEAD + length > len(data):
+            break
+        if until is not None and end and int.from_bytes(data[end : end + 8], "big", signed=True) >= until:
             break
         last, end = end, end + LOG_OVERHEAD + length
     if not end:

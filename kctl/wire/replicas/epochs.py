@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.fetch import FetchRequest
 
+from formats.log_dir.checkpoints import EpochEntry
 from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean import ReplicaEnd, UncleanCandidate, best_of, candidates_of
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import BrokerError, Wire, parse_id
+from kctl.wire.adapter import BrokerError, TooOld, Wire, parse_id
 from kctl.wire.replicas.fetching import CONSUMER, OFFSET_OUT_OF_RANGE
 from kctl.wire.rights import failure
 
@@ -42,7 +43,7 @@ def epoch_ends(wire: Wire, state: ClusterState, epochs: Mapping[Replica, int]) -
     """Where an epoch ends in each replica; one request to each broker."""
     version = wire.version_of(FetchRequest) or 0
     if version < FIRST_VERSION:
-        raise KctlError(
+        raise TooOld(
             f"the brokers are too old: {needs('reading the epochs of replicas')}",
             "examine copies of the log directories with `kctl epoch compare`",
         )
@@ -156,6 +157,44 @@ def common_end(broker: int, best: int, ends: Mapping[int, ReplicaEnd]) -> Questi
         epoch, end = answer
         target = broker if target == best else best
     return 0
+
+
+def all_epochs(broker: int, highest: int, log_start_offset: int) -> Questions:
+    """Search for every epoch with its first offset, ascending; returns a list of EpochEntry, or the error."""
+    end = yield from last_record(broker, highest)
+    if isinstance(end, KctlError):
+        return end
+    entries: list[EpochEntry] = []
+    epoch = end.leader_epoch
+    while epoch > 0:
+        answer = yield broker, epoch - 1
+        if not isinstance(answer, ReplicaEpochEnd):
+            return answer or BrokerError(f"broker {broker} has no epoch {epoch - 1}")
+        entries.append(EpochEntry(epoch, answer.end_offset))
+        if answer.end_offset <= log_start_offset:
+            break
+        epoch = answer.epoch
+    else:
+        if epoch == 0:
+            entries.append(EpochEntry(0, log_start_offset))
+    return entries[::-1]
+
+
+def replica_epochs(
+    wire: Wire, state: ClusterState, log_starts: Mapping[Replica, int]
+) -> dict[Replica, list[EpochEntry] | KctlError]:
+    """The epochs of replicas, each with its first offset, or why a broker does not tell them. Raises TooOld."""
+
+    def ask(epochs: Mapping[Replica, int]) -> Mapping[Replica, Answer]:
+        return epoch_ends(wire, state, epochs)
+
+    def last_epoch(tp: TopicPartition) -> int:
+        known = state.partition_states.get(tp)
+        return known.leader_epoch if known else 0
+
+    return ask_all(
+        ask, {(node, tp): all_epochs(node, last_epoch(tp), start) for (node, tp), start in log_starts.items()}
+    )
 
 
 def ask_all(

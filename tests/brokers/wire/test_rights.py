@@ -480,6 +480,7 @@ ARGUMENTS = {
     "acl create, acl delete, acl copy": "acl create --principal User:bob --operation read --topic NEW TOLD --yes",
     "user create, user set-password, user delete": "user create NEW --password-command hostname --yes",
     "quota check": "quota check bob readers",
+    "collect": "collect --to OUT --records",
     "reassign plan": "reassign plan --topics orders --to TO PLACED",
     "reassign verify": "reassign verify PLAN",
     "quota set, quota unset": "quota set --user NEW producer_byte_rate=9 --yes",

@@ -1,0 +1,101 @@
+"""Copies of what brokers gave: batches alone, and what was told of the cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import recording, rows
+from tests.kctl.collect.test_copies_as_evidence import lines_of, write
+
+KEPT = ("replication-offset-checkpoint", "leader-epoch-checkpoint")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Path]:
+    """A copy of a sound cluster, of which only batches, watermarks and epochs are left."""
+    copy = tmp_path / "copy"
+    source = recording("incidents/hwloss-1.1") / "moments" / "after"
+    assert rows("collect", "--to", copy, source).status == 0
+    for path in copy.glob("broker-*/**/*"):
+        if path.is_file() and path.suffix != ".log" and path.name not in KEPT:
+            path.unlink()
+    for path in copy.glob("*znodes*"):
+        path.unlink()
+    for broker_id in (3, 4):  # which hold no partition
+        shutil.rmtree(copy / f"broker-{broker_id}")
+    yield copy
+
+
+def fetched(copy: Path) -> None:
+    """Note that brokers gave the batches."""
+    write(copy, [{**line, "fetched": True} if line["kind"] == "planned" else line for line in lines_of(copy)])
+
+
+def tell(copy: Path, *others: dict[str, Any], replicas: list[int]) -> None:
+    """What brokers told of one topic."""
+    partition = {
+        "kind": "partition", "topic": "accounts", "partition": 0, "leader": 1, "leader_epoch": 3,
+        "replicas": replicas, "isr": [1],
+    }  # fmt: skip
+    told = [
+        {"kind": "cluster", "cluster_id": "x"},
+        {"kind": "broker", "broker_id": 1, "is_alive": True},
+        {"kind": "topic", "topic": "accounts", "topic_id": None, "configs": {}},
+        {"kind": "config", "entity_type": "brokers", "entity_name": "<default>", "key": "a", "value": "b"},
+    ]
+    (copy / "metadata").mkdir()
+    lines = (json.dumps(row, separators=(",", ":")) + "\n" for row in (*told, partition, *others))
+    (copy / "metadata" / "cluster.jsonl").write_text("".join(lines))
+
+
+def test_batches_that_a_broker_gave_lack_no_other_file(copy: Path) -> None:
+    assert "indexes-await-recovery" in {row["code"] for row in rows("segment", "verify", copy).of("finding")}
+    fetched(copy)
+    verified = rows("segment", "verify", copy)
+    assert (verified.status, verified.of("finding")) == (0, [])
+
+
+def test_no_start_is_forecast_of_what_a_broker_gave(copy: Path) -> None:
+    fetched(copy)
+    ran = rows("log-dir", "start", copy)
+    assert ran.status == 3
+    for judged in ran.of("judgement"):
+        assert judged["verdict"] == "could_not_judge"
+        assert (
+            judged["missing"][0]["get"] == f"kctl collect --to more ssh://BROKER{judged['broker_id']}/LOG_DIR"
+        )
+    assert {row["starts"] for row in ran.of("start")} == {None}
+
+
+def test_what_brokers_told_is_the_assignment(copy: Path) -> None:
+    fetched(copy)
+    tell(copy, replicas=[1, 2, 9])
+    (judged,) = [
+        row
+        for row in rows("replica", "loss", copy, "--topic", "accounts").of("judgement")
+        if row["partition"] == 0
+    ]
+    assert judged["verdict"] == "could_not_judge"
+    assert {part["what"] for part in judged["missing"]} == {"replica of broker 9"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"kind": "partition", "topic": "accounts", "partition": 0, "leader": 1, "leader_epoch": 3, "replicas": "1", "isr": []},
+        {"kind": "topic", "topic": ["accounts"], "topic_id": None, "configs": {}},
+        {"kind": "nothing that is known"},
+        {"kind": "broker", "broker_id": 1, "is_alive": True, "more": "x" * (1 << 20)},
+    ],
+)  # fmt: skip
+def test_a_line_that_brokers_did_not_tell_so_is_named(other: dict[str, Any], copy: Path) -> None:
+    fetched(copy)
+    tell(copy, other, replicas=[1, 2, 3])
+    ran = rows("replica", "loss", copy, "--topic", "accounts")
+    assert ran.status == 3 and "no row of a cluster at line 6" in ran.err
