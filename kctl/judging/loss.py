@@ -7,6 +7,7 @@ any. A copy that proves a loss decides alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from formats.values import Struct
 from kctl.evidence.model import Unopened
@@ -54,6 +55,15 @@ class KnownLeadership(Struct, frozen=True):
     how: str
 
 
+class Untold(NamedTuple):
+    """What logs leave open of a partition: an unclean election drops records from every copy, and leaves no trace in them."""
+
+    epochs: tuple[int, ...] = ()
+    """Leader epochs with another leader than the one before, of which logs do not tell how they began."""
+    cut: tuple[int, int] | None = None
+    """A broker that cut its log, and the offset to which, where no line tells who led."""
+
+
 class LossFacts(Struct, frozen=True):
     """The facts that the judgement of one partition needs."""
 
@@ -71,6 +81,7 @@ class LossFacts(Struct, frozen=True):
     is_folder_missing: bool = False
     remote_only: tuple[int, int] | None = None  # offsets below the local log, in remote storage alone
     newest_epoch: int = -1  # leader epoch that znodes or a copy name
+    untold: Untold = Untold()
 
 
 def judge_loss(
@@ -140,6 +151,10 @@ def judge_loss(
         if finding.code in UNPROVEN:
             reason, lacking = UNPROVEN[finding.code]
             return judged(Verdict.COULD_NOT_JUDGE, reason, [*missing_replicas, lacking(finding)])
+    if facts.untold != Untold():
+        what = "controller.log and state-change.log of the controllers"
+        reason = f"{_left_open(facts.untold)}: an unclean election drops records from every copy"
+        return judged(Verdict.COULD_NOT_JUDGE, reason, [*missing_replicas, broker_logs(what)])
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
     if not missing_replicas:
@@ -158,6 +173,17 @@ def judge_loss(
         f"{len(needed) - len(missing_replicas)} of {counted(len(needed), 'replica')} are in the evidence, and nothing shows that the others"
         " held no more",
         missing_replicas,
+    )
+
+
+def _left_open(untold: Untold) -> str:
+    """What the logs do not tell, as the beginning of a sentence."""
+    if untold.cut is not None:
+        broker_id, offset = untold.cut
+        return f"broker {broker_id} cut its log to offset {offset}, and the logs do not tell who led"
+    epochs = ", ".join(map(str, untold.epochs))
+    return (
+        f"the logs do not tell how leader {'epoch' if len(untold.epochs) == 1 else 'epochs'} {epochs} began"
     )
 
 

@@ -196,7 +196,7 @@ class PartitionComparison(Struct):
             for index, (epoch, start) in enumerate(entries):
                 last = log.next_offset - 1 if index + 1 == len(entries) else start
                 for newer_epoch, begins in self.logs[newer].rebuilt:
-                    if newer_epoch > epoch and begins < last:
+                    if newer_epoch > epoch and begins <= last:
                         self.findings.append(
                             say.EPOCHS_CONTRADICT.at(
                                 replace(self.copies[older].place, base_offset=begins, last_offset=last),

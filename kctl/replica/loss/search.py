@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, replace
+from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
@@ -18,11 +20,11 @@ from kctl.internal_topics.decisions import corrected
 from kctl.judging.cut_off import with_cut_off
 from kctl.judging.fetching import of_unknown_brokers
 from kctl.judging.judgement import Judgement, Question
-from kctl.judging.loss import KnownLeadership, LossFacts, judge_acknowledged, judge_loss
+from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.copies.aside import aside_copies, held_batches
 from kctl.replica.copies.copy import ByMoment, Copy, Moment, copies_of, partitions_in
-from kctl.replica.copies.leaders import leaders_of, of_present_topic
+from kctl.replica.copies.leaders import LeaderTerm, leaders_of, of_present_topic
 from kctl.replica.copies.log_notes import LogNotes, read_log_notes
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
 from kctl.replica.copies.newest_epochs import epochs_of
@@ -243,7 +245,23 @@ class LossSearch:
             unopened=self.evidence.unopened_for(partition),
             is_folder_missing=self.order[-1] not in by_moment and partition in self._in_checkpoints,
             newest_epoch=self._newest_epoch(partition),
+            untold=self._untold(partition, known),
         )
+
+    def _untold(self, partition: TopicPartition, known: Sequence[LeaderTerm]) -> Untold:
+        """What the logs leave open of how the partition's leaders were elected."""
+        if self.log_notes.leaderships(partition):
+            return Untold(
+                tuple(
+                    term.leader_epoch
+                    for before, term in pairwise(known)
+                    if term.leader not in (before.leader, NO_LEADER)
+                    and (term.how == "unknown" or term.leader_epoch > before.leader_epoch + 1)
+                    and not (before.is_isr_last and term.leader in (before.last_isr or ()))
+                )
+            )
+        cuts = self.log_notes.of(partition, "cut")
+        return Untold(cut=(cuts[-1].broker_id, cuts[-1].offset or 0) if cuts else None)
 
     def _newest_epoch(self, partition: TopicPartition) -> int:
         """The newest leader epoch in znodes or copies of the last moment; -1 if there is none."""

@@ -122,6 +122,7 @@ CASES: list[tuple[str, str, str, Gap, str, int, dict[str, int]]] = [
     ("two copies", ZONES, "", removed(COPY + "2", COPY + "3"), EPOCHS, 3, {"could_not_judge": 3}),
     ("a copy and the logs", ZONES, "", removed(COPY + "3", "broker-*/logs"), LOSS, 5, {"could_not_judge": 3}),
     ("a broker's folder", ZONES, AFTER, emptied(f"{AFTER}/broker-3"), LOSS, 5, {"could_not_judge": 3}),
+    ("the controller's logs", ZONES, "", removed("broker-2/logs", "broker-3/logs"), LOSS, 3, {"sound": 2, "could_not_judge": 1}),
     ("the copies", ZONES, "", removed(COPY + "*/**/flights-*"), LOSS + " --topic flights", 3, {"could_not_judge": 3}),
     ("the copies", ZONES, "", removed(COPY + "*/**/flights-*"), COMPARE + " --topic flights", 3, {"could_not_judge": 3}),
     ("all but znodes", ZONES, "", removed(COPY + "*", "broker-*"), LOSS, 3, {"could_not_judge": 3}),

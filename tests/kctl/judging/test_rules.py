@@ -18,7 +18,7 @@ from kctl.judging.fetching import replica_of
 from kctl.judging.integrity import Integrity
 from kctl.judging.judgement import Coverage, Judgement, JudgementSubject, Question, Verdict, judgement_rows
 from kctl.judging.leadership import judge_leadership
-from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
+from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_loss
 from kctl.judging.sentences import coverage_sentence
 from kctl.judging.tier import TierJudge
 from kctl.judging.transactions import judge_transactions
@@ -100,6 +100,11 @@ UNKNOWN = {"assigned": frozenset[int](), "is_metadata_there": False}
         ({"copies": frozenset[int](), "leaderships": CLEAN_HISTORY, "has_broker_logs": True}, [], OPEN),
         (UNKNOWN | {"copies": frozenset[int]()}, [], OPEN),
         (UNKNOWN | {"unopened": (Unopened("broker-4"),)}, [], OPEN),
+        # an unclean election that logs do not tell of drops records from every copy
+        ({"untold": Untold(epochs=(3,))}, [], OPEN),
+        (UNKNOWN | {"untold": Untold(epochs=(3, 4))}, ["uncommitted"], OPEN),
+        ({"untold": Untold(cut=(2, 26))}, [], OPEN),
+        ({"untold": Untold(epochs=(3,))}, ["committed"], LOST),
     ],
 )  # fmt: skip
 def test_loss(changed: dict[str, Any], classes: list[str], expected: Verdict) -> None:

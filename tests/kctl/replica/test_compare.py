@@ -276,6 +276,15 @@ def test_epochs_that_contradict_each_other_are_divergence_where_a_cleaner_took_t
     assert ran.codes("error") == ["replica-epochs-contradict"], "epochs that grow are of one log"
 
 
+def test_the_last_record_of_an_older_epoch_at_the_offset_of_a_newer_one(tmp_path: Path) -> None:
+    """Of the batch of the newer epoch that begins there the cleaner left one record, at another offset."""
+    left = write_batch([records(15, 20)[4]], base_offset=15, last_offset_delta=4, partition_leader_epoch=2)
+    log_dir(tmp_path, 1, [batch(0, 5), batch(15, 16)], cleaner=True)
+    log_dir(tmp_path, 2, [batch(0, 5), left], cleaner=True)
+    ran = compared(tmp_path)
+    assert (verdict(ran)["verdict"], verdict(ran)["branches"]) == ("diverged", [[1], [2]])
+
+
 def test_retention_on_one_side_is_no_difference(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, FRONT)
     log_dir(tmp_path, 2, FRONT[1:], base=5)
