@@ -6,6 +6,8 @@
 The lists are `*.txt` here. A line `= FILE TESTS...` says whose lines follow and which tests must fail; then each
 mutant is a line `- BEFORE` and a line `+ AFTER`. BEFORE occurs once in the file: `test_lists.py` holds the list to it.
 
+The tests of `make test` come first; what survives them is named where what `make test-all` repeats catches it.
+
 A mutant lives in a forked process: an import hook gives it the changed source, so that nothing on disk changes.
 """
 
@@ -25,6 +27,7 @@ from types import CodeType, ModuleType
 from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).parent.parent.parent
+MAKE_TEST = ("-m", "not repeated and not matrix")
 LONGEST = 120  # seconds; a mutant that never ends is caught, and named, for a busy machine looks the same
 
 
@@ -89,7 +92,9 @@ class Wrong(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, module.__dict__)
 
 
-def outcome(tests: Sequence[str], mutant: Mutant | None = None) -> Literal["passed", "failed", "too long"]:
+def outcome(
+    tests: Sequence[str], mutant: Mutant | None = None, chosen: Sequence[str] = MAKE_TEST
+) -> Literal["passed", "failed", "too long"]:
     """How the tests end, with a mutant or without one."""
     child = os.fork()
     if not child:
@@ -112,6 +117,7 @@ def outcome(tests: Sequence[str], mutant: Mutant | None = None) -> Literal["pass
                     "-W",
                     "ignore::pytest.PytestAssertRewriteWarning",
                     *selection(tests),
+                    *chosen,
                 ]
             )
         )
@@ -148,18 +154,23 @@ def main() -> None:
     for tests in dict.fromkeys(mutant.tests for mutant in chosen):
         if outcome(tests) != "passed":  # then its failures would say nothing
             sys.exit(f"fails, or runs nothing, without any mutant: {' '.join(tests)}")
-    alive = []
+    alive, late = [], 0
     start = time.monotonic()
     for number, mutant in enumerate(chosen, 1):
         end = outcome(mutant.tests, mutant)
-        if end == "passed":
+        if end == "passed" and outcome(mutant.tests, mutant, ()) != "passed":
+            late += 1
+            print(f"only `make test-all` catches: {mutant}", flush=True)
+        elif end == "passed":
             alive.append(mutant)
             print(f"survives: {mutant}", flush=True)
         elif end == "too long":
             print(f"caught after {LONGEST} s: {mutant}", flush=True)
         if sys.stderr.isatty():
             print(f"\r{number} of {len(chosen)}", end="", file=sys.stderr)
-    print(f"{len(chosen)} mutants in {time.monotonic() - start:.0f} s, {len(alive)} survive")
+    print(
+        f"{len(chosen)} mutants in {time.monotonic() - start:.0f} s, {late} are caught by `make test-all` alone, {len(alive)} survive"
+    )
     sys.exit(5 if alive else 0)
 
 
