@@ -16,7 +16,9 @@ from typing import NamedTuple, Protocol, TypeGuard
 import numpy as np
 
 from formats.broker_logs.date_formats import DateFormat, date_format
-from formats.broker_logs.documents import Document, document_of, plain_document_of, process_of
+from formats.broker_logs.exports.carried import Document
+from formats.broker_logs.exports.documents import document_of, plain_document_of
+from formats.broker_logs.exports.origins import process_of
 from formats.broker_logs.line import DAY, LOGGER_AT_LINE_END, Head, RecordPlaces, find_records, split_head
 from formats.errors import FormatError
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from formats.broker_logs.documents import written
+from formats.broker_logs.exports.documents import written
 from formats.broker_logs.layouts import PART_OF_LINE, export_of
 from kctl.errors import KctlError, reason_of
 from kctl.files import open_file
@@ -53,7 +53,7 @@ def chunks_of(
 ) -> Iterator[bytes]:
     """The unpacked bytes in chunks of at most about `size`; OSError where the file cannot be read.
 
-    Of an export, the lines that a logger wrote, behind marks (`formats.broker_logs.documents`), unless `is_as_written`.
+    Of an export, the lines that a logger wrote, behind marks (`formats.broker_logs.exports.documents`), unless `is_as_written`.
 
     Where a compressed file breaks off, `damaged` is told why and what came before it has been given. The first
     `skip` bytes of a file that is not compressed are left out. A byte order mark is left out, UTF-16 is given as UTF-8.

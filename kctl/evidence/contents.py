@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from formats import bounded_json
 from formats.broker_logs.carrier_names import carrier_name
-from formats.broker_logs.documents import Document, written
+from formats.broker_logs.exports.carried import Document
+from formats.broker_logs.exports.documents import written
 from formats.broker_logs.layouts import COMPOSE, KAFKA, CarriedLayout, LineLayout, detect, export_of
 from formats.broker_logs.line import writers_named
 from formats.errors import FormatError

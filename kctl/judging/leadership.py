@@ -44,7 +44,8 @@ def judge_leadership(
         if len(missing) == 1 and (later := [*_after(leaderships, newest)]):
             reason = f"the logs end before the last leadership: {later[0].why}"
         return Judgement(Question.LEADERSHIP, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
-    reason = f"the logs tell each of {counted(len(leaderships), 'leadership')} and how it began"
+    which = "the one leadership" if len(leaderships) == 1 else f"each of {len(leaderships):,} leaderships"
+    reason = f"the logs tell {which} and how it began"
     return Judgement(Question.LEADERSHIP, Verdict.SOUND, subject, reason)
 
 

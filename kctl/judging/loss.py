@@ -160,7 +160,7 @@ def judge_loss(
     if not missing_replicas:
         return judged(
             Verdict.SOUND,
-            f"the copies of {'the one replica was' if len(needed) == 1 else f'all {len(needed)} replicas were'} compared{dropped}",
+            f"{'the copy of the one replica was' if len(needed) == 1 else f'the copies of all {len(needed)} replicas were'} compared{dropped}",
         )
     if facts.copies and _every_election_was_clean(facts):
         return judged(

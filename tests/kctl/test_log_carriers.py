@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.broker_logs import layouts
-from formats.broker_logs.documents import document_of, written
+from formats.broker_logs.exports.documents import document_of, written
 from kctl.broker_logs.clocks.zones import parse_zones
 from kctl.broker_logs.explain import explain_line
 from kctl.broker_logs.merging import prepare
