@@ -41,6 +41,8 @@ TABLE = (
     Repeated("killed at every step", r"^tests/brokers/.*_killed_.*(?:planned|journalled|before-write|sent:|written|finished|applied|closed)"),
     Repeated("killed at every step", r"^tests/brokers/(?:wire/test_killed\.py|wire/test_disks\.py|.*_killed_at_every_step)"),
     Repeated("other changes of rules and users", r"^tests/brokers/access/.*::test_(?:a_token_for_somebody|rules_on|somebody|a_lockout|what_the_journal|kctl_itself)"),
+    Repeated("other changes of rules and users", r"access/test_(?:a_day|quota_levels)\.py::"),
+    Repeated("runbooks on clusters", r"access/test_access_runbooks\.py::"),
     Repeated("killed at every step", r"^tests/brokers/access/test_acls\.py::test_killed"),
     Repeated("killed at every step", r"cluster_file/test_plans\.py::test_killed_and", 4),
     Repeated("killed at every step", r"access/test_cluster_file\.py::test_killed_at_a_stage\[(?!kraft-4\.3-after-write-revocations-undo)"),

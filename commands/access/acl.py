@@ -17,6 +17,7 @@ from commands.access.sources import (
     read_view,
     recorded,
 )
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
@@ -85,7 +86,7 @@ def resource_of(text: str) -> Resource:
 @reads
 @recorded
 @known
-@click.argument("principal")
+@click.argument("principal", shell_complete=completing.principals)
 @click.argument("operation", type=OperationName())
 @click.argument("resource", metavar="TYPE:NAME")
 @option("--host HOST", "The address that requests come from.  [default: any that no rule names]")
@@ -355,8 +356,8 @@ def delete(
 @command("copy", status=CHANGE_STATUS)
 @changes(timeout=60)
 @known
-@click.argument("principal", metavar="FROM")
-@click.argument("to", metavar="TO")
+@click.argument("principal", metavar="FROM", shell_complete=completing.principals)
+@click.argument("to", metavar="TO", shell_complete=completing.principals)
 @ACCEPT_LOCKOUT
 def copy(frame: Frame, how: How, told: Known, principal: str, to: str, accept_lockout: bool) -> Outcome:
     """Give a principal the rules of another one; those that it has already stay.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, changes
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
@@ -38,7 +39,11 @@ class Entity(NamedTuple):
 entity = as_one_value(
     Entity,
     [
-        option("--user USER", "The user; <default>: users without their own."),
+        option(
+            "--user USER",
+            "The user; <default>: users without their own.",
+            shell_complete=completing.users,
+        ),
         option("--client-id ID", "The client id; <default>: ids without their own."),
         option("--ip ADDRESS", "The address of connections; <default>: addresses without their own."),
     ],
@@ -80,7 +85,7 @@ def list_quotas(frame: Frame, at: At, wanted: Entity) -> Outcome:
 
 @command("check", status="0 shown · 2 wrong usage · 3 no connection, something could not be read")
 @reads
-@click.argument("user")
+@click.argument("user", shell_complete=completing.users)
 @click.argument("client_id", metavar="CLIENT")
 @option("--ip ADDRESS", "Show the quota of connections of this address too.")
 def check(frame: Frame, at: At, user: str, client_id: str, ip: str | None) -> Outcome:

@@ -196,7 +196,12 @@ def choice(*patterns: str, verb: str = "Only rules") -> Decorator:
     return as_one_value(
         Choice,
         [
-            option("--principal TYPE:NAME...", f"{verb} of this principal; repeatable.", into="principals"),
+            option(
+                "--principal TYPE:NAME...",
+                f"{verb} of this principal; repeatable.",
+                into="principals",
+                shell_complete=completing.principals,
+            ),
             option(
                 "--operation OPERATION...",
                 f"{verb} on this operation; repeatable.",

@@ -12,6 +12,7 @@ import click
 
 from commands.access.sources import Recorded, recorded
 from commands.access.user import SecretFile, new_secret_file, write_secret
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
 @command("list", paged=True, status="0 listed · 2 wrong usage · 3 no connection, something could not be read")
 @reads
 @recorded
-@option("--owner PRINCIPAL...", "Only tokens of this owner; repeatable.", into="owners")
+@option(
+    "--owner PRINCIPAL...",
+    "Only tokens of this owner; repeatable.",
+    into="owners",
+    shell_complete=completing.principals,
+)
 def list_tokens(frame: Frame, at: At, source: Recorded, owners: tuple[str, ...]) -> Outcome:
     """List delegation tokens, with their owners, renewers and times.
 
@@ -156,7 +162,7 @@ def token_rows(token: DelegationToken) -> list[Row]:
 
 @command("renew", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("token_id")
+@click.argument("token_id", shell_complete=completing.tokens)
 @option(
     "--for",
     "For how long from now; without it as long as brokers renew tokens.",
@@ -190,7 +196,7 @@ def renew(frame: Frame, how: How, token_id: str, period: float | None) -> Outcom
 
 @command("expire", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("token_id")
+@click.argument("token_id", shell_complete=completing.tokens)
 @option("--after", "After this time; without it now.", into="after", type=Duration())
 def expire(frame: Frame, how: How, token_id: str, after: float | None) -> Outcome:
     """End a delegation token, now or at a time.

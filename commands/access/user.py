@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from commands.access.sources import Recorded, recorded
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
@@ -36,7 +37,7 @@ LONGEST_PASSWORD = 4096  # bytes
 @command("list", paged=True, status="0 listed · 2 wrong usage · 3 no connection, something could not be read")
 @reads
 @recorded
-@click.argument("name", nargs=-1)
+@click.argument("name", nargs=-1, shell_complete=completing.users)
 def list_users(frame: Frame, at: At, source: Recorded, name: tuple[str, ...]) -> Outcome:
     """List users with SCRAM credentials.
 
@@ -210,7 +211,7 @@ def create(
 
 @command("set-password", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("name")
+@click.argument("name", shell_complete=completing.users)
 @MECHANISM
 @ITERATION_COUNT
 @password_options
@@ -318,7 +319,7 @@ def _znode_writes(cluster: Cluster, intent: SetScram, passwords: Mapping[str, Sa
 
 @command("delete", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("name")
+@click.argument("name", shell_complete=completing.users)
 @MECHANISM
 @flag("--accept-lockout", "Accept that kctl itself connects as this user.")
 def delete(frame: Frame, how: How, name: str, mechanisms: tuple[str, ...], accept_lockout: bool) -> Outcome:

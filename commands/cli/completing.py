@@ -1,4 +1,4 @@
-"""Names that a shell proposes: topics, groups and brokers of the cluster that the line names, topics of its evidence.
+"""Names that a shell proposes: topics, groups, brokers, principals of the cluster that the line names, topics of its evidence.
 
 Whoever presses Tab waits at most `LONGEST` seconds for a cluster; its names, or that it gave none, are kept for a
 minute in the user's cache folder.
@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from kctl.errors import KctlError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
     from kctl.settings import Context
     from kctl.wire.adapter import Wire
@@ -44,6 +46,21 @@ def topics(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
 def groups(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Groups of the cluster."""
     return _begun(begun, _of_cluster(ctx, "groups", _groups))
+
+
+def principals(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Principals that rules or credentials of the cluster name."""
+    return _begun(begun, _of_cluster(ctx, "principals", _principals))
+
+
+def users(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Users of the cluster with credentials."""
+    return _begun(begun, _of_cluster(ctx, "users", _users))
+
+
+def tokens(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Ids of the delegation tokens that the user may see."""
+    return _begun(begun, _of_cluster(ctx, "tokens", _tokens))
 
 
 def brokers(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -192,17 +209,48 @@ def _brokers(context: Context) -> list[str]:
 
 def _state(context: Context) -> ClusterState:
     """The names of a cluster. Raises KctlError."""
-    if context.bootstrap_server:
-        from kctl.wire.reading import read_cluster
+    with _cluster(context) as cluster:
+        return cluster.read_state((), partition_states=False, recent=True)
 
-        with _wire(context) as wire:
-            return read_cluster(wire, (), partition_states=False)
+
+def _principals(context: Context) -> list[str]:
+    from kctl.access.live import view_of
+
+    named = {f"User:{name}" for name in _users(context)}
+    with (
+        suppress(KctlError),
+        _cluster(context) as cluster,
+    ):  # without an authorizer there are users all the same
+        named |= {acl.principal for acl in view_of(cluster, rules_only=True).acls}
+    return sorted(named)
+
+
+def _users(context: Context) -> list[str]:
+    from kctl.access.live import users_of
+
+    with suppress(KctlError), _cluster(context) as cluster:
+        return sorted(users_of(cluster, []))
+    return []
+
+
+def _tokens(context: Context) -> list[str]:
+    from kctl.access.tokens import tokens_of
+
+    with _cluster(context) as cluster:
+        return [token.token_id for token in tokens_of(cluster, [])]
+
+
+def _cluster(context: Context) -> Cluster:
+    """The cluster of a line. Raises KctlError."""
+    if context.bootstrap_server:
+        from kctl.wire.cluster import AdminCluster
+
+        return AdminCluster(_wire(context), needs_controller=False)
     from kctl.zookeeper import connection
     from kctl.zookeeper.cluster import ZookeeperCluster
 
     ensemble = connection.Ensemble(connection.access_from(context, timeout=LONGEST, read_only=True))
-    with ZookeeperCluster(ensemble) as cluster:
-        return cluster.read_state((), partition_states=False, recent=True)
+    return ZookeeperCluster(ensemble)
 
 
 def _groups(context: Context) -> list[str]:
