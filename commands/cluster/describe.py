@@ -19,7 +19,7 @@ from commands.cli.options import TOPICS, OrderedBrokers, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, ids, size, table
 from commands.cluster.quorum import member_rows, members_text, quorum_row
 from commands.topic import READ_STATUS, note_hidden, note_problems, note_unknown_moves
-from kctl.cluster.rights import MissingRight, Right
+from kctl.cluster.rights import TOPIC, MissingRight, Right, grant
 from kctl.cluster.state import CONFIGS, CONTROLLER_EPOCH, MOVES, QUORUM
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import counted
@@ -358,6 +358,8 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
         growth = _epoch_growth(cluster, watch) if watch and at.snapshot is None else 0
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)
         rows = health_rows(frame, cluster, state, at, growth)
+    if any(row["status"] == "unknown" for row in rows):
+        note_rights(frame, state)
     encoded = as_metrics(frame, "cluster health", rows, health_metrics)
     return Outcome(rows, text=folding(health_text), encoded=encoded)
 
@@ -375,6 +377,15 @@ def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, gro
     if any(result.status == "unknown" for result in results):
         frame.raise_status(3)
     return [HEALTH.of(result, message=result.meaning) for result in results]
+
+
+def note_rights(frame: Frame, state: ClusterState) -> None:
+    """Say how the rights are granted for what was not read, where that is why."""
+    lacking = [problem.right for problem in state.problems if problem.right is not None]
+    if state.hidden and state.backend == "admin":
+        lacking.append(Right("Describe", TOPIC, "*"))
+    if lacking:
+        frame.note(grant(list(dict.fromkeys(lacking)), state.principal))
 
 
 def _epoch_growth(cluster: Cluster, seconds: float) -> int:

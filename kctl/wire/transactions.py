@@ -269,9 +269,10 @@ def asked_rows(
                 Question.TRANSACTIONS, Verdict.COULD_NOT_JUDGE, subject, failure.message, (missing,)
             )
         elif unread := next((held.why for held in open_in if held.hangs is None), None):
-            missing = MissingEvidence(
-                "the coordinators' answers", None, None, unread, "run it again when they answer"
-            )
+            are_hidden = bool(visibility_of(wire, "transactional ids").hidden)
+            right = Right("Describe", TRANSACTIONAL_ID, "*")
+            get = grant([right], wire.principal) if are_hidden else "run it again when they answer"
+            missing = MissingEvidence("the coordinators' answers", None, None, unread, get)
             verdict = Verdict.DAMAGED if any(held.hangs for held in open_in) else Verdict.COULD_NOT_JUDGE
             yield Judgement(Question.TRANSACTIONS, verdict, subject, unread, (missing,))
         else:

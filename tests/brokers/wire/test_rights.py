@@ -405,7 +405,7 @@ def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> Non
             (
                 ran.status == 3
                 and lacking
-                and f"`kctl acl create --principal User:{user} --operation " not in ran.err
+                and f"`kctl acl create --principal User:{user} --operation " not in said
             )
             and "no command that grants it",
         ]
