@@ -192,7 +192,7 @@ def write_file(path: Path, text: str) -> None:
 
 def write_summary(folder: Path, summary: Mapping[str, object]) -> None:
     """`summary.json`."""
-    write_file(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    write_file(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
 
 
 def damaged(place: str, error: Exception) -> KctlError:

@@ -95,7 +95,7 @@ class TierJudge(Struct):
                 yield MissingEvidence(name, None, None, why, _fetch(code))
         if not self.has_objects:
             yield MissingEvidence(
-                f"segment objects of {subject.topic}-{subject.partition}",
+                f"segment objects of {'an unknown partition' if subject.topic is None else f'{subject.topic}-{subject.partition}'}",
                 why="no tier was given or found",
                 get="kctl remote audit EVIDENCE --tier URI",
             )

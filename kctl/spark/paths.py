@@ -38,7 +38,9 @@ def matches(pattern: str) -> list[str]:
     list_folders = _listing(authority, query) if is_url(path) else _local_folders(authority)
     found: dict[str, None] = {}
     for alternative in _alternatives(path.removeprefix(authority), pattern):
-        found |= dict.fromkeys(_below(alternative, list_folders, pattern))
+        # What braces leave nothing of is no name.
+        if path.endswith("/") or not alternative.endswith("/"):
+            found |= dict.fromkeys(_below(alternative, list_folders, pattern))
     if not found:
         raise KctlError(
             f"{redact_text(pattern)}: no folder matches the pattern",

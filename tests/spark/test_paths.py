@@ -37,6 +37,12 @@ PATTERNS = {
     r"odd\*/data": ["odd*/data"],
     "broker-*/*/orders-[1-2]": ["broker-1/data/orders-1", "broker-10/data/orders-2"],
     "broker-1/data": ["broker-1/data"],
+    "{,broker-1}/data": ["broker-1/data"],
+    "broker-1/{,data}": ["broker-1/data"],
+    "broker-{}1/data": ["broker-1/data"],
+    "broker-[1,2]/data": ["broker-1/data", "broker-2/data"],
+    "broker-[!1]/data": ["broker-2/data"],
+    "bro[k]er-?/d*a": ["broker-1/data", "broker-2/data"],
 }  # fmt: skip
 
 
@@ -92,6 +98,11 @@ def test_of_a_store(tree: Path, scheme: str, pattern: str) -> None:
     ("pattern", "words"),
     [
         ("broker-7*/data", "no folder matches the pattern"),
+        ("broker-1/{}", "no folder matches the pattern"),
+        ("**/orders-0", "no folder matches the pattern"),
+        ("BROKER-*", "no folder matches the pattern"),
+        ("broker-(1|2)*", "no folder matches the pattern"),
+        ("broker-[1", "no folder matches the pattern"),
         ("broker-{7,8}/data", "no folder matches the pattern"),
         ("broker-*", ""),
         ("*/data/orders-0/*.log", "no folder matches the pattern"),

@@ -223,6 +223,13 @@ def test_tier(has_objects: bool, reads_content: bool, finding: Any, expected: Ve
     assert [judgement.verdict for judgement in judge.judgements()] == [expected]
 
 
+def test_objects_of_no_known_partition_are_named_so() -> None:
+    judge = TierJudge(has_objects=False)
+    judge.finding(said_of_tier.OBJECT_VANISHED.at(Place(file="random.log")))
+    (judgement,) = judge.judgements()
+    assert [missing.what for missing in judgement.missing] == ["segment objects of an unknown partition"]
+
+
 def test_a_note_on_what_is_no_tiered_partition_makes_it_no_subject() -> None:
     """The end of a copy of the metadata is none of the tier's remote segments."""
     judge = TierJudge(has_objects=True)
