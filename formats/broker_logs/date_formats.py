@@ -33,6 +33,26 @@ SECONDS_SINCE_1970 = {"UNIX": 1000, "UNIX_MILLIS": 1}
 # log4j 1 and 2 write the same names differently.
 EITHER = {" ": "[ T]", "T": "[ T]", ",": "[,.]", ".": "[,.]"}
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# Dates of other forms than ISO 8601; of those that read as many times the first. log4j's own name for the first is
+# US_MONTH_DAY_YEAR4_TIME.
+OTHER_DATES = tuple(
+    f"{date} HH:mm:ss{fraction}"
+    for fraction in (",SSS", "")
+    for date in (
+        "dd/MM/yyyy",
+        "MM/dd/yyyy",
+        "dd.MM.yyyy",
+        "dd-MM-yyyy",
+        "dd MMM yyyy",
+        "dd-MMM-yyyy",
+        "MMM dd, yyyy",
+    )
+)
+LIKE_OTHER_DATE = re.compile(
+    rb"\d\d?([-/. ])(?:\d\d|[A-Z][a-z]{2})\1\d{4}[ T]\d\d:|[A-Z][a-z]{2} \d\d, \d{4} \d\d:"
+)
+FAR = 60
+"""Bytes of a line in which its date is looked for."""
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _OFFSET = re.compile(r"(?:GMT|UTC|UT)?(?:(?P<sign>[+-])(?P<hours>\d{1,2}):?(?P<minutes>\d\d)?)?|Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -202,3 +222,28 @@ def _part(letter: str, count: int, letters: str) -> str:
     if letter in "wWF":
         return r"\d{1,2}"
     raise FormatError(f"{letter!r} is no letter of a date in {letters!r}", letters.find(letter))
+
+
+def other_form(head: bytes) -> tuple[str | None, str | None]:
+    """The form of `OTHER_DATES` that most lines have near their beginning; and the first date, if the month may as well
+    come before the day."""
+    lines = [
+        line[:FAR].decode("latin-1") for line in head.split(b"\n") if LIKE_OTHER_DATE.search(line, 0, FAR)
+    ]
+    counts: dict[str, int] = {}
+    for form in OTHER_DATES if lines else ():
+        dates = date_format(form)
+        expression = re.compile(rf"(?<!\d){dates.expression}(?!\d)")
+        found = (expression.search(line) for line in lines)
+        counts[form] = sum(match is not None and dates.millis(match["time"]) is not None for match in found)
+    form = max(counts, key=lambda form: counts[form], default="")
+    if not counts.get(form):
+        return None, None
+    dates = date_format(form)
+    is_doubtful = counts.get(form.replace("dd/MM", "MM/dd")) == counts[form] and "/" in form
+    first = (
+        next(match["time"] for line in lines if (match := re.search(dates.expression, line)))
+        if is_doubtful
+        else None
+    )
+    return form, first

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, pairwise, takewhile
+from itertools import chain, pairwise
 from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from formats.broker_logs.date_formats import DateFormat, date_format
+from formats.broker_logs.date_formats import OTHER_DATES, DateFormat, date_format, other_form
 from formats.broker_logs.exports.carried import Document
 from formats.broker_logs.exports.documents import document_of, plain_document_of
 from formats.broker_logs.exports.origins import process_of
@@ -72,26 +72,7 @@ PATTERNS = (
     "[%d] %-5p %c: %m%n",
     "%d %-5p [%t] %c %m%n",
 )
-# Dates of other forms than ISO 8601; of those that read as many times the first. log4j's own name for the first is
-# US_MONTH_DAY_YEAR4_TIME.
-OTHER_DATES = tuple(
-    f"{date} HH:mm:ss{fraction}"
-    for fraction in (",SSS", "")
-    for date in (
-        "dd/MM/yyyy",
-        "MM/dd/yyyy",
-        "dd.MM.yyyy",
-        "dd-MM-yyyy",
-        "dd MMM yyyy",
-        "dd-MMM-yyyy",
-        "MMM dd, yyyy",
-    )
-)
-LIKE_OTHER_DATE = re.compile(
-    rb"\d\d?([-/. ])(?:\d\d|[A-Z][a-z]{2})\1\d{4}[ T]\d\d:|[A-Z][a-z]{2} \d\d, \d{4} \d\d:"
-)
 ISO_DIRECTIVE = re.compile(r"%d(?:\{ISO8601\})?(?!\{)")
-
 # Identities of Kafka's components hold a blank; names of threads do not.
 THREAD = re.compile(rb"\[[^\]\n]*\] [A-Z]+ \[[\w.:/-]+\] ")
 
@@ -254,8 +235,6 @@ CARRIERS = (
     Carrier("time of a container's runtime", r"^" + _STAMP + " ", "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
 )  # fmt: skip
 LOOKED_AT = 100
-FAR = 60
-"""Bytes of a line in which its date is looked for."""
 # Records whose heads are compared with those of other layouts, and bytes that mostly hold as many.
 COMPARED, ENOUGH = 200, 1 << 16
 # No carrier but colours begins like a line of Kafka's own layout.
@@ -445,66 +424,6 @@ def _are_bare(lines: list[bytes]) -> bool:
     return 2 * len(list(filter(NO_CARRIER.match, begun))) >= len(begun)
 
 
-class System(NamedTuple):
-    """A system that speaks Kafka's protocol and writes logs of its own."""
-
-    name: str
-    mark: re.Pattern[bytes]
-    """What a line of its log holds, and none of Kafka's."""
-    word: bytes
-    """Each such line holds it: to look for it is quicker than for the mark; empty where the mark is as quick."""
-    is_kafka: bool
-    """Whether it is made of Kafka's code, so that most lines are Kafka's own."""
-
-
-SYSTEMS = (
-    System("Redpanda", re.compile(rb"^(?:TRACE|DEBUG|INFO|WARN|ERROR) +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \[shard +\d+(?::\w+)?\] ", re.MULTILINE), b"[shard ", False),
-    System("AutoMQ", re.compile(rb"\((?:com\.automq|kafka\.automq|kafka\.log\.streamaspect|org\.apache\.kafka\.controller\.stream)\.[\w.$]+\)"), b"", True),
-)  # fmt: skip
-
-
-def other_system(head: bytes) -> System | None:
-    """The system whose log starts like this, where it is not Kafka itself."""
-    return next((system for system in SYSTEMS if system.word in head and system.mark.search(head)), None)
-
-
-def nearest(head: bytes) -> str:
-    """The name of the known layout whose example looks most like the first hundred lines."""
-    from difflib import SequenceMatcher
-
-    def commonprefix(texts: tuple[str, str]) -> str:
-        return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
-
-    def look(text: str) -> str:
-        return re.sub(r"[a-z]+", "a", re.sub(r"\d", "0", text[:80]))
-
-    lines = [
-        look(line.decode("latin-1")) for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()
-    ]
-    examples = [(carrier.name, carrier.example) for carrier in CARRIERS]
-    examples.append((KAFKA.name, "[2026-11-21 13:18:27,173] INFO a message (kafka.server.KafkaServer)"))
-    words = {
-        "d": "2026-11-21 13:18:27,173",
-        "p": "INFO",
-        "r": "1",
-        "t": "main",
-        "c": "kafka.X",
-        "m": "a message",
-        "n": "",
-    }
-    examples.extend(
-        (p, DIRECTIVE.sub(lambda found: "13:18:27.173" if found["options"] == "{HH:mm:ss.SSS}" else words.get(found["name"], ""), p))
-        for p in PATTERNS
-    )  # fmt: skip
-
-    def alike(named: tuple[str, str]) -> tuple[int, float]:
-        example = look(named[1])
-        same = sum(len(commonprefix((example, line))) for line in lines)
-        return same, sum(SequenceMatcher(None, example, line).ratio() for line in lines)
-
-    return max(examples, key=alike)[0]
-
-
 def detect(head: bytes, given: Sequence[LineLayout] = ()) -> tuple[LineLayout | None, int | None]:
     """The layout that reads most lines at the start of a file, and its first time; None where none reads any."""
     if b"\n" in head:
@@ -571,7 +490,7 @@ def _common(head: bytes) -> Iterator[LineLayout]:
     """The layouts of the patterns, each compiled where the ones before it did not do; last those with dates of another
     form, if there are some in the head."""
     yield from map(_of_log4j, PATTERNS)
-    form, _ = _other_form(head)
+    form, _ = other_form(head[:ENOUGH])
     if form:
         for pattern in (KAFKA.name, *PATTERNS):
             if ISO_DIRECTIVE.search(pattern):
@@ -581,34 +500,7 @@ def _common(head: bytes) -> Iterator[LineLayout]:
 def doubtful_date(layout: LineLayout, head: bytes) -> str | None:
     """The first date of a head of which the lines do not tell whether the day or the month comes first."""
     innermost = layout.innermost if isinstance(layout, CarriedLayout) else layout
-    return _other_form(layout.bare(head))[1] if OTHER_DATES[0][:10] in innermost.name else None
-
-
-def _other_form(head: bytes) -> tuple[str | None, str | None]:
-    """The form of `OTHER_DATES` that most lines have near their beginning; and the first date, if the month may as well
-    come before the day."""
-    lines = [
-        line[:FAR].decode("latin-1")
-        for line in head[:ENOUGH].split(b"\n")
-        if LIKE_OTHER_DATE.search(line, 0, FAR)
-    ]
-    counts: dict[str, int] = {}
-    for form in OTHER_DATES if lines else ():
-        dates = date_format(form)
-        expression = re.compile(rf"(?<!\d){dates.expression}(?!\d)")
-        found = (expression.search(line) for line in lines)
-        counts[form] = sum(match is not None and dates.millis(match["time"]) is not None for match in found)
-    form = max(counts, key=lambda form: counts[form], default="")
-    if not counts.get(form):
-        return None, None
-    dates = date_format(form)
-    is_doubtful = counts.get(form.replace("dd/MM", "MM/dd")) == counts[form] and "/" in form
-    first = (
-        next(match["time"] for line in lines if (match := re.search(dates.expression, line)))
-        if is_doubtful
-        else None
-    )
-    return form, first
+    return other_form(layout.bare(head)[:ENOUGH])[1] if OTHER_DATES[0][:10] in innermost.name else None
 
 
 def layout_of_pattern(pattern: str) -> LineLayout:

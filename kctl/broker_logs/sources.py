@@ -21,11 +21,10 @@ from formats.broker_logs.layouts import (
     layout_of_name,
     layout_of_pattern,
     millis_of,
-    nearest,
-    other_system,
 )
 from formats.broker_logs.line import writers_named
 from formats.broker_logs.table import OWN_PACKAGES, full_name
+from formats.broker_logs.unknown_logs import nearest, other_system
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from formats.whole_numbers import whole_number
