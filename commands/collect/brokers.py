@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from commands.cli.connecting import wire
 from commands.cli.frame import Frame
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from kctl.model import TopicPartition
 
 METADATA = "metadata"
-Missing = Callable[[str, str], None]  # takes the name of a file and why it lacks something
+
+
+class Missing(Protocol):
+    """Takes the name of a file and why it lacks something; not `is_there`: the version of the brokers does not have it."""
+
+    def __call__(self, name: str, why: str, *, is_there: bool = True) -> None:
+        """Note it."""
+        ...
 
 
 class AskedCluster:
@@ -73,11 +80,7 @@ class AskedCluster:
         """Write what is told, then the batches of each broker; how it went, source by source."""
         yield self._metadata(run)
         if self.records:
-            from kctl.wire.replicas.collecting import bounds
-
-            until = bounds(self.wire, self.state, self.partitions)
-            for broker_id in self.brokers:
-                yield self._records(run, broker_id, until)
+            yield from self._records(run)
 
     def _metadata(self, run: Collection) -> Collected:
         from kctl.collect.collection import Collected
@@ -85,29 +88,32 @@ class AskedCluster:
 
         begun, begun_ms = monotonic(), run.now_ms()
         done = Collected(self.shown, [])
-        for name, rows in self._files(
-            lambda name, why: run.lacks(done, f"{METADATA}/{name}", self.shown, "an answer", why)
-        ):
+        noted = set[tuple[str, str]]()
+
+        def lacks(name: str, why: str, *, is_there: bool = True) -> None:
+            note = run.lacks if is_there else run.leaves_out
+            if (name, why) not in noted:
+                note(done, f"{METADATA}/{name}", self.shown, "an answer", why)
+            noted.add((name, why))
+
+        for name, rows in self._files(lacks):
             write_made(run, f"{METADATA}/{name}", self.shown, _lines(rows), done)
         return run.ended(done, begun, begun_ms, self.choice, "requests of Kafka's protocol")
 
-    def _records(self, run: Collection, broker_id: int, until: dict[TopicPartition, int]) -> Collected:
+    def _records(self, run: Collection) -> Iterator[Collected]:
         from kctl.collect.collection import Collected
-        from kctl.wire.adapter import NoAnswer
-        from kctl.wire.replicas.collecting import BrokerCopy
+        from kctl.wire.replicas.collecting import BrokerPart, ReplicaCopies
 
-        begun, begun_ms, shown = monotonic(), run.now_ms(), self.shown_broker(broker_id)
-        done = Collected(shown, [broker_id])
-        held = [tp for tp in self.partitions if broker_id in (self.state.replicas(tp) or ())]
-        copy = BrokerCopy(run, self.wire, self.state, broker_id, shown, until)
-        try:
-            if broker_id not in self.wire.nodes:
-                raise NoAnswer("it is not alive", broker_id)
-            for why in copy.replicas(held, done):
-                run.lacks(done, copy.place, shown, "a replica", why)
-        except KctlError as error:
-            done.incomplete, done.is_lost = error.message, True
-        return run.ended(done, begun, begun_ms, self.choice, "Fetch")
+        begun, begun_ms = monotonic(), run.now_ms()
+        parts = {
+            id: BrokerPart(id, self.shown_broker(id), Collected(self.shown_broker(id), [id]))
+            for id in self.brokers
+        }
+        for id in parts.keys() - set(self.wire.nodes):
+            parts[id].done.incomplete, parts[id].done.is_lost = "it is not alive", True
+        ReplicaCopies(run, self.wire, self.state, parts).copy(self.partitions)
+        for part in parts.values():
+            yield run.ended(part.done, begun, begun_ms, self.choice, "Fetch")
 
     # --- what is told, file by file ---
 
@@ -161,7 +167,7 @@ class AskedCluster:
             epochs = replica_epochs(self.wire, self.state, begins)
         except TooOld as error:
             epochs = {}
-            lacks("replicas.jsonl", f"epochs of replicas: {error.message}")
+            lacks("replicas.jsonl", f"epochs of replicas: {error.message}", is_there=False)
         stored = places(self.state.log_dirs)
         for tp in self.partitions:
             for broker_id in self.state.replicas(tp) or ():
@@ -214,7 +220,7 @@ class AskedCluster:
         from kctl.wire.transactions import coordinated, lacking_request
 
         if lacking := lacking_request(self.wire):
-            lacks("transactions.jsonl", f"the brokers are too old for {lacking}")
+            lacks("transactions.jsonl", f"the brokers are too old for {lacking}", is_there=False)
             return
         known, unread = coordinated(self.wire, ())
         if unread:
@@ -231,7 +237,7 @@ class AskedCluster:
         from kctl.wire.transactions import lacking_request, producers_at
 
         if lacking := lacking_request(self.wire):
-            lacks("producers.jsonl", f"the brokers are too old for {lacking}")
+            lacks("producers.jsonl", f"the brokers are too old for {lacking}", is_there=False)
             return
         led: dict[int, list[TopicPartition]] = {}
         for tp in self.partitions:

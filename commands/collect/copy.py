@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence, Root
 
 
+ASK_AS = "give this user the right, or wait until the brokers answer, then collect into a new folder"
 READ_AS = "collect as a user who may read it, or look for errors of the disk in the system log, then go on with --resume"
 
 
@@ -203,7 +204,7 @@ class _Run:
     def _report(self, done: Collected) -> None:
         """Say why a source was not copied whole: what could not be read, the first of it by name."""
         for words in done.unread:
-            self.frame.fail(words, READ_AS)
+            self.frame.fail(words, ASK_AS if done.source.startswith("kafka://") else READ_AS)
         if more := done.unread_count - len(done.unread):
             self.frame.fail(
                 f"{done.source}: {counted(more, 'more name')} could not be read", "the manifest has each"

@@ -154,6 +154,11 @@ class Collection(Struct):
         if len(done.unread) < MOST_NAMED:
             done.unread.append(f"{source}: {why}")
 
+    def leaves_out(self, done: Collected, path: str, source: str, what: str, why: str) -> None:
+        """Note what is not copied, though the copy of the source is complete."""
+        self.manifest.add(LeftOutLine(path, source, what, why))
+        done.left_out += 1
+
     def ended(
         self, done: Collected, begun: float, begun_ms: int, choice: Choice, command: str | None
     ) -> Collected:
@@ -492,8 +497,7 @@ class _Copying(Struct):
     def _leave_out(self, folder: Path, place: str, name: str, what: str, why: str) -> None:
         shown = _printable(self.source.shown_path(folder / name))
         path = _printable(f"{place}/{name}" if place else name)
-        self.run.manifest.add(LeftOutLine(path, shown, what, why))
-        self.done.left_out += 1
+        self.run.leaves_out(self.done, path, shown, what, why)
 
 
 def _is_same(copied: Entry | None, now: Entry) -> bool:

@@ -2,7 +2,7 @@
 
 A broker gives a client no batch above its high watermark, and no other file of a partition folder; what its answers
 tell of them is written as checkpoints. All replicas of a partition are read up to one offset, the high watermark of the
-leader as the copy began, so that copies of brokers under load end alike.
+leader as the copy of the partition began, so that copies of brokers under load end alike.
 
 Source: KIP-392 (followers answer Fetch, 2.4); core/src/main/scala/kafka/server/ReplicaManager.scala @ 2.4.1, 4.3.0
 """
@@ -10,11 +10,12 @@ Source: KIP-392 (followers answer Fetch, 2.4); core/src/main/scala/kafka/server/
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from formats.log_dir.checkpoints import EpochEntry, OffsetEntry, format_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from formats.log_dir.state_files import PartitionMetadata, format_partition_metadata
-from formats.values import Struct
+from formats.values import Struct, field
 from kctl.cluster.state import ClusterState
 from kctl.collect.collection import Collected, Collection
 from kctl.collect.manifest import DroppedLine, FileLine, PlannedLine, WholeLine
@@ -24,7 +25,7 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire
 from kctl.wire.replicas.copying import MOST, whole_batches
-from kctl.wire.replicas.epochs import replica_epochs
+from kctl.wire.replicas.epochs import Replica, replica_epochs
 from kctl.wire.replicas.fetching import (
     CONSUMER,
     EARLIEST,
@@ -40,8 +41,8 @@ from kctl.wire.replicas.fetching import (
 SEGMENT = 1 << 30  # bytes after which the next file begins, as brokers do by default
 CATCHING_UP = 5.0  # seconds in which the high watermark of a follower may come up to that of its leader
 LOOK = 0.1  # seconds
-ATTEMPTS = 5  # of a partition whose first segments retention deletes while it is read
-AT_ONCE = 500  # partitions of a request for epochs
+ATTEMPTS = 5  # of a partition that retention overtakes while it is read
+AT_ONCE = 50  # partitions whose bounds are asked for together: retention goes on meanwhile
 WATERMARKS, LOG_STARTS = "replication-offset-checkpoint", "log-start-offset-checkpoint"
 TOLD = "made of the broker's answers"
 
@@ -60,7 +61,10 @@ class _FetchedSegment:
 
     def __init__(self, replica: "_Replica", first: bytes | memoryview) -> None:
         self._replica, self._next = replica, first
-        base_offset = int.from_bytes(first[:8], "big", signed=True) if first else replica.offset
+        # In front of the first batch of a compacted log others lay once: the segment begins where theirs did.
+        base_offset = replica.offset
+        if first:
+            base_offset = min(base_offset, int.from_bytes(first[:8], "big", signed=True))
         self.entry = entry_now(f"{max(base_offset, 0):020d}.log")
 
     def pieces(self) -> Iterator[memoryview | int]:
@@ -90,6 +94,7 @@ class _Replica(Struct):
     fetcher: Fetcher
     broker_id: int
     partition: TopicPartition
+    begin: int
     offset: int
     """The next one to be read."""
     until: int | None
@@ -101,6 +106,10 @@ class _Replica(Struct):
     is_cut_off: bool = False
     """Whether there is more of it that would have been read."""
     is_damaged: bool = False
+    is_deleted: bool = False
+    """Whether retention deleted batches that were to come next."""
+    places: list[tuple[str, int]] = field(default_factory=list)
+    """The files that were written, with their sizes."""
 
     def fetch(self) -> bytes | memoryview:
         """The bytes at the offset; none at the end. Raises _Deleted, KctlError."""
@@ -135,7 +144,7 @@ class _Replica(Struct):
         """Begin where the log begins now."""
         key = self.broker_id, self.partition
         start, log_start = local_starts(self.wire, [key])[key], list_offsets(self.wire, [key], EARLIEST)[key]
-        self.offset = start if isinstance(start, int) else self.offset
+        self.begin = self.offset = start if isinstance(start, int) else self.offset
         self.log_start_offset = log_start if isinstance(log_start, int) else self.offset
 
     def note(self) -> str | None:
@@ -187,149 +196,218 @@ def _note(
     done.bytes += written.size
 
 
-class BrokerCopy(Struct):
-    """The copy of the replicas of one broker: `run` is where it goes, `until` the bound of each partition."""
+class BrokerPart(Struct):
+    """What is copied of one broker: how its source is named, how the copy went, and the replicas that are whole."""
 
-    run: Collection
-    wire: Wire
-    state: ClusterState
     broker_id: int
     shown: str
-    until: Mapping[TopicPartition, int]
+    done: Collected
+    copied: list[_Replica] = field(default_factory=list)
 
     @property
     def place(self) -> str:
         """Its folder in the copy."""
         return f"broker-{self.broker_id}/data"
 
-    def replicas(self, partitions: Sequence[TopicPartition], done: Collected) -> Iterator[str]:
-        """Copy replicas; yields what could not be copied, in words. Raises KctlError as the broker does not answer."""
-        manifest, earlier = self.run.manifest, self.run.earlier
-        for tp in partitions:
-            manifest.add(PlannedLine(f"{self.place}/{tp}", fetched=True))
-        manifest.flush()
-        fetcher = Fetcher(self.wire, {name: topic.topic_id for name, topic in self.state.topics.items()})
-        copied: list[_Replica] = []
-        for at in range(0, len(partitions), AT_ONCE):
-            chunk: list[_Replica] = []
-            for replica in self._opened(fetcher, partitions[at : at + AT_ONCE]):
-                if isinstance(replica, str):
-                    yield replica
-                    continue
-                if f"{self.place}/{replica.partition}" in earlier.whole:
-                    continue
-                yield from self._segments(replica, done)
-                if not replica.is_cut_off:
-                    chunk.append(replica)
-            yield from self._beside(chunk, done)
-            for replica in chunk:
-                manifest.add(WholeLine(f"{self.place}/{replica.partition}"))
-            manifest.flush()
-            copied += chunk
-        if copied:
-            self._checkpoints(copied, done)
 
-    def _opened(self, fetcher: Fetcher, partitions: Sequence[TopicPartition]) -> Iterator[_Replica | str]:
-        """The replicas at their beginnings, or why the broker does not tell it."""
-        keys = [(self.broker_id, tp) for tp in partitions]
+class ReplicaCopies(Struct):
+    """The copy of replicas: `run` is where it goes, `parts` the brokers by id."""
+
+    run: Collection
+    wire: Wire
+    state: ClusterState
+    parts: Mapping[int, BrokerPart]
+
+    def copy(self, partitions: Sequence[TopicPartition]) -> None:
+        """Copy the replicas of partitions; what could not be copied is noted with each broker."""
+        fetcher = Fetcher(self.wire, {name: topic.topic_id for name, topic in self.state.topics.items()})
+        for tp in partitions:
+            for part in self._holders(tp):
+                self.run.manifest.add(PlannedLine(f"{part.place}/{tp}", fetched=True))
+        self.run.manifest.flush()
+        for at in range(0, len(partitions), AT_ONCE):
+            for tp in self._chunk(fetcher, partitions[at : at + AT_ONCE]):
+                for attempt in range(ATTEMPTS):
+                    if not self._chunk(fetcher, [tp], is_last=attempt == ATTEMPTS - 1):
+                        break
+        for part in self.parts.values():
+            if part.copied:
+                self._checkpoints(part)
+
+    def _holders(self, tp: TopicPartition) -> list[BrokerPart]:
+        """The brokers that hold a partition and answer."""
+        held = (self.parts.get(id) for id in self.state.replicas(tp) or ())
+        return [part for part in held if part is not None and not part.done.is_lost]
+
+    def _chunk(
+        self, fetcher: Fetcher, partitions: Sequence[TopicPartition], *, is_last: bool = False
+    ) -> list[TopicPartition]:
+        """Copy some partitions; those whose first batches were deleted meanwhile come back, and are left out."""
+        until = bounds(self.wire, self.state, partitions)
+        by_partition: dict[TopicPartition, list[_Replica]] = {tp: [] for tp in partitions}
+        for part in self.parts.values():
+            held = [
+                tp for tp in partitions
+                if part in self._holders(tp) and f"{part.place}/{tp}" not in self.run.earlier.whole
+            ]  # fmt: skip
+            for replica in self._opened(fetcher, part, held, until):
+                by_partition[replica.partition].append(replica)
+        overtaken, whole = list[TopicPartition](), list[_Replica]()
+        for tp, replicas in by_partition.items():
+            for replica in replicas:
+                self._segments(replica)
+            behind = _overtaken(replicas)
+            if behind and not is_last:
+                overtaken.append(tp)
+                self._drop(replicas)
+                continue
+            for replica in behind:
+                replica.is_deleted = True
+            for replica in replicas:
+                part = self.parts[replica.broker_id]
+                if replica.is_deleted:
+                    replica.why = "its first batches were deleted each time that it was read"
+                if replica.why and (replica.is_cut_off or replica.is_damaged or replica.is_deleted):
+                    self._lacks(part, f"{tp}: {replica.why}")
+                if not (replica.is_cut_off or replica.is_deleted):
+                    whole.append(replica)
+        for part in self.parts.values():
+            self._finish(part, [replica for replica in whole if replica.broker_id == part.broker_id])
+        return overtaken
+
+    def _opened(
+        self, fetcher: Fetcher, part: BrokerPart, partitions: Sequence[TopicPartition],
+        until: Mapping[TopicPartition, int],
+    ) -> Iterator[_Replica]:  # fmt: skip
+        """The replicas of a broker at their beginnings."""
+        keys = [(part.broker_id, tp) for tp in partitions]
         begins, ends = local_starts(self.wire, keys), list_offsets(self.wire, keys, LATEST)
         starts = list_offsets(self.wire, keys, EARLIEST)
         for key in keys:
             begin, start, end, tp = begins[key], starts[key], ends[key], key[1]
-            for answer in (begin, start, end):
-                if isinstance(answer, NoAnswer):
-                    raise answer
+            silent = next((answer for answer in (begin, start, end) if isinstance(answer, NoAnswer)), None)
+            if silent is not None:
+                self._lose(part, silent)
+                return
             if isinstance(begin, KctlError):
-                yield f"{tp}: {begin.message}"
+                self._lacks(part, f"{tp}: {begin.message}")
                 continue
-            replica = _Replica(self.wire, fetcher, self.broker_id, tp, begin, self.until.get(tp))
+            replica = _Replica(self.wire, fetcher, part.broker_id, tp, begin, begin, until.get(tp))
             replica.log_start_offset = start if isinstance(start, int) else begin
             replica.log_end_offset = end if isinstance(end, int) else None
             yield replica
 
-    def _segments(self, replica: _Replica, done: Collected) -> Iterator[str]:
-        """Copy the segments of a replica; yields why they end early."""
-        folder, places = f"{self.place}/{replica.partition}", list[str]()
-        for _ in range(ATTEMPTS):
-            try:
-                data = replica.fetch()
-                while data or not places:
-                    segment = _FetchedSegment(replica, data)
-                    place = f"{folder}/{segment.entry.name}"
-                    self._copy(place, segment, done)
-                    places.append(place)
-                    data = replica.fetch()
-                break
-            except _Deleted:
-                for place in places:
-                    self.run.target.remove(place)
-                    self.run.manifest.add(DroppedLine(place))
-                places.clear()
+    def _segments(self, replica: _Replica) -> None:
+        """Copy the segments of a replica; why they end early is noted there."""
+        part = self.parts[replica.broker_id]
+        if part.done.is_lost:
+            replica.is_cut_off = True
+            return
+        try:
+            for _ in range(ATTEMPTS):
+                replica.is_deleted = not self._is_read(part, replica)
+                if not replica.is_deleted:
+                    break
+                self._drop([replica])
                 replica.start_again()
-            except NoAnswer:
-                raise
-            except KctlError as error:
-                replica.why, replica.is_cut_off = error.message, True
-                break
-        else:
-            replica.why, replica.is_cut_off = (
-                "its first batches were deleted each time that it was read",
-                True,
-            )
-        if replica.is_cut_off or replica.is_damaged:
-            yield f"{replica.partition}: {replica.why}"
+        except NoAnswer as error:
+            replica.is_cut_off = True
+            self._lose(part, error)
+        except KctlError as error:
+            replica.why, replica.is_cut_off = error.message, True
 
-    def _copy(self, place: str, segment: _FetchedSegment, done: Collected) -> None:
+    def _is_read(self, part: BrokerPart, replica: _Replica) -> bool:
+        """Copy a replica from its beginning; whether no batch of it was deleted before it came."""
+        try:
+            data = replica.fetch()
+            while data or not replica.places:
+                segment = _FetchedSegment(replica, data)
+                place = f"{part.place}/{replica.partition}/{segment.entry.name}"
+                replica.places.append((place, self._copy(part, place, segment)))
+                data = replica.fetch()
+        except _Deleted:
+            return False
+        return True
+
+    def _copy(self, part: BrokerPart, place: str, segment: _FetchedSegment) -> int:
         read_at = self.run.now_ms()
         try:
             written = self.run.target.copy(place, segment, self._took)
         except BaseException:
             self.run.target.remove(place)
             raise
-        shown = f"{self.shown}/{place.removeprefix(f'{self.place}/')}"
-        _note(self.run, place, shown, segment.entry, written, segment.what_happened(), read_at, done)
+        shown = f"{part.shown}/{place.removeprefix(f'{part.place}/')}"
+        _note(self.run, place, shown, segment.entry, written, segment.what_happened(), read_at, part.done)
+        return written.size
 
     def _took(self, count: int) -> None:
         self.run.progress.advance(count)
         self.run.throttle.took(count)
 
-    def _made(self, place: str, text: str, done: Collected) -> None:
-        write_made(self.run, place, self.shown, [text.encode()], done)
+    def _drop(self, replicas: Sequence[_Replica]) -> None:
+        """Take away what was copied of replicas that are read once more."""
+        for replica in replicas:
+            done = self.parts[replica.broker_id].done
+            for place, size in replica.places:
+                self.run.target.remove(place)
+                self.run.manifest.add(DroppedLine(place))
+                done.files, done.bytes = done.files - 1, done.bytes - size
+            replica.places.clear()
 
-    def _beside(self, replicas: Sequence[_Replica], done: Collected) -> Iterator[str]:
-        """The epochs and the topic id of each replica; yields why there are no epochs."""
-        keys = [(self.broker_id, replica.partition) for replica in replicas]
+    def _lacks(self, part: BrokerPart, why: str) -> None:
+        self.run.lacks(part.done, part.place, part.shown, "a replica", why)
+
+    def _lose(self, part: BrokerPart, error: KctlError) -> None:
+        """Ask a broker no more: it does not answer."""
+        part.done.incomplete, part.done.is_lost = error.message, True
+
+    def _finish(self, part: BrokerPart, replicas: Sequence[_Replica]) -> None:
+        """The epochs and the topic id of each replica; then it is whole."""
+        keys = [(part.broker_id, replica.partition) for replica in replicas]
         starts = {key: replica.log_start_offset for key, replica in zip(keys, replicas, strict=True)}
-        try:
-            epochs = replica_epochs(self.wire, self.state, starts)
-        except TooOld:
-            epochs = {}
-        except KctlError as error:
-            epochs = {}
-            yield f"epochs of broker {self.broker_id}: {error.message}"
+        epochs: Mapping[Replica, list[EpochEntry] | KctlError] = {}
+        if not part.done.is_lost:
+            with suppress(TooOld):
+                epochs = replica_epochs(self.wire, self.state, starts)
         for key, replica in zip(keys, replicas, strict=True):
-            folder = f"{self.place}/{replica.partition}"
+            folder = f"{part.place}/{replica.partition}"
             topic_id = self.state.topics[replica.partition.topic].topic_id
             if topic_id:
                 metadata = format_partition_metadata(PartitionMetadata(0, topic_id))
-                self._made(f"{folder}/{PARTITION_METADATA}", metadata, done)
+                self._made(part, f"{folder}/{PARTITION_METADATA}", metadata)
             listed = epochs.get(key)
             if isinstance(listed, KctlError):
-                yield f"epochs of {replica.partition}: {listed.message}"
+                self._lacks(part, f"epochs of {replica.partition}: {listed.message}")
             elif listed is not None:
-                entries = (EpochEntry(*entry) for entry in listed if entry.start_offset <= replica.offset)
-                self._made(f"{folder}/{LEADER_EPOCHS}", format_checkpoint(entries), done)
+                entries = (entry for entry in listed if entry.start_offset <= replica.offset)
+                self._made(part, f"{folder}/{LEADER_EPOCHS}", format_checkpoint(entries))
+            self.run.manifest.add(WholeLine(folder))
+        self.run.manifest.flush()
+        part.copied += replicas
 
-    def _checkpoints(self, replicas: Sequence[_Replica], done: Collected) -> None:
+    def _made(self, part: BrokerPart, place: str, text: str) -> None:
+        write_made(self.run, place, part.shown, [text.encode()], part.done)
+
+    def _checkpoints(self, part: BrokerPart) -> None:
         """What is known of the high watermarks and log starts of the replicas."""
-        watermarks = [OffsetEntry(*replica.partition, replica.offset) for replica in replicas]
+        watermarks = [OffsetEntry(*replica.partition, replica.offset) for replica in part.copied]
         starts = [
             OffsetEntry(*replica.partition, replica.log_start_offset)
-            for replica in replicas
+            for replica in part.copied
             if replica.log_start_offset
         ]
         for name, entries in ((WATERMARKS, watermarks), (LOG_STARTS, starts)):
-            self._made(f"{self.place}/{name}", format_checkpoint(entries), done)
+            self._made(part, f"{part.place}/{name}", format_checkpoint(entries))
+
+
+def _overtaken(replicas: Sequence[_Replica]) -> list[_Replica]:
+    """The replicas of which retention deleted so much, as they were read, that they lack what others end with."""
+    first = min((replica.begin for replica in replicas), default=0)
+    return [
+        replica
+        for replica in replicas
+        if replica.is_deleted or (replica.until is not None and first < replica.until <= replica.begin)
+    ]
 
 
 def bounds(
