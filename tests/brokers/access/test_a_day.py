@@ -48,7 +48,7 @@ def by_kafka_configs(
         args = [word for type in types for word in ("--entity-type", type)]
         text = guarded.cluster.tool("kafka.admin.ConfigCommand", *where, "--describe", *args)
         for entity, values in re.findall(r"onfigs for (.*?) are (.*)", text):
-            named = re.findall(r"(the default )?(user-principal|client-id|ip)(?: '([^']*)')?", entity)
+            named = re.findall(r"((?:the )?default )?(user-principal|client-id|ip)(?: '([^']*)')?", entity)
             key = tuple(
                 (ENTITIES[kind], name if not default else "<default>") for default, kind, name in named
             )
