@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kctl.access.quotas import LEVELS
-from tests.brokers.access.conftest import Guarded
+from tests.brokers.access.conftest import EVERYWHERE, Guarded
 from tests.brokers.access.test_a_day import by_kafka_configs, quotas_by_kctl
 from tests.brokers.processes import eventually
 from tests.brokers.running import Kctl
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.parametrize("guarded", EVERYWHERE, indirect=True)]
 SMALL, LARGE = 1000, 1_000_000_000  # bytes a second
 
 
