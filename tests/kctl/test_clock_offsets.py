@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kctl.broker_logs.clocks import offsets as clock_offsets
-from kctl.broker_logs.clocks.offsets import agreed_gap
+from kctl.broker_logs.clocks.offsets import ClockOffsets, _placed, _settle, agreed_gap
 from kctl.broker_logs.clocks.skew import ClockBounds, HandledRequest, OrderedPairs, State, estimate_skew
 from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.history.timeline import Timeline, timeline
@@ -322,3 +322,12 @@ def test_what_was_sent_before_the_part_that_was_read_bounds_nothing() -> None:
         pairs.handled[request := HandledRequest(1, 7, 2, number)] = (420_000, 420_000)
         pairs.answered[request] = [1]
     assert pairs.bounds() == {(1, 2): ClockBounds(at_least=419_999, at_most=420_003, pairs=5)}
+
+
+def test_the_clock_that_is_off_is_not_that_of_most(tmp_path: Path) -> None:
+    """Broker 3 was paused, so that its pairs with broker 1, whose clock is ahead, lie some seconds further apart."""
+    clock_offsets = ClockOffsets()
+    edges = {(1, 2): (-420_000, 97), (1, 3): (-426_100, 116), (2, 3): (300, 40)}
+    (component,) = _placed(edges, {1, 2, 3})
+    _settle(clock_offsets, component, edges, {1, 2, 3})
+    assert (clock_offsets.ahead, clock_offsets.doubtful) == ({1: 420_000}, {})

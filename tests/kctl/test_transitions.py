@@ -516,3 +516,75 @@ def test_a_change_belongs_to_the_epoch_whose_isr_it_changed(tmp_path: Path) -> N
     )
     isrs = [(one.leader_epoch, one.isr, [change.isr for change in one.isr_changes]) for one in found]
     assert isrs == [(6, (2,), [(2, 1), (2, 1, 3)]), (7, (2, 1, 3), [(2, 1, 3, 4)])]
+
+
+def test_an_election_that_was_not_needed_begins_no_epoch(tmp_path: Path) -> None:
+    """Controllers until 1.0 say of a preferred leader that leads already that its partition changed."""
+
+    def decided(epoch: int, isr: str) -> str:
+        state = f'{{"leader":1,"leader_epoch":{epoch},"isr":[{isr}]}}'
+        return f"[Controller 9]: New leader and ISR for partition [t,0] is {state} (kafka.controller.KafkaController)"
+
+    changed = (
+        "Controller 9 epoch 2 changed partition [t,0] from OnlinePartition to OnlinePartition with leader 1"
+    )
+    found = leaderships(
+        tmp_path,
+        server_9=[
+            f"000 {decided(3, '1,2,3')}",
+            f"020 {changed} (state.change.logger)",
+            f"040 {decided(4, '1,2')}",
+        ],
+    )
+    assert [(one.leader_epoch, one.from_ms // 1000 % 60) for one in found] == [(3, 0), (4, 40)]
+
+
+def test_a_request_that_came_late_states_no_new_isr(tmp_path: Path) -> None:
+    """Each change is in the leader's own log; brokers and controllers tell of them later, and out of order."""
+
+    def received(isr: str, version: int) -> str:
+        return (
+            f"Broker 2 received LeaderAndIsr request PartitionState(controllerEpoch=1, leader=2, leaderEpoch=0, isr={isr}, "
+            f"zkVersion={version}, replicas=2,1,3) correlation id 1 from controller 2 epoch 2 for partition [t,0] "
+            "(state.change.logger)"
+        )
+
+    def changes(how: str, before: str, after: str) -> str:
+        return f"Partition [t,0] on broker 2: {how} ISR from {before} to {after} (kafka.cluster.Partition)"
+
+    sent = (
+        "Controller 2 epoch 2 sending become-follower LeaderAndIsr request (Leader:2,ISR:2,LeaderEpoch:0,ControllerEpoch:1) "
+        "to broker 1 for partition [t,0] (state.change.logger)"
+    )
+    (only,) = leaderships(
+        tmp_path,
+        state_change_2=[f"000 {received('2,1,3', 0)}", f"030 {received('2,3', 1)}", f"041 {sent}"],
+        server_2=[
+            f"010 {changes('Shrinking', '2,1,3', '2,3')}",
+            f"020 {changes('Shrinking', '2,3', '2')}",
+            f"040 {changes('Expanding', '2', '2,1')}",
+            f"050 {changes('Shrinking', '2,1', '2')}",
+        ],
+    )
+    assert [(one.isr, one.time_ms // 1000 % 60) for one in only.isr_changes] == [
+        ((2, 3), 10),
+        ((2,), 20),
+        ((2, 1), 40),
+        ((2,), 50),
+    ]
+
+
+def test_a_fencing_that_was_not_written_dates_nothing(tmp_path: Path) -> None:
+    """A controller that was paused fences a broker, and learns that it leads no more (4.3, seed 953)."""
+    failed = (
+        "[QuorumController id=2] maybeFenceStaleBroker: event failed with NotLeaderException (treated as "
+        "NotControllerException) at epoch 2 in 166979 microseconds. Renouncing leadership and reverting to the last "
+        "committed offset 136. Exception message: none. (org.apache.kafka.controller.QuorumController)"
+    )
+    _, then = leaderships(
+        tmp_path,
+        state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
+        controller_2=[f"010 {FENCES.format(1)}", f"010 {failed}"],
+        state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
+    )
+    assert then.from_ms % 60_000 == 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from kctl.times import parse_time as milliseconds
@@ -180,7 +180,18 @@ def _was_done(story: Story, kinds: Collection[str], broker: int, time: float) ->
 
 
 def _until(story: Story, act: Fault) -> float:
-    """Until when it went on: a process that is paused, and a network that is cut, stay so."""
+    """Until when it went on: a process that is paused, and a network that is cut, stay so.
+
+    Without a majority of controllers nobody takes note of a broker that ends, until it joins an ISR again.
+    """
+    if act.kind in GONE and "kraft" in story.mode:
+        joined = (
+            state.time
+            for states in story.history.values()
+            for before, state in pairwise(states)
+            if state.time > act.time and act.broker in state.isr and act.broker not in before.isr
+        )
+        return min(joined, default=act.time)
     if act.kind not in GOES_ON:
         return act.time
     ends = (

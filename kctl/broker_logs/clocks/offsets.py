@@ -319,19 +319,23 @@ def _placed(edges: dict[Pair, tuple[int, int]], known: set[int]) -> list[dict[in
     """Brokers that pairs lead to from one another, each with its offset against the first of them."""
     components: list[dict[int, int]] = []
     for start in sorted({b for edge in edges for b in edge}, key=lambda b: (b not in known, b)):
-        if any(start in component for component in components):
-            continue
-        component, waiting = {start: 0}, [start]
-        while waiting:
-            broker_id = waiting.pop(0)
-            for (a, b), (offset, _) in edges.items():
-                if broker_id in (a, b):
-                    neighbour, distance = (b, offset) if a == broker_id else (a, -offset)
-                    if neighbour not in component:
-                        component[neighbour] = component[broker_id] + distance
-                        waiting.append(neighbour)
-        components.append(component)
+        if not any(start in component for component in components):
+            components.append(_offsets_from(start, edges))
     return components
+
+
+def _offsets_from(start: int, edges: dict[Pair, tuple[int, int]]) -> dict[int, int]:
+    """How far each broker's times are ahead of those of `start`, by its own pairs with it where there are any."""
+    offsets, waiting = {start: 0}, [start]
+    while waiting:
+        broker_id = waiting.pop(0)
+        for (a, b), (offset, _) in edges.items():
+            if broker_id in (a, b):
+                neighbour, distance = (b, offset) if a == broker_id else (a, -offset)
+                if neighbour not in offsets:
+                    offsets[neighbour] = offsets[broker_id] + distance
+                    waiting.append(neighbour)
+    return offsets
 
 
 def _settle(
@@ -341,18 +345,19 @@ def _settle(
     known: set[int],
 ) -> None:
     """Shift to what most of those have whose zone is known, else to what most have: to the lowest id's in doubt."""
+    anchors = sorted(known & component.keys()) or sorted(component)
+    offsets_from = {anchor: _offsets_from(anchor, edges) for anchor in anchors}
+    reference = max(
+        anchors, key=lambda b: (sum(abs(offsets_from[b][other]) <= DELAY for other in anchors), -b)
+    )
+    component = offsets_from[reference]
     for (a, b), (gap, _) in edges.items():
         if a in component and abs(component[b] - component[a] - gap) > TIGHT:
             for broker_id in {a, b} - known:
                 clock_offsets.doubtful[broker_id] = (
                     f"pairs of lines of brokers {a} and {b} contradict those of others"
                 )
-    anchors = sorted(known & component.keys()) or sorted(component)
-    reference = max(
-        anchors, key=lambda b: (sum(abs(component[b] - component[other]) <= DELAY for other in anchors), -b)
-    )
-    for broker_id, gap in component.items():
-        ahead = gap - component[reference]
+    for broker_id, ahead in component.items():
         zone = round(ahead / QUARTER) * QUARTER
         if broker_id in known or abs(ahead - zone) > OFF:
             zone = 0

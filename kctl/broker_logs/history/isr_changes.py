@@ -56,8 +56,8 @@ class IsrLines(Struct):
 
     @staticmethod
     def _take_back(event: Event, history: PartitionHistory, time_ms: int) -> None:
-        """A change was printed before it was tried, and then it failed: by then the next epoch may have begun."""
-        for epoch in sorted(history.epochs, reverse=True)[:2]:
+        """A change was printed before it was tried, and then it failed: by then other epochs may have begun."""
+        for epoch in sorted(history.epochs, reverse=True)[:4]:
             changes = history.epochs[epoch].isr_changes
             if changes and changes[-1].version is None and changes[-1].file == event.file:
                 if time_ms - changes[-1].time_ms < LATE:

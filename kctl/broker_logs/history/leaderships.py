@@ -255,10 +255,31 @@ class Leadership(Struct):
             and observation.version <= self.version
         ):
             return
+        if self._is_earlier(observation):
+            return
         # Without a version only the controller and the leader are believed: other brokers may lag behind.
         if observation.version is None and rank >= 5:
             return
         self.add_isr(time_ms, observation.isr, observation.version, observation.event)
+
+    def _is_earlier(self, observation: Observation) -> bool:
+        """Whether a line states an ISR of before the last change, which the leader announced: requests may come late.
+
+        A controller that did not hear of the change yet states none without a version either.
+        """
+        if not self.isr_changes or self.isr_changes[-1].announced_by is None:
+            return False
+        version = self.first_version
+        for isr, known in [
+            (self.isr, None),
+            *((change.isr, change.version) for change in self.isr_changes[:-1]),
+        ]:
+            if known is not None:
+                version = known
+            if isr == observation.isr and observation.version in (version, None):
+                return True
+            version = None if version is None else version + 1
+        return False
 
     def add_isr(
         self,
@@ -408,11 +429,14 @@ class PartitionHistory:
             self.ended[-1] = time_ms
 
     def announce(self, leader: int, from_state: str, event: Event, time_ms: int) -> None:
-        """A transition without its epoch, as controllers print until 1.0: it is the epoch that just began or the next."""
+        """A transition without its epoch, as controllers print until 1.0: it is the epoch that just began or the next.
+
+        They print one too for an election that was not needed, of a leader that is online already.
+        """
         current = self.current
         if current is not None and current.leader == leader and time_ms - current.from_ms < CLOCK_SLACK:
             _announced(current, from_state, event)
-        else:
+        elif current is None or current.leader != leader or from_state != "OnlinePartition":
             self._announced = leader, from_state, event
 
     def _decides(self, observation: Observation) -> bool:

@@ -60,7 +60,7 @@ TURNS = frozenset((CLUSTER_ID, *BEGINS))
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
     CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (*CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
-    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
+    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30", "X412"),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))

@@ -14,6 +14,8 @@ from kctl.model import TopicPartition
 PARTITION = re.compile(r"\[[\w.-]+, ?\d{1,19}\]|[\w.-]+-\d{1,19}")
 CONTEXT = re.compile(r"(\w+)\[(\d{1,19})")
 MOST = 5_000
+# How far the time of a line and a count of microseconds to it may lie apart.
+ROUNDED_MS = 20
 BY_PARTITION = {
     "E18": "preferred", "E19": "preferred", "E25": "reassignment", "E26": "reassignment", "E27": "reassignment",
     "E28": "reassignment", "C28": "reassignment", "C29": "reassignment", "E24": "reassignment", "E14": "unclean",
@@ -133,6 +135,8 @@ class Words:
             ids = fields.get("deleted")
         elif name == "U15":
             ids, kind = [event.broker_id], "controlled_shutdown"
+        elif name == "X412":
+            self._take_back_fencing(event, time_ms)
         elif name in ("E13", "Q10"):
             ids = [event.number("broker_id")]
             kind = "controlled_shutdown" if name == "E13" else "failure"
@@ -147,6 +151,16 @@ class Words:
             if isinstance(broker_id, int):
                 word = Word(kind, time_ms, None, event.proof())
                 _append(self._of_broker.setdefault(broker_id, []), word)
+
+    def _take_back_fencing(self, event: Event, time_ms: int) -> None:
+        """A controller that was no leader any more when it wrote that a broker is fenced took it back."""
+        micros = event.number("micros")
+        if micros is None or not str(event.fields.get("operation", "")).startswith("maybeFence"):
+            return
+        since_ms = time_ms - micros // 1000 - ROUNDED_MS
+        for words in self._of_broker.values():
+            while words and words[-1].time_ms >= since_ms and _is_fencing(words[-1], event.file):
+                words.pop()
 
     def _add(
         self,
@@ -172,6 +186,11 @@ class Words:
             if word.proof["event"] != "U15"
             or not any(word.time_ms < start <= until_ms for start in self._starts.get(broker_id, ()))
         ]
+
+
+def _is_fencing(word: Word, file: str) -> bool:
+    """Whether the word is of a broker's fencing, in a line of this file."""
+    return word.proof["event"] in ("Q10", "Q11") and word.proof["file"] == file
 
 
 def is_of_kraft(event: Event) -> bool:

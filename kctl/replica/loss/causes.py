@@ -164,8 +164,15 @@ def claimed_epoch(facts: PartitionFacts, epoch: int | None, from_offset: int, ti
 def _by_epochs(facts: PartitionFacts, epoch: int | None, from_offset: int) -> int | None:
     if epoch is None:
         return None
-    known = [e for e, start in facts.present.recorded if e > epoch and start <= from_offset]
-    return min(known, default=None)
+    recorded = min(
+        (e for e, start in facts.present.recorded if e > epoch and start <= from_offset), default=None
+    )
+    if recorded is None or epoch < 0:
+        return recorded
+    # A leader that wrote nothing leaves no epoch behind.
+    between = (term for term in facts.leaders.known if epoch < term.leader_epoch < recorded)
+    ends = ((term.leader_epoch, end_when_elected(facts, term)) for term in between)
+    return next((e for e, end in ends if end is not None and end <= from_offset), recorded)
 
 
 def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
