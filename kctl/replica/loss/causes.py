@@ -169,10 +169,13 @@ def _by_epochs(facts: PartitionFacts, epoch: int | None, from_offset: int) -> in
     )
     if recorded is None or epoch < 0:
         return recorded
-    # A leader that wrote nothing leaves no epoch behind.
-    between = (term for term in facts.leaders.known if epoch < term.leader_epoch < recorded)
-    ends = ((term.leader_epoch, end_when_elected(facts, term)) for term in between)
-    return next((e for e, end in ends if end is not None and end <= from_offset), recorded)
+    # A leader that wrote nothing leaves no epoch behind; its log says where it began to lead.
+    began = (
+        note.leader_epoch
+        for note in facts.log_notes.of(facts.partition, "leader")
+        if note.leader_epoch is not None and note.offset is not None and note.offset <= from_offset
+    )
+    return min((e for e in began if epoch < e < recorded), default=recorded)
 
 
 def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
