@@ -155,8 +155,9 @@ class Words:
     def _take_back_fencing(self, event: Event, time_ms: int) -> None:
         """A controller that was no leader any more when it wrote that a broker is fenced took it back."""
         micros = event.number("micros")
-        if micros is None or not str(event.fields.get("operation", "")).startswith("maybeFence"):
-            return
+        is_fencing = str(event.fields.get("operation", "")).startswith("maybeFence")
+        if micros is None or not is_fencing or "Renouncing leadership" not in event.message:
+            return  # or it failed before it fenced anybody
         since_ms = time_ms - micros // 1000 - ROUNDED_MS
         for words in self._of_broker.values():
             while words and words[-1].time_ms >= since_ms and _is_fencing(words[-1], event.file):
