@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from formats.broker_logs.exports.documents import document_of
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources
 from tests.kctl.test_log_carriers import LINES, Line
@@ -228,6 +229,8 @@ OF_THREE: dict[str, str] = {
     'go map': cat(lambda b,n: f"map[log:{one(n)} pod:kafka-{b} stream:stdout]\n"),
     'kafka-console-consumer (fluent to topic)': cat(lambda b,n: f"CreateTime:{n.millis}\tPartition:0\tkafka-{b}\t{one(n)}\n"),
     'kcat -J': cat(lambda b,n: json.dumps({"topic":"logs","partition":0,"offset":1,"tstype":"create","ts":n.millis,"key":f"kafka-{b}","payload":n.own})+"\n"),
+    'the logger before the text': per(lambda b,n,t: f"<<kafka-{b}>> {n.at('%Y-%m-%d %H:%M:%S')},{ms(n)} {n.level:<5} [{n.logger}] (main) {n.message}\n" if t == one(n) else f"<<kafka-{b}>> {t}\n"),
+    'a thread behind the logger': per(lambda b,n,t: f"<<kafka-{b}>> {n.at('%Y-%m-%d %H:%M:%S')},{ms(n)} {n.level} {n.message} ({n.logger}) [main]\n" if t == one(n) else f"<<kafka-{b}>> {t}\n"),
 }  # fmt: skip
 
 
@@ -242,6 +245,59 @@ def test_lines_of_three_brokers_are_each_of_its_own(tmp_path: Path, carrier: str
     )
     messages = {line.message for _, line in ALL}
     assert sorted(event for event in events if event[3] in messages) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "behind"),
+    [
+        ("<<kafka-{broker}>> {own} {number:08x}", " (kafka.log.Log) 00000000"),
+        ("<<kafka-{broker}>> {time} INFO (kafka.log.Log) Created log for partition t-{number}", "t-0"),
+        ("<<kafka-{broker}>> {time} INFO (kafka.log.Log) Loading done", " INFO (kafka.log.Log) Loading done"),
+        (
+            "<<kafka-{broker}>> {time} INFO (kafka.log.Log) Connected to kafka-{number}",
+            " Connected to kafka-0",
+        ),
+        ("<<kafka-{broker}>> {time} INFO [kafka.log.Log] (main) Deleted t-{number}", "(main) Deleted t-0"),
+    ],
+)
+def test_a_text_behind_what_looks_like_a_logger_is_none_of_the_mark(form: str, behind: str) -> None:
+    text = "".join(
+        form.format(
+            broker=number % 3,
+            number=number,
+            time=line.at("%Y-%m-%d %H:%M:%S,100"),
+            own=f"[{line.at('%Y-%m-%d %H:%M:%S,100')}] INFO Loading ({line.logger})",
+        )
+        + "\n"
+        for number in range(60)
+        for line in LINES[1:2]
+    )
+    document = document_of(text.encode())
+    assert document is not None
+    lines = list(document.lines(iter([text.encode()])))
+    assert {line.origin for line in lines} == {"kafka-0", "kafka-1", "kafka-2"}
+    assert lines[0].text.endswith(behind)
+
+
+RECORDS = {
+    "sorted YAML": "---\nlevel: INFO\nmessage: {quoted}\npod: kafka-{broker}\n",
+    "a blank line between": "message: {own}\nsource: kafka-{broker}\n\n",
+    "Format-List": "Message : {own}\r\nPodName : kafka-{broker}\r\n\r\n",
+    "text of a field below a heading": "kafka-{broker}:\n    message: {own}\n",
+    "the process before the text": "---\npod: kafka-{broker}\nmessage: {quoted}\n",
+}
+
+
+@pytest.mark.parametrize("form", RECORDS)
+def test_a_record_is_of_the_process_that_it_names(form: str) -> None:
+    brokers = (0, 1, 1, 2, 0, 0, 2, 1)
+    records = (
+        RECORDS[form].format(broker=n, own=one(LINES[3]), quoted=json.dumps(one(LINES[3]))) for n in brokers
+    )
+    text = "".join(records).encode()
+    document = document_of(text)
+    assert document is not None
+    assert [line.origin for line in document.lines(iter([text]))] == [f"kafka-{n}" for n in brokers]
 
 
 # Nothing in these names a process that is a broker's, or tells one from another.

@@ -35,6 +35,7 @@ NAMED_HEADING = re.compile(
     re.IGNORECASE,
 )
 FIELD = re.compile(r"[ \t]*(?:[\w-]+\s*[:=]\s*)?(?:['\"]?|```|(?:<[^<>]+>)+)")
+KEY = re.compile(r"[ \t]*(?:(?:-|->) +)?[\"']?[\w.@/-]+[\"']?[ \t]*(?::|=>|=)")
 FENCE = re.compile(r"```\w*|~~~+|\{code\}|(?:</?[a-z]\w*(?: [^<>]*)?>)+")
 """A line that begins or ends a part of a text, and is none of a log."""
 RULE = re.compile(rf"([{_RUN}])\1{{4,}}\s*")
@@ -74,6 +75,13 @@ def headed_document(text: str) -> Document | None:
         heads
     ):
         return None
+    fields = [line for line in headings if KEY.match(line) and not line.rstrip().endswith(":")]
+    if 2 * len(fields) > len(headings) and 2 * sum(map(bool, map(KEY.match, heads))) > len(heads):
+        # Fields of records, any of which may stand behind the text. What reads them is loaded for them alone.
+        from formats.broker_logs.exports.records import records_document
+
+        if records := records_document(text):
+            return records
     return Document(
         f"lines below headings like '{name_of(headings[0].strip())[:60]}'", _headed_lines, is_plain=True
     )

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from formats.broker_logs.carrier_names import carrier_name
 from formats.broker_logs.exports.carried import (
+    ANY_HEAD,
     LOGGER_AT_END,
     QUOTED,
     STAMP,
@@ -54,11 +56,12 @@ def marked_document(text: str) -> Document | None:
     if len(heads) < 2 or 3 * len(heads) < len(begun) or all(at == 0 for _, at in heads):
         return None
     marks = _marks([line[:at] for line, at in heads])
-    is_framed = 2 * sum(_behind_logger(line[at:]) != "" for line, at in heads) > len(heads)
+    tails = [_behind_logger(line[at:]) for line, at in heads]
+    is_framed = 2 * sum(map(bool, tails)) > len(tails)
     example = heads[0][0][: heads[0][1]].strip()
     return Document(
         f"lines behind a mark like '{name_of(example)[:60]}'",
-        partial(_marked_lines, marks=marks, is_framed=is_framed),
+        partial(_marked_lines, marks=marks, tails=set(tails) if is_framed else None),
     )
 
 
@@ -89,16 +92,35 @@ def _marks(examples: list[str]) -> list[re.Pattern[str]]:
     return out
 
 
+# What a line has before its text, and signs that are put around one.
+_BEFORE_TEXT = re.compile(rf"(?:{ANY_HEAD.pattern})\s*(?:\[[^\]]*\]\s*)?")
+_SIGNS = re.compile(r"(?:[^\w\s]|\s|</?\w+ ?/?>)+")
+_OPENING = {"]": "[", "}": "{", ")": "(", ">": "<"}
+
+
 def _behind_logger(text: str) -> str:
-    """What stands behind the logger at the end of a line."""
-    loggers = list(LOGGER_AT_END.finditer(text))
-    return text[loggers[-1].end() :].strip() if loggers else ""
+    """What stands behind the logger at the end of a line; nothing of one that has its logger before its text."""
+    loggers = [logger for logger in LOGGER_AT_END.finditer(text) if "." in logger[0]]
+    head = _BEFORE_TEXT.match(text)
+    if not loggers or (head and loggers[-1].start() < head.end()):
+        return ""
+    return text[loggers[-1].end() :].strip()
+
+
+def _is_of_mark(tail: str, mark: str, tails: set[str]) -> bool:
+    """Whether what stands behind a line is put there with its mark, as it is behind each or ends what the mark begins."""
+    if _SIGNS.fullmatch(tail):
+        return True
+    if tail[:1] == "[" and tail[-1:] == "]":
+        return False  # the thread, which some layouts have there
+    opening = _OPENING.get(tail[-1:])
+    return tails == {tail} or (opening is not None and mark.count(opening) > mark.count(tail[-1]))
 
 
 def _marked_lines(
-    chunks: Iterator[bytes], marks: list[re.Pattern[str]], is_framed: bool
+    chunks: Iterator[bytes], marks: list[re.Pattern[str]], tails: set[str] | None
 ) -> Iterator[CarriedLine]:
-    """`is_framed`: something stands behind the lines too, which may name the process."""
+    """`tails`: what stands behind the first lines, where something stands behind most; it may name the process."""
     mark = tail = ""
     for number, line in enumerate(lines_of(chunks), 1):
         at = head_at(line)
@@ -120,12 +142,13 @@ def _marked_lines(
             continue
         if mark[-1:] in QUOTED and (at is not None or tail):
             text = within_quotes(mark[-1], text)
-        if is_framed and at is not None:
+        if tails is not None and at is not None:
             tail = _behind_logger(text)
-        if is_framed and tail and text.endswith(tail):
+            if tail and not _is_of_mark(tail, mark, tails):
+                tail = ""
+        if tail and text.endswith(tail):
             text = text[: -len(tail)].rstrip()
         stamp = STAMP.search(mark)
         time = of_stamp(stamp) if stamp else None
-        yield CarriedLine(
-            number, text, origin_in(f"{mark} {tail}" if tail else mark), time[0] if time else None
-        )
+        origin = origin_in(f"{mark} {tail}" if tail and carrier_name(tail) else mark)
+        yield CarriedLine(number, text, origin, time[0] if time else None)
