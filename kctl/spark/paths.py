@@ -63,6 +63,9 @@ def _alternatives(text: str, whole: str) -> list[str]:
             out.append(pattern)
         else:
             before, inner, after = parts
+            # A slash at the end of a choice ends the path, or stands beside another.
+            if after[:1] in ("", "/"):
+                inner = [choice.rstrip("/") for choice in inner]
             waiting += [before + choice + after for choice in inner]
         if len(waiting) + len(out) > MOST_ALTERNATIVES:
             raise KctlError(

@@ -7,6 +7,8 @@ import gzip
 import html
 import io
 import json
+import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.broker_logs import layouts
+from formats.broker_logs.exports import records
 from formats.broker_logs.exports.documents import document_of, written
 from kctl.broker_logs.clocks.zones import parse_zones
 from kctl.broker_logs.explain import explain_line
@@ -263,6 +266,60 @@ def test_a_stack_trace_in_elements_is_one(tmp_path: Path) -> None:
     path.write_text(hostile + event + endless + event)
     text = "Failed & &b; A\njava.io.IOException: No space\n\tat a.B.c(B.java:7)"
     assert events_of(path) == [(START, "ERROR", text, "kafka.log.LogManager")] * 2
+
+
+def of_block(lines: int) -> str:
+    """Two records whose texts are blocks of YAML, the second one of so many lines."""
+    first, *_, last = LINES
+    record = (
+        f"---\n  pod: kafka-3\n  log: |\n    {first.own}\n---\n  pod: kafka-4\n  log: |\n    {last.own}\n"
+    )
+    return record + "".join(f"    \tat kafka.Step.number({number})\n" for number in range(lines))
+
+
+def written_lines(text: str, *, chunk: int = 1 << 16) -> list[str]:
+    """The lines of an export, each without its mark."""
+    data = text.encode()
+    document = document_of(data)
+    assert document is not None
+    chunks = (data[place : place + chunk] for place in range(0, len(data), chunk))
+    lines = b"".join(written(document, chunks, 1 << 16)).decode().splitlines()
+    return [line.rpartition("\x1f")[2] for line in lines]
+
+
+def test_a_record_that_is_too_long_is_given_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = of_block(1000)
+    expected = [line[4:] for line in text.splitlines() if line.startswith("    ")]
+    assert written_lines(text) == expected
+    document = document_of(text.encode())
+    assert document is not None
+    monkeypatch.setattr(records, "LONGEST_RECORD", 5000)
+    parts = list(document.lines(iter([text.encode()])))
+    assert [part for line in parts for part in line.text.split("\n")] == expected
+    assert [line.origin for line in parts] == ["kafka-3"] + ["kafka-4"] * (len(parts) - 1)
+    assert len(parts) > 5 and max(len(line.text) for line in parts) < 5100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        of_block(70_000),
+        "".join(f'<Event level="INFO" loggerName="kafka.X" timeMillis="{START}"><Message>{part}</Message></Event>\n' for part in ("a", "<![CDATA[a]]>" * 70_000)),
+        "==> kafka-3 <==\n" + LINES[0].own + "\n" * 150_000 + LINES[1].own + "\n",
+    ],
+    ids=["a block of YAML", "parts of CDATA", "blank lines"],
+)  # fmt: skip
+def test_time_and_memory_grow_no_faster_than_an_export(text: str) -> None:
+    tracemalloc.start()
+    began = time.process_time()
+    data = text.encode()
+    document = document_of(data)
+    assert document is not None
+    for _ in document.lines(data[place : place + (1 << 16)] for place in range(0, len(data), 1 << 16)):
+        pass
+    taken, (_, most) = time.process_time() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < 3 and most < 15 << 20
 
 
 def test_what_stands_before_objects_of_a_line_names_their_process(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ FENCE = re.compile(r"```\w*|~~~+|\{code\}|(?:</?[a-z]\w*(?: [^<>]*)?>)+")
 """A line that begins or ends a part of a text, and is none of a log."""
 RULE = re.compile(rf"([{_RUN}])\1{{4,}}\s*")
 NAME_ALONE = re.compile(r"[\w./:@-]+")
+MOST_WAITING = 1000
+"""Blank lines and rules that may belong to a heading."""
 
 
 def _heading(line: str, before: str) -> str | None:
@@ -99,6 +101,9 @@ def _headed_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
         elif not line or RULE.fullmatch(line):
             if not RULE.fullmatch(line) or not before or _heading(before, "") is None:
                 waiting.append(CarriedLine(number, line, origin))
+            if len(waiting) > MOST_WAITING:
+                yield from waiting
+                waiting = []
         else:
             yield from waiting
             waiting = []

@@ -21,7 +21,7 @@ from formats.broker_logs.exports.carried import (
     within_quotes,
 )
 from formats.broker_logs.exports.fields import Fields, carried_at, keys_in_words
-from formats.broker_logs.exports.origins import origin_of
+from formats.broker_logs.exports.origins import LONGEST_ORIGIN, origin_of
 
 # Entries of `journalctl -o export` begin with one of these.
 JOURNAL_EXPORT = re.compile(r"^__(?:CURSOR|REALTIME_TIMESTAMP)=", re.MULTILINE)
@@ -72,6 +72,10 @@ FIELD_LINE = re.compile(
     r"[ \t]*(?P<name>[A-Z_0-9]{2,})=(?P<text>.*)"
     r"|[ \t]*(?P<item>(?:-|->) +)?[\"']?(?P<key>[\w.@/-]+(?: [\w.-]+)?)[\"']?[ \t]*(?::|=>|=)(?:[ \t]+(?P<value>.*))?"
 )
+LONGEST_RECORD = 16 << 20
+"""Bytes that the lines of a record take in memory, about; what is longer is given in parts."""
+OF_LINE = 64
+"""Bytes that a line takes beside its text."""
 BLOCK = re.compile(r"[|>][-+\d]*")
 OTLP_TEXT = re.compile(r"Str\((.*)\)")
 
@@ -100,18 +104,30 @@ def _record_lines(chunks: Iterator[bytes], fields: Fields) -> Iterator[CarriedLi
 
 def _records(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, object]]]:
     """Records, each with the line of its text; one ends where a key comes again, or a list has its next item."""
-    record: dict[str, str] = {}
+    record: dict[str, list[str]] = {}
+    length = 0
     places: set[tuple[int, str]] = set()
     number, key, indent, is_open, began = 1, "", 0, False, -1
     for at, line in lines:
         line = line.rstrip("\r")
+        length += len(line) + OF_LINE
+        if length > LONGEST_RECORD and key in record:
+            yield number, _whole_record(record)
+            # What is short tells of the rest too.
+            record = {
+                name: parts
+                for name, parts in record.items()
+                if len(parts) == 1 and len(parts[0]) < LONGEST_ORIGIN
+            }
+            record[key], length, number = [], 0, at
         width = len(line) - len(line.lstrip())
         if is_open and (not line.strip() or width > indent):
-            record[key] += f"\n{line[indent + 2 :]}" if record[key] else line.strip()
+            if record[key] or line.strip():
+                record[key].append(line[indent + 2 :] if record[key] else line.strip(" "))
             continue
         field = FIELD_LINE.fullmatch(line)
         if field is None and width and key in record and not line.strip().startswith(("}", "]")):
-            record[key] += f"\n{line.strip(' ')}"  # of journald's fields further lines are indented
+            record[key].append(line.strip(" "))  # of journald's fields further lines are indented
             continue
         is_open = False
         name = (field["key"] or field["name"]) if field else ""
@@ -122,10 +138,10 @@ def _records(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, 
                 continue
             if record:
                 yield number, _whole_record(record)
-            record, places, key, number = {}, set(), "", at
+            record, places, key, number, length = {}, set(), "", at, 0
             if field is None:
                 if STAMP.search(line):
-                    record["time"] = line
+                    record["time"] = [line]
                 continue
         if not places:
             began = width
@@ -135,16 +151,16 @@ def _records(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, 
         key, indent = name, width
         value = (field["value"] if field["key"] else field["text"]) or ""
         is_open = BLOCK.fullmatch(value) is not None
-        record[key] = "" if is_open else value
+        record[key] = [] if is_open else [value]
         if has_head(value[:FAR]) or is_open:
             number = at
     if record:
         yield number, _whole_record(record)
 
 
-def _whole_record(record: dict[str, str]) -> dict[str, object]:
+def _whole_record(record: dict[str, list[str]]) -> dict[str, object]:
     """The values of a record without what quotes them."""
-    return {key: _value_of(text) for key, text in record.items()}
+    return {key: _value_of("\n".join(parts)) for key, parts in record.items()}
 
 
 def _value_of(text: str) -> str:

@@ -62,13 +62,16 @@ def _xml_lines(chunks: Iterator[bytes], fields: Fields) -> Iterator[CarriedLine]
 def _end_of_event(text: str, start: re.Match[str]) -> int:
     """Where an event ends; -1 where its end is not there yet."""
     place, closing = start.end(), f"</{start[1]}>"
-    while (end := text.find(closing, place)) >= 0:
+    end = text.find(closing, place)
+    while end >= 0:
         quoted = text.find("<![CDATA[", place, end)
         if quoted < 0:
             return end + len(closing)
         place = text.find("]]>", quoted)
         if place < 0:
             return -1
+        if end < place:
+            end = text.find(closing, place)
     return -1
 
 
