@@ -43,6 +43,7 @@ OTHER_DATES = tuple(
         "MM/dd/yyyy",
         "dd.MM.yyyy",
         "dd-MM-yyyy",
+        "MM-dd-yyyy",
         "dd MMM yyyy",
         "dd-MMM-yyyy",
         "MMM dd, yyyy",
@@ -224,6 +225,11 @@ def _part(letter: str, count: int, letters: str) -> str:
     raise FormatError(f"{letter!r} is no letter of a date in {letters!r}", letters.find(letter))
 
 
+def month_first(pattern: str) -> str:
+    """A pattern with the month before the day, where it has both as digits and a sign between that tells no order."""
+    return pattern.replace("dd/MM/yyyy", "MM/dd/yyyy").replace("dd-MM-yyyy", "MM-dd-yyyy")
+
+
 def other_form(head: bytes) -> tuple[str | None, str | None]:
     """The form of `OTHER_DATES` that most lines have near their beginning; and the first date, if the month may as well
     come before the day."""
@@ -240,7 +246,8 @@ def other_form(head: bytes) -> tuple[str | None, str | None]:
     if not counts.get(form):
         return None, None
     dates = date_format(form)
-    is_doubtful = counts.get(form.replace("dd/MM", "MM/dd")) == counts[form] and "/" in form
+    other = month_first(form)
+    is_doubtful = other != form and counts.get(other) == counts[form]
     first = (
         next(match["time"] for line in lines if (match := re.search(dates.expression, line)))
         if is_doubtful

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from formats.broker_logs.date_formats import OTHER_DATES, DateFormat, date_format, other_form
+from formats.broker_logs.date_formats import DateFormat, date_format, month_first, other_form
 from formats.broker_logs.exports.carried import Document
 from formats.broker_logs.exports.documents import document_of, plain_document_of
 from formats.broker_logs.exports.origins import process_of
@@ -250,11 +250,11 @@ class CarriedLayout:
         self.name = f"{carrier.name}: {inner.name}"
         self.has_date = inner.has_date
         self.carrier = carrier
-        self._inner = inner
+        self.inner = inner
 
     def bare(self, data: bytes) -> bytes:
         """What the logger wrote."""
-        return self._inner.bare(self.carrier.bare(data))
+        return self.inner.bare(self.carrier.bare(data))
 
     def find(self, data: bytes) -> RecordPlaces:
         """Records by the inner layout; its times in UTC where both tell a time and the carrier's has an offset.
@@ -262,14 +262,14 @@ class CarriedLayout:
         A line is carried after it is written, by less than a quarter of an hour.
         """
         bare = self.carrier.bare(data)
-        inner = self._inner.find(bare)
+        inner = self.inner.find(bare)
         outer_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
         inner_ends = np.flatnonzero(np.frombuffer(bare, np.uint8) == 10)
         starts = np.concatenate((np.zeros(1, np.int64), outer_ends + 1))[
             np.searchsorted(inner_ends, inner.starts)
         ]
         millis = inner.millis
-        if not self._inner.has_zone(bare) and self.has_zone(data):
+        if not self.inner.has_zone(bare) and self.has_zone(data):
             millis = np.array(
                 [self._in_utc(data, s, m) for s, m in zip(starts.tolist(), millis.tolist(), strict=True)],
                 np.int64,
@@ -278,13 +278,13 @@ class CarriedLayout:
 
     def has(self, carrier: Carrier) -> bool:
         """Whether this carrier, or one below it, carried the lines."""
-        inner = self._inner
+        inner = self.inner
         return self.carrier is carrier or (isinstance(inner, CarriedLayout) and inner.has(carrier))
 
     @property
     def innermost(self) -> LineLayout:
         """The layout that the logger wrote."""
-        return self._inner.innermost if isinstance(self._inner, CarriedLayout) else self._inner
+        return self.inner.innermost if isinstance(self.inner, CarriedLayout) else self.inner
 
     @property
     def origin(self) -> Callable[[bytes], bytes | None] | None:
@@ -293,7 +293,7 @@ class CarriedLayout:
         mark = carrier.mark
         if "host" in mark.groupindex:
             return lambda line: _process(match["host"]) if (match := mark.match(line)) else None
-        inner = self._inner.origin if isinstance(self._inner, CarriedLayout) else None
+        inner = self.inner.origin if isinstance(self.inner, CarriedLayout) else None
         if "origin" not in mark.groupindex:
             return (lambda line: inner(carrier.bare(line))) if inner else None
 
@@ -309,8 +309,8 @@ class CarriedLayout:
         group = next((name for name in ("host", "origin") if name in mark.groupindex), None)
         if group is None:
             return (
-                self._inner.origins(self.carrier.bare(data))
-                if isinstance(self._inner, CarriedLayout)
+                self.inner.origins(self.carrier.bare(data))
+                if isinstance(self.inner, CarriedLayout)
                 else set()
             )
         names = {match[group] for match in mark.finditer(data)}
@@ -325,14 +325,14 @@ class CarriedLayout:
 
     def split(self, record: bytes) -> Head | None:
         """The record without what its carrier put there, taken apart."""
-        return self._inner.split(self.carrier.bare(record))
+        return self.inner.split(self.carrier.bare(record))
 
     def has_zone(self, head: bytes) -> bool:
         """Whether the carrier's times name their offset, or the logger's do."""
         lines = head.split(b"\n", LOOKED_AT)[:LOOKED_AT]
         if any(self.carrier.carried(line) is not None for line in lines):
             return True
-        return self._inner.has_zone(self.carrier.bare(head))
+        return self.inner.has_zone(self.carrier.bare(head))
 
 
 @lru_cache(4096)
@@ -497,10 +497,28 @@ def _common(head: bytes) -> Iterator[LineLayout]:
                 yield _of_log4j(ISO_DIRECTIVE.sub(f"%d{{{form}}}", pattern, count=1))
 
 
-def doubtful_date(layout: LineLayout, head: bytes) -> str | None:
-    """The first date of a head of which the lines do not tell whether the day or the month comes first."""
+def settled_date(
+    layout: LineLayout, first: int | None, head: bytes, tail: Callable[[], bytes]
+) -> tuple[LineLayout, int | None, str | None]:
+    """A layout and its first time with the day and the month in the order that the head or the tail of a file tells; last
+    the first date where neither does."""
     innermost = layout.innermost if isinstance(layout, CarriedLayout) else layout
-    return other_form(layout.bare(head)[:ENOUGH])[1] if OTHER_DATES[0][:10] in innermost.name else None
+    if month_first(innermost.name) == innermost.name:
+        return layout, first, None
+    date = other_form(layout.bare(head)[:ENOUGH])[1]
+    form, doubtful = other_form(layout.bare(tail())[-ENOUGH:]) if date else (None, None)
+    if date is None or form is None or doubtful or form[2] != date[2]:
+        return layout, first, date
+    if form.startswith("MM"):
+        layout = _with_month_first(layout)
+        first = int(layout.find(head).millis[0])
+    return layout, first, None
+
+
+def _with_month_first(layout: LineLayout) -> LineLayout:
+    if isinstance(layout, CarriedLayout):
+        return CarriedLayout(layout.carrier, _with_month_first(layout.inner))
+    return _of_log4j(month_first(layout.name))
 
 
 def layout_of_pattern(pattern: str) -> LineLayout:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +16,12 @@ from formats.broker_logs.layouts import (
     CarriedLayout,
     LineLayout,
     detect,
-    doubtful_date,
     export_of,
     is_export,
     layout_of_name,
     layout_of_pattern,
     millis_of,
+    settled_date,
 )
 from formats.broker_logs.line import writers_named
 from formats.broker_logs.table import OWN_PACKAGES, full_name
@@ -277,7 +278,9 @@ def _looked_into(
         finding = say.LOG_NOT_TEXT.at(_place(candidate), examined=len(head), nearest=nearest(head))
         sources.findings.append(finding)
         return []
-    if not layouts and (date := doubtful_date(layout, head)):
+    if not layouts:
+        layout, first, date = settled_date(layout, first, head, partial(_tail, candidate))
+    if not layouts and date:
         sources.findings.append(say.LOG_DAY_OR_MONTH.at(_place(candidate), date=date))
     strange = _strange_loggers(head, layout) if candidate.kind in KAFKAS_OWN or candidate.is_named else ()
     if strange:
@@ -372,6 +375,12 @@ def _strange_loggers(head: bytes, layout: LineLayout) -> tuple[str, ...]:
     return tuple(loggers)
 
 
+def _tail(candidate: LogCandidate) -> bytes:
+    with suppress(OSError):  # reading its lines meets the same error, and tells it
+        return tail_of(candidate.path, PEEKED)
+    return b""
+
+
 def _of_containers(
     candidate: LogCandidate, parts: dict[bytes, Part], layouts: Sequence[LineLayout], sources: Sources
 ) -> list[LogFile]:
@@ -385,6 +394,8 @@ def _of_containers(
         if layout is None or (is_of_several and not path):
             unknown.append(name)
             continue
+        if not layouts:
+            layout, first, _ = settled_date(layout, first, head, partial(_tail, candidate))
         writers = frozenset() if is_of_several else frozenset(writers_named(layout.bare(head)))
         file = _log_file(candidate, layout, head, first, writers)
         if file.is_without_date:

@@ -18,10 +18,11 @@ LOG_WITHOUT_DATE = warning("""log-without-date
     A pattern with only the time, which is logback's default.
     Add the date of its first line to its name, as in `server.log.2026-11-21`.""")
 LOG_DAY_OR_MONTH = warning("""log-day-or-month
-    No date at the start of the log tells whether the day or the month comes first; kctl reads {date!r} with the day first.
+    No date at the start of the log, or at the end of one that is not compressed, tells whether the day or the month comes
+        first; kctl reads {date!r} with the day first.
     If the month comes first, the times of this log are off by months, and its lines stand at a wrong place among those of
         other logs.
-    A pattern with `dd/MM/yyyy` or `MM/dd/yyyy`, and a log of the first twelve days of a month.
+    A pattern with `dd/MM/yyyy` or `MM/dd/yyyy` (or hyphens), and a log of the first twelve days of a month.
     If the month comes first, give the pattern, as in `--pattern '%d{{MM/dd/yyyy HH:mm:ss,SSS}} %p %m (%c)%n'`.""")
 LOG_LOGGERS_UNKNOWN = warning("""log-loggers-unknown
     No logger in the first {examined} bytes is one of Kafka's classes: {loggers}.

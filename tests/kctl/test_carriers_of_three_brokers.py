@@ -327,22 +327,41 @@ def test_no_line_is_given_to_another_broker(tmp_path: Path, carrier: str) -> Non
     assert len(told) >= len(ALL) and all(broker_id in brokers[message] for message, broker_id in told)
 
 
-# The clock shows the second of October, the twenty-third, and the second again; the last is of another country.
+# The clock shows the second of October, the twenty-third, and the second again; the others are of another country.
 @pytest.mark.parametrize(
     ("form", "days", "doubtful"),
-    [("%d/%m/%Y", 0, True), ("%d/%m/%Y", 21, False), ("%m/%d/%Y", 21, False), ("%d.%m.%Y", 0, False)],
+    [
+        ("%d/%m/%Y", 0, True),
+        ("%d/%m/%Y", 21, False),
+        ("%m/%d/%Y", 21, False),
+        ("%d.%m.%Y", 0, False),
+        ("%d-%m-%Y", 0, True),
+        ("%m-%d-%Y", 21, False),
+    ],
 )
+@pytest.mark.parametrize("mark", ["", "kafka-3 | "])
 def test_a_date_that_may_begin_with_the_month_is_doubted(
-    tmp_path: Path, form: str, days: int, doubtful: bool
+    tmp_path: Path, form: str, days: int, doubtful: bool, mark: str
 ) -> None:
-    lines = [line._replace(millis=line.millis + days * 86_400_000) for line in LINES]
+    lines = [line._replace(millis=line.millis + days * 86_400_000, trace="") for line in LINES]
     path = tmp_path / "server.log"
-    path.write_text(
-        "".join(
-            f"[{n.at(form + ' %H:%M:%S')},{ms(n)}] {n.level} {n.message} ({n.logger}){n.trace}\n"
-            for n in lines
-        )
-    )
+    path.write_text("".join(f"{mark}{dated(n, form)}\n" for n in lines))
     sources = find_sources([str(path)])
     assert [event.time_ms for event in prepare(sources).events()] == [line.millis for line in lines]
     assert ("log-day-or-month" in {finding.code for finding in sources.findings}) is doubtful
+
+
+def dated(line: Line, form: str) -> str:
+    return f"[{line.at(form + ' %H:%M:%S')},{ms(line)}] {line.level} {line.message} ({line.logger})"
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"])
+@pytest.mark.parametrize("mark", ["", "kafka-3 | "])
+def test_the_end_of_a_log_tells_what_its_start_leaves_open(tmp_path: Path, form: str, mark: str) -> None:
+    lines = [LINES[0]._replace(millis=LINES[0].millis + 10_000 * number) for number in range(3000)]
+    lines += [LINES[1]._replace(millis=LINES[1].millis + 20 * 86_400_000 + number) for number in range(2000)]
+    path = tmp_path / "server.log"
+    path.write_text("".join(f"{mark}{dated(line, form)}\n" for line in lines))
+    sources = find_sources([str(path)])
+    assert [event.time_ms for event in prepare(sources).events()] == [line.millis for line in lines]
+    assert "log-day-or-month" not in {finding.code for finding in sources.findings}
