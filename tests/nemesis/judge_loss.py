@@ -97,7 +97,7 @@ def judge_loss(
             if sent.offset in log
             and text(log[sent.offset].value) == sent.value
             and {*held.get(sent.offset, ()), *answered[sent.offset]} <= {sent.value}
-            and any(r["to_offset"] is not None for r in claims(sent.offset))
+            and any(r["to_offset"] is not None and not _is_of_lines(r) for r in claims(sent.offset))
         ]
         said.append(
             Statement(
@@ -273,6 +273,12 @@ def _of_cause(story: Story, row: Row, where: str) -> list[Statement]:
     return said
 
 
+def _is_of_lines(row: Row) -> bool:
+    """Whether lines in which a broker cut its log tell of the records, and no copy holds them."""
+    kinds = {proof["kind"] for proof in row.get("evidence", ())}
+    return bool(kinds & {"truncation", "zombie"}) and "copy" not in kinds
+
+
 def _of_bytes(
     row: Row, log: Mapping[int, Stored], lost: Mapping[tuple[str, int], Lost], where: str
 ) -> list[Statement]:
@@ -289,7 +295,10 @@ def _of_bytes(
     for place in row["recoverable_from"] if lost or not row["is_compacted"] else ():
         right = (place["moment"], place["broker_id"]) in lost
         said.append(Statement(right, f"{where}: {place} holds nothing that was lost"))
-    if row["to_offset"] is None or not lost:
+    epochs = {batch.epoch for copy in lost.values() for batch in copy.batches}
+    # What lines alone tell of were other records than those that copies hold of these offsets, from another time.
+    is_others = _is_of_lines(row) and row["written_in_epoch"] not in epochs
+    if row["to_offset"] is None or not lost or is_others:
         return said
     is_named = bool(row["recoverable_from"] or row["recoverable_from_tier"])
     said.append(Statement(is_named, f"{where}: {set(lost)} hold it, not said"))
@@ -302,7 +311,6 @@ def _of_bytes(
                 f"{where}: says {key} {row[key]}, copies have {values}",
             )
         )
-    epochs = {batch.epoch for copy in lost.values() for batch in copy.batches}
     if row["written_in_epoch"] is not None and epochs - {None}:
         said.append(
             Statement(

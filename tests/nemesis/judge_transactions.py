@@ -147,10 +147,13 @@ def judge_explanation(
             held = log_of(copies.folder / row["file"]) if is_aside else copies.of(moment, partition, broker)
             right &= held is not None and (offset in held) == (row["what"] == "copy")
             if row["what"] == "copy" and epoch is not None:
+                batches = (
+                    batches_of(copies.folder / row["file"])
+                    if is_aside
+                    else copies.batches(moment, partition, broker)
+                )
                 of_batch = [
-                    batch.epoch
-                    for batch in copies.batches(moment, partition, broker)
-                    if batch.base_offset <= offset <= batch.last_offset
+                    batch.epoch for batch in batches if batch.base_offset <= offset <= batch.last_offset
                 ]
                 right &= epoch in of_batch
         elif row["what"] in ("written", "lost") and epoch is not None:
