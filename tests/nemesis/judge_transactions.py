@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.nemesis.statements import Copies, Row, Statement, partition_of
 from tests.nemesis.story import IDS, Story
-from tests.nemesis.truth import Batch, Stored, log_of
+from tests.nemesis.truth import Batch, Stored, batches_of, log_of
 
 
 class Open(NamedTuple):
