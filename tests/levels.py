@@ -30,7 +30,7 @@ EVERY_VERSION = "every version"
 """The reason of tests that `make test-matrix` alone runs."""
 TABLE = (
     Repeated(EVERY_VERSION, r"test_(?:starts|rights_to_change)\.py::.*\[(?!kraft-4\.3)"),
-    Repeated(EVERY_VERSION, r"^tests/brokers/.*(?:_killed_|killed_at|halfway/test_returns).*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
+    Repeated(EVERY_VERSION, r"^tests/brokers/(?:wire|access)/.*(?:_killed_|killed_at|halfway/test_returns).*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
     Repeated("versions of brokers", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
     Repeated("versions of brokers", r"^tests/brokers/wire/.*\[zookeeper-2\.8"),
     Repeated("versions of brokers", r"^tests/brokers/access/.*\[(?!kraft-4\.3)"),

@@ -18,7 +18,8 @@ HERE = Path(__file__).parent
     [
         ("tests/brokers/test_topics.py::test_wrong_values_are_refused[0.8.2]", "versions of brokers"),
         ("tests/brokers/test_topics.py::test_wrong_values_are_refused[3.9]", None),
-        ("tests/brokers/test_changes.py::test_killed_at_every_step_and_undone[2.8-alter-journalled]", "every version"),
+        ("tests/brokers/test_changes.py::test_killed_at_every_step_and_undone[2.8-alter-journalled]", "versions of brokers"),
+        ("tests/brokers/wire/test_recover.py::test_recovery_killed_at_every_step[zookeeper-2.8]", "every version"),
         ("tests/brokers/test_changes.py::test_killed_after_the_write_and_resumed[3.9-config]", None),
         ("tests/brokers/wire/test_changes.py::test_a_killed_reassignment_is_resumed[kraft-4.3-journalled]", "killed at every step"),
         ("tests/stores/test_killed_audits.py::test_an_audit[local-s3-worker]", "killed at every step"),

@@ -20,7 +20,7 @@ from commands.cli.options import WRITTEN, Duration, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
 from kctl.cluster.state import Problem
-from kctl.errors import Refused
+from kctl.errors import NotFinished, Refused
 from kctl.rows.access import ISSUED_TOKEN, TOKEN
 
 if TYPE_CHECKING:
@@ -125,8 +125,17 @@ def create(
             warnings=(warning,) if is_others else (),
         )
         with secret_file(None if how.dry_run else secret_to) as file:
-            outcome = carry_out(frame, how, cluster, plan)
-            issued = [issued_row(token_id, hmac, file) for token_id, hmac in wire.token_hmacs.items()]
+            try:
+                outcome = carry_out(frame, how, cluster, plan)
+            finally:  # the secret is told once
+                issued = [issued_row(token_id, hmac, file) for token_id, hmac in wire.token_hmacs.items()]
+            if not issued and not how.dry_run and frame.status == 0:
+                frame.report(
+                    NotFinished(
+                        "the token was created, and the answer with its secret did not arrive",
+                        "`kctl journal undo` expires it; then create another",
+                    )
+                )
     return outcome._replace(rows=[*issued, *outcome.rows])
 
 

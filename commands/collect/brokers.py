@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Ids
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from time import monotonic
@@ -35,6 +36,7 @@ class AskedCluster:
         """Raises BadValue for a topic or partition that is not there, KctlError where the cluster cannot be read."""
         from kctl.cluster.names import refuse_absent
         from kctl.wire.reading import read_cluster
+        from kctl.wire.replicas.fetching import refuse_old
 
         self.choice, self.records = choice, records
         self.wire = wire(frame)
@@ -47,6 +49,8 @@ class AskedCluster:
                 refuse_absent(choice.topics, self.state)
             except KctlError as error:
                 raise BadValue(error.message, error.hint) from error
+            if records:
+                refuse_old(self.wire)
             self.partitions = [tp for tp in self.state.partitions() if choice.wants(str(tp))]
             if not self.partitions and not choice.is_all:
                 raise BadValue(
@@ -76,11 +80,14 @@ class AskedCluster:
         """The names of its sources."""
         return [self.shown, *(map(self.shown_broker, self.brokers) if self.records else ())]
 
-    def copy(self, run: Collection) -> Iterator[Collected]:
-        """Write what is told, then the batches of each broker; how it went, source by source."""
+    def copy(self, run: Collection, by_path: Ids[int | None] = ()) -> Iterator[Collected]:
+        """Write what is told, then the batches of each broker, but of those whose log directories were copied `by_path`.
+
+        How it went comes source by source.
+        """
         yield self._metadata(run)
         if self.records:
-            yield from self._records(run)
+            yield from self._records(run, by_path)
 
     def _metadata(self, run: Collection) -> Collected:
         from kctl.collect.collection import Collected
@@ -100,7 +107,7 @@ class AskedCluster:
             write_made(run, f"{METADATA}/{name}", self.shown, _lines(rows), done)
         return run.ended(done, begun, begun_ms, self.choice, "requests of Kafka's protocol")
 
-    def _records(self, run: Collection) -> Iterator[Collected]:
+    def _records(self, run: Collection, by_path: Ids[int | None]) -> Iterator[Collected]:
         from kctl.collect.collection import Collected
         from kctl.wire.replicas.collecting import BrokerPart, ReplicaCopies
 
@@ -108,6 +115,7 @@ class AskedCluster:
         parts = {
             id: BrokerPart(id, self.shown_broker(id), Collected(self.shown_broker(id), [id]))
             for id in self.brokers
+            if id not in by_path
         }
         for id in parts.keys() - set(self.wire.nodes):
             parts[id].done.incomplete, parts[id].done.is_lost = "it is not alive", True

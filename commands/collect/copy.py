@@ -94,6 +94,11 @@ def collect(
         )
     if records and not asks:
         raise BadValue("--records: no brokers are named", "give --bootstrap-server HOSTS")
+    if records and resume:
+        raise BadValue(
+            "--resume: batches that brokers gave are not gone on with, as others have come since",
+            "copy them into another folder, or go on without --records",
+        )
     if rate == 0:
         raise BadValue(
             "--rate 0: nothing would be read", "leave --rate out to read as fast as the disks allow"
@@ -168,7 +173,8 @@ class _Run:
                 files, count = files + done.files, count + done.bytes
                 self._report(done)
                 yield _row(done)
-            for done in cluster.copy(run) if cluster else ():
+            by_path = {log_dir.broker_id for _, plan in planned for log_dir in plan.log_dirs}
+            for done in cluster.copy(run, by_path) if cluster else ():
                 files, count = files + done.files, count + done.bytes
                 self._report(done)
                 yield _row(done)

@@ -151,7 +151,7 @@ def judge_loss(
         if finding.code in UNPROVEN:
             reason, lacking = UNPROVEN[finding.code]
             return judged(Verdict.COULD_NOT_JUDGE, reason, [*missing_replicas, lacking(finding)])
-    if facts.untold != Untold():
+    if facts.untold != Untold() and facts.copies:
         what = "controller.log and state-change.log of the controllers"
         reason = f"{_left_open(facts.untold)}: an unclean election drops records from every copy"
         return judged(Verdict.COULD_NOT_JUDGE, reason, [*missing_replicas, broker_logs(what)])

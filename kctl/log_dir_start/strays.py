@@ -37,7 +37,7 @@ def stray_step(
             words = f"The log dir {folder} does not have a topic ID, which is not allowed when running in KRaft mode."
             raise LoadFails("java.lang.RuntimeException", words, folder.name)
         return _step(folder, rules, "it has no topic id")
-    if metadata is None or metadata.is_zookeeper or broker_id is None:
+    if metadata is None or metadata.is_zookeeper or not metadata.is_whole or broker_id is None:
         return None
     if topic_id not in metadata.topic_ids.values():
         return _step(folder, rules, f"the metadata log has no topic of id {topic_id}")

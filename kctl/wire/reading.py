@@ -316,6 +316,13 @@ def _topic(placed: TopicPlaces, moving: Mapping[TopicPartition, tuple[Replicas, 
     )
 
 
+def read_partition_states(wire: Wire, names: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+    """The leaders, epochs and ISRs of topics now; those of a topic that cannot be read are left out. Raises KctlError."""
+    topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(names)]
+    answer = places(wire.read(PlacesRequest(topics=topics, allow_auto_topic_creation=False)))
+    return _states(topic for topic in answer.topics if not topic.error_code)
+
+
 def _states(topics: Iterable[TopicPlaces]) -> dict[TopicPartition, PartitionState]:
     states: dict[TopicPartition, PartitionState] = {}
     for topic in topics:

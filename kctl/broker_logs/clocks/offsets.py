@@ -8,6 +8,7 @@ wrong. Before 2.3 no line says which zone a broker's times are in: whole multipl
 from __future__ import annotations
 
 import os
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -318,23 +319,31 @@ def _listen(messages: _Said, source: LogSource, zone: Zone | None, most_bytes: i
 def _placed(edges: dict[Pair, tuple[int, int]], known: set[int]) -> list[dict[int, int]]:
     """Brokers that pairs lead to from one another, each with its offset against the first of them."""
     components: list[dict[int, int]] = []
-    for start in sorted({b for edge in edges for b in edge}, key=lambda b: (b not in known, b)):
+    neighbours = _neighbours(edges)
+    for start in sorted(neighbours, key=lambda b: (b not in known, b)):
         if not any(start in component for component in components):
-            components.append(_offsets_from(start, edges))
+            components.append(_offsets_from(start, neighbours))
     return components
 
 
-def _offsets_from(start: int, edges: dict[Pair, tuple[int, int]]) -> dict[int, int]:
+def _neighbours(edges: dict[Pair, tuple[int, int]]) -> dict[int, list[Pair]]:
+    """By broker: those that it has pairs with, and how far their times are ahead of its own."""
+    neighbours: dict[int, list[Pair]] = {}
+    for (a, b), (offset, _) in edges.items():
+        neighbours.setdefault(a, []).append((b, offset))
+        neighbours.setdefault(b, []).append((a, -offset))
+    return neighbours
+
+
+def _offsets_from(start: int, neighbours: dict[int, list[Pair]]) -> dict[int, int]:
     """How far each broker's times are ahead of those of `start`, by its own pairs with it where there are any."""
-    offsets, waiting = {start: 0}, [start]
+    offsets, waiting = {start: 0}, deque([start])
     while waiting:
-        broker_id = waiting.pop(0)
-        for (a, b), (offset, _) in edges.items():
-            if broker_id in (a, b):
-                neighbour, distance = (b, offset) if a == broker_id else (a, -offset)
-                if neighbour not in offsets:
-                    offsets[neighbour] = offsets[broker_id] + distance
-                    waiting.append(neighbour)
+        broker_id = waiting.popleft()
+        for neighbour, distance in neighbours[broker_id]:
+            if neighbour not in offsets:
+                offsets[neighbour] = offsets[broker_id] + distance
+                waiting.append(neighbour)
     return offsets
 
 
@@ -346,11 +355,16 @@ def _settle(
 ) -> None:
     """Shift to what most of those have whose zone is known, else to what most have: to the lowest id's in doubt."""
     anchors = sorted(known & component.keys()) or sorted(component)
-    offsets_from = {anchor: _offsets_from(anchor, edges) for anchor in anchors}
+    neighbours = _neighbours(edges)
+    offsets_from = {anchor: _offsets_from(anchor, neighbours) for anchor in anchors}
     reference = max(
         anchors, key=lambda b: (sum(abs(offsets_from[b][other]) <= DELAY for other in anchors), -b)
     )
     component = offsets_from[reference]
+    pairs: Counter[int] = Counter()
+    for edge, (_, count) in edges.items():
+        for broker_id in edge:
+            pairs[broker_id] = max(pairs[broker_id], count)
     for (a, b), (gap, _) in edges.items():
         if a in component and abs(component[b] - component[a] - gap) > TIGHT:
             for broker_id in {a, b} - known:
@@ -371,7 +385,7 @@ def _settle(
                 f"they are {abs(ahead) // 1000} s off those of broker {reference}"
             )
         clock_offsets.beside[broker_id] = reference
-        clock_offsets.pairs[broker_id] = max(count for edge, (_, count) in edges.items() if broker_id in edge)
+        clock_offsets.pairs[broker_id] = pairs[broker_id]
 
 
 def _doubt(

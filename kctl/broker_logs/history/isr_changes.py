@@ -80,7 +80,7 @@ class IsrLines(Struct):
         announced_by = event.broker_id if event.event in ANNOUNCED else None
         old_isr = event.fields.get("old_isr")
         if isinstance(old_isr, list):
-            current = history.changed_from(frozenset(old_isr), current)
+            current = history.changed_from(frozenset(old_isr), current, time_ms)
             current.take_back(tuple(old_isr), event.broker_id)
         current.last_seen_ms = max(current.last_seen_ms, time_ms)
         version = event.number("version")

@@ -32,6 +32,8 @@ FIRST_SAID = frozenset(("C15", "L01", "L03", "S12", "S13"))
 MADE = frozenset(("S07", "S08", "L06", "L12"))
 # A broker's lines may come a little before the controller's where clocks differ.
 CLOCK_SLACK = 2_000
+# In which a controller hears of a change that a leader made (until 2.6 leaders gather them for up to a minute).
+UNHEARD = 60_000
 SURE, LIKELY = "sure", "likely"
 # The cause of an epoch that no line tells of.
 MISSING = "not in these logs"
@@ -255,20 +257,22 @@ class Leadership(Struct):
             and observation.version <= self.version
         ):
             return
-        if self._is_earlier(observation):
+        if self._is_earlier(observation, time_ms):
             return
         # Without a version only the controller and the leader are believed: other brokers may lag behind.
         if observation.version is None and rank >= 5:
             return
         self.add_isr(time_ms, observation.isr, observation.version, observation.event)
 
-    def _is_earlier(self, observation: Observation) -> bool:
+    def _is_earlier(self, observation: Observation, time_ms: int) -> bool:
         """Whether a line states an ISR of before the last change, which the leader announced: requests may come late.
 
-        A controller that did not hear of the change yet states none without a version either.
+        A controller that did not hear of the change yet, which takes seconds, states it without a version.
         """
         if not self.isr_changes or self.isr_changes[-1].announced_by is None:
             return False
+        if observation.version is None and time_ms - self.isr_changes[-1].time_ms > UNHEARD:
+            return False  # the leader may never have made the change
         version = self.first_version
         for isr, known in [
             (self.isr, None),
@@ -388,11 +392,13 @@ class PartitionHistory:
         """The leadership with the highest epoch."""
         return self.epochs[max(self.epochs)] if self.epochs else None
 
-    def changed_from(self, isr: frozenset[int], current: Leadership) -> Leadership:
+    def changed_from(self, isr: frozenset[int], current: Leadership, time_ms: int) -> Leadership:
         """The leadership whose leader changed this ISR: the one before, where only that had it.
 
         Another broker whose clock is behind may have told of the newer epoch already.
         """
+        if time_ms - current.from_ms > CLOCK_SLACK:
+            return current
         before = self.epochs.get(current.leader_epoch - 1)
         if before is None or before.leader != current.leader or isr == set(current.last_isr or isr):
             return current
@@ -435,11 +441,11 @@ class PartitionHistory:
         """
         current = self.current
         # A leader is selected (E15) before it is written, which may take long.
-        is_awaited = current is not None and current.begun_by == "E15" and current.from_state is None
+        is_awaited = from_state == "OfflinePartition" and current is not None and current.begun_by == "E15"
         if (
             current is not None
             and current.leader == leader
-            and (is_awaited or time_ms - current.from_ms < CLOCK_SLACK)
+            and ((is_awaited and current.from_state is None) or time_ms - current.from_ms < CLOCK_SLACK)
         ):
             _announced(current, from_state, event)
         elif current is None or current.leader != leader or from_state != "OnlinePartition":

@@ -46,7 +46,7 @@ from kctl.broker_logs.history.replica_events import (
     ReplicaLines,
 )
 from kctl.broker_logs.history.transitions import Announced, Transitions
-from kctl.broker_logs.history.words import BY_PARTITION
+from kctl.broker_logs.history.words import BY_PARTITION, RENOUNCED
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.internal_topics.decisions import LAST_KNOWN
@@ -60,7 +60,7 @@ TURNS = frozenset((CLUSTER_ID, *BEGINS))
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
     CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (*CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
-    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30", "X412"),
+    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30", *RENOUNCED),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))

@@ -21,6 +21,9 @@ BY_PARTITION = {
     "E28": "reassignment", "C28": "reassignment", "C29": "reassignment", "E24": "reassignment", "E14": "unclean",
     "L09": "recovering", "Q08": "unclean", "Q21": "reassignment",
 }  # fmt: skip
+# A request of the controller failed, as it did not lead any more perhaps (to 3.2, to 3.5, since).
+RENOUNCED = ("M14", "M27", "X412")
+RENOUNCES = re.compile(r"Renouncing leadership|Reverting to last committed")
 # Lines of controllers that each stand for one unclean election.
 ANNOUNCING = frozenset(("E14", "Q05"))
 # What brokers of a KRaft cluster print; the lines of its controllers begin with Q.
@@ -135,7 +138,7 @@ class Words:
             ids = fields.get("deleted")
         elif name == "U15":
             ids, kind = [event.broker_id], "controlled_shutdown"
-        elif name == "X412":
+        elif name in RENOUNCED:
             self._take_back_fencing(event, time_ms)
         elif name in ("E13", "Q10"):
             ids = [event.number("broker_id")]
@@ -155,9 +158,10 @@ class Words:
     def _take_back_fencing(self, event: Event, time_ms: int) -> None:
         """A controller that was no leader any more when it wrote that a broker is fenced took it back."""
         micros = event.number("micros")
-        is_fencing = str(event.fields.get("operation", "")).startswith("maybeFence")
-        if micros is None or not is_fencing or "Renouncing leadership" not in event.message:
-            return  # or it failed before it fenced anybody
+        what = str(event.fields.get("operation") or event.fields.get("what") or "")
+        has_renounced = RENOUNCES.search(event.message)  # else it failed before it fenced anybody
+        if micros is None or not what.startswith("maybeFence") or has_renounced is None:
+            return
         since_ms = time_ms - micros // 1000 - ROUNDED_MS
         for words in self._of_broker.values():
             while words and words[-1].time_ms >= since_ms and _is_fencing(words[-1], event.file):

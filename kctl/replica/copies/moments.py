@@ -54,6 +54,8 @@ class Znodes(Struct):
     file: str
     is_zookeeper: bool = True
     """Whether it was read from znodes."""
+    is_whole: bool = True
+    """Whether a topic that is not in it is not in the cluster: brokers tell of some topics, and of those that a user may see."""
     states: dict[TopicPartition, RecordedState] = field(default_factory=dict)
     replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     live: set[int] = field(default_factory=set)
@@ -191,14 +193,14 @@ def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) ->
 
 def _told(evidence: FoundEvidence, told: ToldCluster) -> Znodes:
     """The cluster as brokers told of it. Raises KctlError."""
-    cluster = Znodes(told.moment, evidence.place_of(told.path, told.root).file or "", is_zookeeper=False)
+    file = evidence.place_of(told.path, told.root).file or ""
+    cluster = Znodes(told.moment, file, is_zookeeper=False, is_whole=False)
     for row in told_rows(told.path):
         if isinstance(row, ToldBroker):
             cluster.registered.add(row.broker_id)
             if row.is_alive:
                 cluster.live.add(row.broker_id)
         elif isinstance(row, ToldTopic):
-            cluster.created[row.topic] = 0
             if row.topic_id is not None:
                 cluster.topic_ids[row.topic] = row.topic_id
             if row.configs is not None:

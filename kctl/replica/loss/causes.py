@@ -173,7 +173,10 @@ def _by_epochs(facts: PartitionFacts, epoch: int | None, from_offset: int) -> in
     began = (
         note.leader_epoch
         for note in facts.log_notes.of(facts.partition, "leader")
-        if note.leader_epoch is not None and note.offset is not None and note.offset <= from_offset
+        if note.leader_epoch is not None
+        and note.offset is not None
+        and note.offset <= from_offset
+        and note.time_ms >= facts.log_notes.began_at(facts.partition)
     )
     return min((e for e in began if epoch < e < recorded), default=recorded)
 

@@ -458,7 +458,7 @@ def _is_same_leadership(lost: LostParts, copy: Copy, epoch: int | None) -> bool:
     """Whether the tail of an earlier copy was written in the present leadership."""
     present, znodes = lost.present, lost.znodes
     topic, moments = lost.partition.topic, {copy.moment, present.moment} & znodes.keys()
-    if len({znodes[moment].created.get(topic) for moment in moments}) > 1:
+    if len({znodes[moment].created.get(topic) for moment in moments if znodes[moment].is_whole}) > 1:
         return False  # recreated znodes count leader epochs anew
     if epoch is not None:
         return present.current_epoch is None or epoch >= present.current_epoch

@@ -241,7 +241,7 @@ class LossSearch:
             has_broker_logs=self.log_notes.history is not None,
             is_deleted=is_deleted(partition, self.order, self.znodes),
             was_there=any(partition.topic in znodes.created for znodes in moments),
-            is_metadata_there=bool(self.znodes),
+            is_metadata_there=any(moment.is_whole for moment in self.znodes.values()),
             unopened=self.evidence.unopened_for(partition),
             is_folder_missing=self.order[-1] not in by_moment and partition in self._in_checkpoints,
             newest_epoch=self._newest_epoch(partition),
@@ -250,15 +250,10 @@ class LossSearch:
 
     def _untold(self, partition: TopicPartition, known: Sequence[LeaderTerm]) -> Untold:
         """What the logs leave open of how the partition's leaders were elected."""
-        if self.log_notes.leaderships(partition):
+        # A server.log alone tells no ISR: only what it cut is known.
+        if any(logged.isr for logged in self.log_notes.leaderships(partition)):
             return Untold(
-                tuple(
-                    term.leader_epoch
-                    for before, term in pairwise(known)
-                    if term.leader not in (before.leader, NO_LEADER)
-                    and (term.how == "unknown" or term.leader_epoch > before.leader_epoch + 1)
-                    and not (before.is_isr_last and term.leader in (before.last_isr or ()))
-                )
+                tuple(term.leader_epoch for before, term in pairwise(known) if _is_untold(before, term))
             )
         cuts = self.log_notes.of(partition, "cut")
         return Untold(cut=(cuts[-1].broker_id, cuts[-1].offset or 0) if cuts else None)
@@ -356,3 +351,12 @@ def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) 
         is_compacted=loss.is_compacted,
         is_at_least=loss.is_at_least,
     )
+
+
+def _is_untold(before: LeaderTerm, term: LeaderTerm) -> bool:
+    """Whether another leader came, and neither words nor the ISR before tell how; epochs in between may be missing."""
+    has_gap = term.leader_epoch > before.leader_epoch + 1
+    if term.leader == before.leader or (term.leader == NO_LEADER and not has_gap):
+        return False
+    was_in_isr = before.is_isr_last and term.leader in (before.last_isr or ())
+    return has_gap or (term.how == "unknown" and not was_in_isr)

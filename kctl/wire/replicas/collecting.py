@@ -15,7 +15,7 @@ from contextlib import suppress
 from formats.log_dir.checkpoints import EpochEntry, OffsetEntry, format_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from formats.log_dir.state_files import PartitionMetadata, format_partition_metadata
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.collect.collection import Collected, Collection
 from kctl.collect.manifest import DroppedLine, FileLine, PlannedLine, WholeLine
@@ -24,6 +24,7 @@ from kctl.collect.writing import Written
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire
+from kctl.wire.reading import read_partition_states
 from kctl.wire.replicas.copying import MOST, whole_batches
 from kctl.wire.replicas.epochs import Replica, replica_epochs
 from kctl.wire.replicas.fetching import (
@@ -243,13 +244,18 @@ class ReplicaCopies(Struct):
         self, fetcher: Fetcher, partitions: Sequence[TopicPartition], *, is_last: bool = False
     ) -> list[TopicPartition]:
         """Copy some partitions; those whose first batches were deleted meanwhile come back, and are left out."""
+        self._look_again(partitions)
         until = bounds(self.wire, self.state, partitions)
+        for tp in partitions:
+            if tp not in until and (self.state.leader(tp) or -1) >= 0:
+                for part in self._holders(tp):
+                    self._lacks(
+                        part,
+                        f"{tp}: its leader does not tell how far it is committed, so its copies may end apart",
+                    )
         by_partition: dict[TopicPartition, list[_Replica]] = {tp: [] for tp in partitions}
         for part in self.parts.values():
-            held = [
-                tp for tp in partitions
-                if part in self._holders(tp) and f"{part.place}/{tp}" not in self.run.earlier.whole
-            ]  # fmt: skip
+            held = [tp for tp in partitions if part in self._holders(tp)]
             for replica in self._opened(fetcher, part, held, until):
                 by_partition[replica.partition].append(replica)
         overtaken, whole = list[TopicPartition](), list[_Replica]()
@@ -274,6 +280,12 @@ class ReplicaCopies(Struct):
         for part in self.parts.values():
             self._finish(part, [replica for replica in whole if replica.broker_id == part.broker_id])
         return overtaken
+
+    def _look_again(self, partitions: Sequence[TopicPartition]) -> None:
+        """Take note of leaders that were elected since, and of their epochs; what brokers do not tell stays as it was."""
+        with suppress(KctlError):
+            now = read_partition_states(self.wire, {tp.topic for tp in partitions})
+            self.state = replace(self.state, partition_states={**self.state.partition_states, **now})
 
     def _opened(
         self, fetcher: Fetcher, part: BrokerPart, partitions: Sequence[TopicPartition],
@@ -367,6 +379,7 @@ class ReplicaCopies(Struct):
         starts = {key: replica.log_start_offset for key, replica in zip(keys, replicas, strict=True)}
         epochs: Mapping[Replica, list[EpochEntry] | KctlError] = {}
         if not part.done.is_lost:
+            self._look_again([replica.partition for replica in replicas])  # no batch is of a later epoch
             with suppress(TooOld):
                 epochs = replica_epochs(self.wire, self.state, starts)
         for key, replica in zip(keys, replicas, strict=True):

@@ -170,6 +170,10 @@ def all_epochs(broker: int, highest: int, log_start_offset: int) -> Questions:
         answer = yield broker, epoch - 1
         if not isinstance(answer, ReplicaEpochEnd):
             return answer or BrokerError(f"broker {broker} has no epoch {epoch - 1}")
+        if answer.epoch >= epoch:
+            return BrokerError(f"broker {broker} says that epoch {answer.epoch} ends before epoch {epoch}")
+        if entries and entries[-1].start_offset == answer.end_offset:
+            break  # of an epoch below its first a broker says that it ends where the first begins
         entries.append(EpochEntry(epoch, answer.end_offset))
         if answer.end_offset <= log_start_offset:
             break

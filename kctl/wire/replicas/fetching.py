@@ -64,21 +64,25 @@ def first_positions(positions: Iterable[FetchPosition]) -> set[tuple[int, TopicP
     return set(first_by_node.items())
 
 
+def refuse_old(wire: Wire) -> None:
+    """Raise KctlError where followers do not serve clients."""
+    if (wire.version_of(BytesRequest) or 0) < FOLLOWERS_ANSWER:
+        raise KctlError(
+            f"brokers of {wire.location} are older than 2.4: their followers do not serve clients",
+            "examine copies of their log directories with `kctl replica compare`",
+        )
+
+
 class Fetcher:
     """Fetches from chosen replicas. `topic_ids` are those of the state read before, in Kafka's form."""
 
     def __init__(self, wire: Wire, topic_ids: Mapping[str, str | None]) -> None:
-        version = wire.version_of(BytesRequest) or 0
-        if version < FOLLOWERS_ANSWER:
-            raise KctlError(
-                f"brokers of {wire.location} are older than 2.4: their followers do not serve clients",
-                "examine copies of their log directories with `kctl replica compare`",
-            )
+        refuse_old(wire)
         self._wire = wire
-        self._version = version
+        self._version = wire.version_of(BytesRequest) or 0
         self._ids = {name: parse_id(id) if id else uuid.UUID(int=0) for name, id in topic_ids.items()}
         self._names = {id: name for name, id in self._ids.items()}
-        if version >= 13 and any(id.int == 0 for id in self._ids.values()):
+        if self._version >= 13 and any(id.int == 0 for id in self._ids.values()):
             self._version = 12  # a topic without an id is asked for by name
 
     def fetch(self, positions: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:

@@ -117,7 +117,7 @@ def _create(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     answer = ask(wire, message)
     what = f"token of {after['owner'] or after['requester']}"
     if answer.error_code == AUTHORIZATION_FAILED:
-        right = Right("CreateTokens", USER, after["owner"])
+        right = Right("CreateTokens", USER, after["owner"] or after["requester"])
         yield RequestItem(what, answer.error_code, None, right=right, principal=wire.principal)
     elif answer.error_code:
         yield RequestItem(what, answer.error_code, WHY.get(answer.error_code))
@@ -162,9 +162,9 @@ def _is_changed(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
 
     Of a token that was to end at once, whether it is gone.
     """
-    token, until = _find(wire, after["id"]), after["until"]
-    if token is None or ("period_ms" not in after and until is None):
-        return token is None
+    token, until, is_renewal = _find(wire, after["id"]), after["until"], "period_ms" in after
+    if token is None or (not is_renewal and until is None):
+        return token is None and not is_renewal
     is_last = token.expiry_timestamp == token.max_timestamp <= (until or token.max_timestamp)
     return is_last or token.expiry_timestamp != after["expiry_timestamp"]
 

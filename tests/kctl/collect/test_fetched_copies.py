@@ -99,3 +99,31 @@ def test_a_line_that_brokers_did_not_tell_so_is_named(other: dict[str, Any], cop
     tell(copy, other, replicas=[1, 2, 3])
     ran = rows("replica", "loss", copy, "--topic", "accounts")
     assert ran.status == 3 and "no row of a cluster at line 6" in ran.err
+
+
+def test_a_topic_that_brokers_did_not_tell_of_is_not_deleted(tmp_path: Path) -> None:
+    """They tell of chosen topics, and of those that the user may see."""
+    copy = tmp_path / "copy"
+    shutil.copytree(recording("incidents/unclean-2.8") / "moments", copy / "moments", symlinks=True)
+    after = copy / "moments" / "after"
+    (after / "znodes.jsonl").unlink()
+    tell(after, replicas=[1, 2, 3])
+    ran = rows("replica", "loss", copy, "--topic", "ledger")
+    assert ran.status == 5 and [row["verdict"] for row in ran.of("judgement")] == ["lost"] * 3
+
+
+def test_no_folder_is_stray_by_what_brokers_told(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(recording("segments/3.9.1-kraft"), copy, symlinks=True)
+    for path in sorted(copy.rglob("__cluster_metadata-0")):
+        shutil.rmtree(path)
+    before = rows("log-dir", "start", copy)
+    tell(copy, replicas=[1])
+    assert rows("log-dir", "start", copy).of("start_step") == before.of("start_step")
+
+
+def test_batches_are_not_gone_on_with(tmp_path: Path) -> None:
+    ran = rows(
+        "collect", "--to", tmp_path / "copy", "--bootstrap-server", "127.0.0.1:1", "--records", "--resume"
+    )
+    assert ran.status == 2 and "--resume: batches that brokers gave are not gone on with" in ran.err
