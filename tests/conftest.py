@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import io
 import os
@@ -96,6 +97,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if why:
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """The parser of Python 3.11, which shows where a test failed, breaks where the collector runs in it (gh-106905)."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
