@@ -3,11 +3,13 @@
 Source: KIP-98 (idempotent producers), KIP-32 (timestamps), KIP-405 (logs whose start is in a tier)
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from formats.values import Struct
+from formats.whole_numbers import whole_number
 from kctl.changes.intents import Intent, RecoverRecords
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_topics
@@ -25,12 +27,15 @@ from kctl.replica.recovery.comparison import (
 from kctl.replica.recovery.kept_records import KeptRecords, kept_folder
 from kctl.replica.recovery.lost_ranges import LostRange, incident_of
 from kctl.rows.replica import RECOVERY
+from kctl.times import iso
 from kctl.wire.cluster import AdminCluster
+from kctl.wire.configs import in_force
 from kctl.wire.replicas.present import place_of, present_records
 
 Row = dict[str, object]
 INTERNAL = "internal_topic"
 USUAL_REPLICAS = 3
+RETENTION = "retention.ms"
 
 
 class RecoveryOptions(Struct, frozen=True, kw_only=True):
@@ -234,7 +239,9 @@ class Recovery:
         if present:
             partitions = max(partitions, len(present.partitions))
             replicas = max(map(len, present.partitions.values()))
-        return NewTopic(name=name, partitions=partitions, replication_factor=replicas)
+        # Brokers delete by the records' own times, which are those of the loss.
+        configs = {RETENTION: "-1"}
+        return NewTopic(name=name, partitions=partitions, replication_factor=replicas, configs=configs)
 
     def warnings(self, chosen: Sequence[PlannedPartition]) -> Iterator[str]:
         """What consumers will see, and what brokers change."""
@@ -246,12 +253,43 @@ class Recovery:
         )
         for topic in sorted({partition.target.topic for partition in chosen}):
             config = self.state.config("topics", topic)
+            if (kept_ms := self._kept_ms(topic)) is not None:
+                oldest_ms = min(map(_oldest_ms, (of for of in chosen if of.target.topic == topic)))
+                if oldest_ms < time.time_ns() // 1_000_000 - kept_ms:
+                    yield (
+                        f"the oldest of these records are of {iso(oldest_ms)}, and {RETENTION} of topic {topic} is "
+                        f"{kept_ms:,}: brokers delete them again within minutes; set {RETENTION} higher first, or give "
+                        "--into NEW-TOPIC"
+                    )
             if config.get("message.timestamp.type") == "LogAppendTime":
                 yield f"topic {topic} has message.timestamp.type=LogAppendTime: brokers replace the timestamps"
         for topic in self._topics:
             lost = [of for tp, ranges in self._by_partition.items() if tp.topic == topic for of in ranges]
             if self.is_other_topic(topic, lost):
                 yield f"topic {topic} was created again since the loss: its whole logs are searched for the records"
+
+    def _kept_ms(self, topic: str) -> int | None:
+        """For how long brokers keep records of a topic; None for ever, and where they do not tell it."""
+        if topic not in self.state.topics or _is_compacted_only(self.state.config("topics", topic)):
+            return None
+        for _, configs in in_force(self._cluster.wire, "topics", [topic], [RETENTION]):
+            for config in () if isinstance(configs, KctlError) else configs:
+                if config.key == RETENTION and config.value:
+                    kept_ms = whole_number(config.value)
+                    return kept_ms if kept_ms is not None and kept_ms >= 0 else None
+        return None
+
+
+def _is_compacted_only(config: Mapping[str, str]) -> bool:
+    """Whether the topic keeps the last record of each key, and deletes none by its age."""
+    return config.get("cleanup.policy", "delete") == "compact"
+
+
+def _oldest_ms(planned: PlannedPartition) -> int:
+    """The time of the oldest record to write; of one without a time, now."""
+    now_ms = time.time_ns() // 1_000_000
+    times = (record.record.timestamp for fate in planned.ranges for record in fate.to_write())
+    return min((time_ms for time_ms in times if time_ms >= 0), default=now_ms)
 
 
 def _counted(lost: LostRange) -> RangeFate:

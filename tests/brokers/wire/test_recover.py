@@ -20,6 +20,8 @@ from tests.conftest import recording
 
 INCIDENT = "incidents/unclean-2.8"
 LOST = {0: range(40, 70), 1: range(40, 50), 2: range(40, 60)}
+# The records are of the day of the recording: brokers would delete them.
+KEPT = ("--config", "retention.ms=-1")
 MARKS = ("kctl.recovered.from", "kctl.recovered.epoch", "kctl.recovered.incident")
 Seen = tuple[bytes | None, bytes | None, int]
 
@@ -84,7 +86,7 @@ def assert_each_once(c: Cluster, topic: str, *, with_present: bool = True) -> di
 @pytest.fixture
 def ledger(w: Cluster, k: WireKctl) -> Iterator[str]:
     """The topic of the incident, as it was at its end."""
-    k.change("topic", "create", "ledger", "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    k.change("topic", "create", "ledger", "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     play_back(w, "ledger")
     yield "ledger"
     w.heal()
@@ -170,7 +172,7 @@ def test_a_batch_that_was_cut_off_on_its_way_comes_too_late(
     """Two at once, with a journal each: the later one takes over, and nothing is written twice."""
     other = WireKctl(w, tmp_path / "other")
     command = ("replica", "recover", evidence(), "--into", topic)
-    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     with k.stopped(*command, at="read-back:0") as first:
         other.change(*command)
         ran = first.go_on()
@@ -184,7 +186,7 @@ def test_a_batch_that_was_cut_off_on_its_way_comes_too_late(
 
 def test_two_with_one_journal_take_turns(w: Cluster, k: WireKctl, ledger: str, topic: str) -> None:
     command = ("replica", "recover", evidence(), "--into", topic)
-    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     with k.stopped(*command, at="fenced:1") as first:
         ran = k(*command, "--yes", "--timeout", "1s")
         assert ran.status == 4 and "another kctl is writing to this cluster now" in ran.err
@@ -196,7 +198,7 @@ def test_the_leader_dies_while_records_are_written(
     w: Cluster, k: WireKctl, ledger: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
-    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     with k.stopped("replica", "recover", evidence(), "--into", topic, at="produced:0:1") as process:
         w.kill(1)
         w.wait_until_gone(1)
@@ -252,7 +254,7 @@ def test_what_producers_sent_again_is_left_out(w: Cluster, k: WireKctl, ledger: 
 
 
 def test_a_topic_that_takes_small_batches_only(w: Cluster, k: WireKctl, topic: str) -> None:
-    create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     k.change(*create, "--config", "max.message.bytes=1000")
     k.change("replica", "recover", evidence(), "--into", topic)
     assert_into(w, topic)
@@ -274,7 +276,7 @@ def test_a_message_format_without_headers(
 ) -> None:
     """Brokers up to 3.x convert records to it: a file beside the journal stands for the headers, also after a kill."""
     monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
-    create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
+    create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     k.change(*create, "--config", "message.format.version=0.10.2")
     command = ("replica", "recover", evidence(), "--into", topic)
     assert k.killed(*command, fault="produced:0:1")
@@ -295,7 +297,7 @@ def test_rights_are_named_one_by_one(tmp_path: Path) -> None:
     """Each right that is missing is named; nothing is written before the last one is there."""
     with kraft_cluster("4.3", brokers=2, no_voters=(2,), users=("ann",)) as c:
         owner, ann = WireKctl(c, tmp_path / "owner"), AsUser(c, tmp_path / "journal", "ann")
-        owner.change("topic", "create", "ledger", "--replica-assignment", "1:2,1:2,1:2")
+        owner.change("topic", "create", "ledger", "--replica-assignment", "1:2,1:2,1:2", *KEPT)
         play_back(c, "ledger")
         allow(c, "ann", "TOPIC", "ledger", "READ", "DESCRIBE_CONFIGS")
         for _ in eventually("ann may read the topic"):
