@@ -35,23 +35,28 @@ EITHER = {" ": "[ T]", "T": "[ T]", ",": "[,.]", ".": "[,.]"}
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # Dates of other forms than ISO 8601; of those that read as many times the first. log4j's own name for the first is
 # US_MONTH_DAY_YEAR4_TIME.
-OTHER_DATES = tuple(
-    f"{date} HH:mm:ss{fraction}"
-    for fraction in (",SSS", "")
-    for date in (
-        "dd/MM/yyyy",
-        "MM/dd/yyyy",
-        "dd.MM.yyyy",
-        "dd-MM-yyyy",
-        "MM-dd-yyyy",
-        "dd MMM yyyy",
-        "dd-MMM-yyyy",
-        "MMM dd, yyyy",
-    )
+_OTHERS = (
+    "dd/MM/yyyy",
+    "MM/dd/yyyy",
+    "dd/MMM/yyyy",
+    "dd.MM.yyyy",
+    "dd-MM-yyyy",
+    "MM-dd-yyyy",
+    "dd MMM yyyy",
+    "dd-MMM-yyyy",
+    "MMM dd, yyyy",
 )
-LIKE_OTHER_DATE = re.compile(
-    rb"\d\d?([-/. ])(?:\d\d|[A-Z][a-z]{2})\1\d{4}[ T]\d\d:|[A-Z][a-z]{2} \d\d, \d{4} \d\d:"
+OTHER_DATES = tuple(f"{date} HH:mm:ss{fraction}" for fraction in (",SSS", "") for date in _OTHERS)
+_DIGITS = {"yyyy": r"\d{4}", "MMM": "[A-Z][a-z]{2}", "MM": r"\d\d", "dd": r"\d\d", ".": r"\."}
+_EXPRESSIONS = dict.fromkeys(
+    re.sub(r"yyyy|MMM?|dd|\.", lambda part: _DIGITS[part[0]], date) for date in _OTHERS
 )
+# What begins alike is looked for once.
+_OF_DIGITS = [text.removeprefix(r"\d\d") for text in _EXPRESSIONS if text.startswith(r"\d\d")]
+_OF_NAMES = [text for text in _EXPRESSIONS if not text.startswith(r"\d\d")]
+OTHER_DATE = "|".join([rf"\d\d(?:{'|'.join(_OF_DIGITS)})", *_OF_NAMES])
+"""What matches the dates of `OTHER_DATES`."""
+LIKE_OTHER_DATE = re.compile(rf"(?:{OTHER_DATE})[ T]\d\d:".encode())
 FAR = 60
 """Bytes of a line in which its date is looked for."""
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")

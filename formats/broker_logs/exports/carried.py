@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
+from formats.broker_logs.date_formats import OTHER_DATE
+
 SEPARATOR = "\x1f"
 LOOKED_AT = 1 << 16
 """Bytes at the start of a file by which its shape is known."""
@@ -20,8 +22,6 @@ MOST_DEPTH = 16
 MOST_KEYS = 400
 LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL"
 STAMP_EXPRESSION = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d"
-# Dates of other forms, which `layouts.OTHER_DATES` reads.
-OTHER_DATE = r"\d\d(?:/(?:\d\d|[A-Z][a-z]{2})/|\.\d\d\.|-(?:\d\d|[A-Z][a-z]{2})-| [A-Z][a-z]{2} )\d{4}|[A-Z][a-z]{2} \d\d, \d{4}"
 # A head of Kafka's own layout, then one of any other: a time, maybe a thread, a level.
 OWN_HEAD = re.compile(rf"\[{STAMP_EXPRESSION},\d{{3}}\] (?:{LEVELS}) ")
 ANY_HEAD = re.compile(

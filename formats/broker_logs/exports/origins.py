@@ -10,7 +10,8 @@ from typing import Any
 
 from formats import bounded_json
 from formats.broker_logs.carrier_names import OF_KAFKA, carrier_name
-from formats.broker_logs.exports.carried import LEVELS, MOST_KEYS, OTHER_DATE, STAMP_EXPRESSION, SYSLOG_TIME
+from formats.broker_logs.date_formats import OTHER_DATE
+from formats.broker_logs.exports.carried import LEVELS, MOST_KEYS, STAMP_EXPRESSION, SYSLOG_TIME
 
 LONGEST_ORIGIN = 200
 # What names the process that printed a line, best first.
