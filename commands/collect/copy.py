@@ -86,7 +86,8 @@ def collect(
     from kctl.times import parse_time
 
     sources = (*sources, *(_listed(listed) if listed else ()))
-    asks = frame.names_brokers or bool(not sources and frame.context.bootstrap_server)
+    # A variable or a context that names brokers is for all commands: beside paths it asks for nothing.
+    asks = bool(frame.context.bootstrap_server) and (records or not sources or _names_brokers())
     if not sources and not asks:
         raise BadValue(
             "no source is named",
@@ -118,6 +119,19 @@ def collect(
     if asks:
         run.asks_records = records
     return Outcome(run.rows(sources, brokers, moments), text=folding(collected_text))
+
+
+def _names_brokers() -> bool:
+    """Whether the command line itself names brokers, or client properties that may."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context(silent=True)
+    while context is not None:
+        for name in ("bootstrap_server", "command_config"):
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                return True
+        context = context.parent
+    return False
 
 
 def _listed(path: Path) -> Iterator[str]:

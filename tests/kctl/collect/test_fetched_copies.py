@@ -122,6 +122,20 @@ def test_no_folder_is_stray_by_what_brokers_told(tmp_path: Path) -> None:
     assert rows("log-dir", "start", copy).of("start_step") == before.of("start_step")
 
 
+def test_a_variable_that_names_brokers_asks_for_nothing_beside_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens there: with the option the copy is incomplete."""
+    source = recording("incidents/hwloss-1.1") / "moments" / "after"
+    monkeypatch.setenv("KCTL_BOOTSTRAP_SERVER", "127.0.0.1:1")
+    ran = rows("collect", "--to", tmp_path / "one", source)
+    assert ran.status == 0 and "kafka://" not in ran.err
+    named = rows(
+        "collect", "--to", tmp_path / "two", source, "--bootstrap-server", "127.0.0.1:1", "--timeout", "1s"
+    )
+    assert named.status != 0
+
+
 def test_batches_are_not_gone_on_with(tmp_path: Path) -> None:
     ran = rows(
         "collect", "--to", tmp_path / "copy", "--bootstrap-server", "127.0.0.1:1", "--records", "--resume"
