@@ -588,3 +588,35 @@ def test_a_fencing_that_was_not_written_dates_nothing(tmp_path: Path) -> None:
         state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
     )
     assert then.from_ms % 60_000 == 20_000
+
+
+def test_bounds_of_what_lines_out_of_order_explain(tmp_path: Path) -> None:
+    """A rolled file lacks the change before; a controller states an ISR long after a change that was never written."""
+
+    def decided(epoch: int, isr: str) -> str:
+        state = f'{{"leader":1,"leader_epoch":{epoch},"isr":[{isr}]}}'
+        return f"[Controller 9]: New leader and ISR for partition [t,0] is {state} (kafka.controller.KafkaController)"
+
+    def shrinks(before: str, after: str) -> str:
+        return (
+            f"Partition [t,0] on broker 1: Shrinking ISR from {before} to {after} (kafka.cluster.Partition)"
+        )
+
+    sent = (
+        "Controller 9 epoch 3 sending become-follower LeaderAndIsr request (Leader:1,ISR:1,2,3,LeaderEpoch:3,ControllerEpoch:1) "
+        "to broker 2 for partition [t,0] (state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path / "rolled",
+        server_9=[f"000 {decided(3, '1,2,3')}", f"010 {decided(4, '1,2')}"],
+        server_1=[f"400 {shrinks('1,2,3', '1,3')}"],
+    )
+    assert [len(one.isr_changes) for one in found] == [0, 1]
+    for minute, isrs in ((0, [(1, 3)]), (2, [(1, 3), (1, 2, 3)])):
+        (only,) = leaderships(
+            tmp_path / str(minute),
+            server_9=[f"000 {decided(3, '1,2,3')}"],
+            server_1=[f"010 {shrinks('1,2,3', '1,3')}"],
+            state_change_9=[f"{minute}20 {sent}"],
+        )
+        assert [one.isr for one in only.isr_changes] == isrs, minute

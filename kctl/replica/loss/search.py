@@ -354,9 +354,10 @@ def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) 
 
 
 def _is_untold(before: LeaderTerm, term: LeaderTerm) -> bool:
-    """Whether another leader came, and neither words nor the ISR before tell how; epochs in between may be missing."""
-    has_gap = term.leader_epoch > before.leader_epoch + 1
-    if term.leader == before.leader or (term.leader == NO_LEADER and not has_gap):
+    """Whether another leader came, or may have come in epochs that are missing, and neither words nor the ISR tell how."""
+    if term.leader_epoch > before.leader_epoch + 1:
+        # A leader whose own log is there would say that it followed another one.
+        return term.leader != before.leader or not before.is_isr_last
+    if term.leader in (before.leader, NO_LEADER) or term.how != "unknown":
         return False
-    was_in_isr = before.is_isr_last and term.leader in (before.last_isr or ())
-    return has_gap or (term.how == "unknown" and not was_in_isr)
+    return not (before.is_isr_last and term.leader in (before.last_isr or ()))

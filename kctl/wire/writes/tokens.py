@@ -23,6 +23,7 @@ from kctl.changes.intents import CreateToken, ExpireToken, Intent, RenewToken
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import USER, Right
+from kctl.errors import Refused
 from kctl.model import Json
 from kctl.times import iso
 from kctl.wire.adapter import Wire
@@ -72,6 +73,7 @@ def renew_token(wire: Wire, intent: Intent) -> list[Write]:
 def expire_token(wire: Wire, intent: Intent) -> list[Write]:
     """The request that ends a token, where there is one. Raises Conflict, KctlError."""
     assert isinstance(intent, ExpireToken)
+    _refuse_past(intent.token_id, intent.at)
     if intent.at is None and intent.expiry_timestamp is None and _find(wire, intent.token_id) is None:
         return []
     return [_request(wire, EXPIRE, intent, {"until": intent.at})]
@@ -88,6 +90,15 @@ def _request(wire: Wire, name: str, intent: RenewToken | ExpireToken, asked: Map
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _refuse_past(token_id: str, until: int | None) -> None:
+    """Raise Refused for an end that has passed since: brokers would end the token now, for good."""
+    if until is not None and until <= _now():
+        raise Refused(
+            f"token {token_id}: {iso(until)} has passed, and the token would end now, for good; nothing was written",
+            f"`kctl token expire {token_id}` ends it",
+        )
 
 
 def _find(wire: Wire, token_id: str) -> DelegationToken | None:
@@ -174,7 +185,9 @@ def _refuse_made(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]
 
 
 def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise Conflict if the token does not end when it did."""
+    """Raise Conflict if the token does not end when it did, Refused where it would end now, and was to end later."""
+    if "period_ms" not in after:
+        _refuse_past(after["id"], after["until"])
     token = token_named(wire, after["id"])
     if token.expiry_timestamp != before["expiry_timestamp"]:
         raise _changed(token)

@@ -12,6 +12,7 @@ from formats.values import replace
 from kctl.access.tokens import DelegationToken, made_by
 from kctl.changes.intents import CreateToken, ExpireToken, RenewToken, intent_from_json, intent_to_json
 from kctl.errors import Refused
+from kctl.wire.writes import tokens
 from tests.conftest import recording, rows
 
 RECORDED = recording("migration/3.9.1-clean")
@@ -80,6 +81,26 @@ def test_what_takes_a_change_back_and_what_does_not() -> None:
             intent.inverse()
     for change in (former, renewal, later, now, creation):
         assert intent_from_json(json.loads(json.dumps(intent_to_json(change)))) == change
+
+
+def test_an_end_that_has_passed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers would end the token now, for good: of a renewal that is taken back too late, or gone on with."""
+    token = DelegationToken("t", "User:a", "User:a", (), 1000, 9000, 9000)
+    monkeypatch.setattr(tokens, "token_named", lambda wire, token_id: token)
+    for now, is_refused in ((6999, False), (7000, True)):
+        monkeypatch.setattr(tokens, "_now", lambda now=now: now)
+        steps = (
+            lambda: tokens.expire_token(None, ExpireToken(token_id="t", owner="User:a", at=7000)),  # type: ignore[arg-type]
+            lambda: tokens.REQUESTS[tokens.EXPIRE].refuse_changed(
+                None, {"expiry_timestamp": 9000}, {"id": "t", "until": 7000}
+            ),  # type: ignore[arg-type]
+        )
+        for step in steps:
+            if is_refused:
+                with pytest.raises(Refused, match="would end now, for good"):
+                    step()
+            else:
+                step()
 
 
 def test_wrong_usage(tmp_path: Path) -> None:

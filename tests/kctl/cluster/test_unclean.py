@@ -7,12 +7,21 @@ from typing import Any
 
 import pytest
 
+from formats.log_dir.checkpoints import EpochEntry
 from kctl.cluster.state import Broker, ClusterState, PartitionState, Topic
 from kctl.cluster.unclean import ReplicaEnd, best_of, candidates_of
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire.replicas.epochs import Answer, Questions, ReplicaEpochEnd, ask_all, common_end, last_record
+from kctl.wire.replicas.epochs import (
+    Answer,
+    Questions,
+    ReplicaEpochEnd,
+    all_epochs,
+    ask_all,
+    common_end,
+    last_record,
+)
 
 TP = TopicPartition("orders", 0)
 Log = list[tuple[int, int]]  # epochs with the offset behind the last record of each
@@ -44,6 +53,28 @@ def test_the_last_record_is_found(highest: int, log: Log) -> None:
     (end,) = ask_all(asked({1: known}, rounds), questions).values()
     assert end == (ReplicaEnd(*known[-1]) if known else ReplicaEnd(-1, 0))
     assert len(rounds) <= 30
+
+
+def test_every_epoch_is_found() -> None:
+    """Of an epoch below its first a broker says that it ends where the first begins: records of before 0.11 have none."""
+
+    def ask(wanted: Mapping[tuple[int, TopicPartition], int]) -> dict[tuple[int, TopicPartition], Answer]:
+        ends = {5: 200, 6: 200, 7: 300}
+        answers = {
+            epoch: ReplicaEpochEnd(min(epoch, 5 if epoch < 7 else 7), ends.get(epoch, 100))
+            for epoch in range(8)
+        }
+        return {of: answers.get(epoch) for of, epoch in wanted.items()}
+
+    (entries,) = ask_all(ask, {(1, TP): all_epochs(1, 9, 0)}).values()
+    assert entries == [EpochEntry(5, 100), EpochEntry(7, 200)]
+
+
+def test_a_broker_that_goes_round_in_circles_is_an_error() -> None:
+    (found,) = ask_all(
+        lambda wanted: dict.fromkeys(wanted, ReplicaEpochEnd(7, 300)), {(1, TP): all_epochs(1, 7, 0)}
+    ).values()
+    assert isinstance(found, KctlError) and "epoch 7 ends before epoch 7" in found.message
 
 
 @pytest.mark.parametrize(

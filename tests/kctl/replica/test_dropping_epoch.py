@@ -1,13 +1,17 @@
-"""Which leadership dropped records, where the present log has no entry for its epoch."""
+"""Which leadership dropped records, where the present log has no entry for its epoch; elections that logs do not tell of."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
+from formats.znodes.cluster import NO_LEADER
 from kctl.model import TopicPartition
 from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import claimed_epoch
+from kctl.replica.loss.search import _is_untold
 
 TP = TopicPartition("t", 0)
 TERMS = (
@@ -48,3 +52,25 @@ def test_a_leader_that_wrote_nothing_dropped_what_it_did_not_have() -> None:
 
 def test_the_first_leader_that_did_not_have_it_dropped_it() -> None:
     assert (dropped_in(60), dropped_in(78), dropped_in(40, epoch=4)) == (4, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "leader", "how", "is_isr_last", "is_untold"),
+    [
+        (6, 2, "failure", False, False),
+        (6, 2, "unknown", False, True),
+        (6, 2, "unknown", True, False),  # from an ISR of which each change is known
+        (6, 3, "unknown", True, True),
+        (6, 1, "unknown", False, False),
+        (6, NO_LEADER, "none", False, False),
+        (8, 2, "failure", True, True),
+        (8, NO_LEADER, "none", True, True),
+        (8, 1, "isr_change", False, True),
+        (8, 1, "isr_change", True, False),  # its own log would say that it followed another one
+    ],
+)
+def test_an_election_that_logs_do_not_tell_of(
+    epoch: int, leader: int, how: str, is_isr_last: bool, is_untold: bool
+) -> None:
+    before = LeaderTerm(5, 1, (1, 2), (1, 2), is_isr_last=is_isr_last)
+    assert _is_untold(before, LeaderTerm(epoch, leader, how=how)) is is_untold

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +18,8 @@ from kctl.replica.recovery import kept_records as kept
 from kctl.replica.recovery.comparison import Fate, PartitionComparison, RangeFate
 from kctl.replica.recovery.lost_ranges import LostRange, exported_ranges, is_exported
 from kctl.replica.recovery.marks import LostRecord, PresentRecord, marked, written_so_far
-from kctl.wire.recovering.planning import PlannedPartition
+from kctl.wire.recovering import planning
+from kctl.wire.recovering.planning import PlannedPartition, Recovery, RecoveryOptions
 from tests.conftest import recording, rows
 
 LEDGER = TopicPartition("ledger", 0)
@@ -215,3 +218,19 @@ def test_what_no_copy_holds_is_not_proved_to_be_there() -> None:
         "ledger-0 [10, 20), 2 unreadable records",
         "ledger-0 [30, 40), which copies hold in part or not at all",
     ]
+
+
+def test_records_that_brokers_would_delete_again_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They delete by the records' own times, which are those of the loss."""
+    fate = RangeFate(lost(batch(record(10))), fates=bytearray([Fate.WRITTEN]))
+    (written,) = fate.to_write()
+    recovery = Recovery.__new__(Recovery)
+    recovery._options, recovery._topics, recovery._by_partition = RecoveryOptions(), [], {}
+    recovery._cluster = SimpleNamespace(wire=None)  # type: ignore[assignment]
+    recovery.state = SimpleNamespace(topics={"ledger"}, config=lambda kind, name: {})  # type: ignore[assignment]
+    age_ms = time.time_ns() // 1_000_000 - written.record.timestamp
+    for retention, is_warned in ((age_ms - 60_000, True), (age_ms + 60_000, False), (-1, False)):
+        told = [("ledger", [SimpleNamespace(key="retention.ms", value=str(retention))])]
+        monkeypatch.setattr(planning, "in_force", lambda *_, told=told: told)
+        warnings = list(recovery.warnings([PlannedPartition(LEDGER, LEDGER, [fate], 0)]))
+        assert any("brokers delete them again" in warning for warning in warnings) == is_warned, retention
