@@ -581,13 +581,34 @@ def test_a_fencing_that_was_not_written_dates_nothing(tmp_path: Path) -> None:
         "NotControllerException) at epoch 2 in 166979 microseconds. Renouncing leadership and reverting to the last "
         "committed offset 136. Exception message: none. (org.apache.kafka.controller.QuorumController)"
     )
-    _, then = leaderships(
-        tmp_path,
-        state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
-        controller_2=[f"010 {FENCES.format(1)}", f"010 {failed}"],
-        state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
+    until_3_5 = (
+        "[Controller 2] maybeFenceReplicas: failed with unknown server exception NotLeaderException at epoch 2 in 166979 us.  "
+        "Renouncing leadership and reverting to the last committed offset 136. (org.apache.kafka.controller.QuorumController)"
     )
-    assert then.from_ms % 60_000 == 20_000
+    for name, line in (("now", failed), ("before", until_3_5)):
+        _, then = leaderships(
+            tmp_path / name,
+            state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
+            controller_2=[f"010 {FENCES.format(1)}", f"010 {line}"],
+            state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
+        )
+        assert then.from_ms % 60_000 == 20_000, name
+
+
+def test_a_leader_that_is_selected_leads_once_it_is_written(tmp_path: Path) -> None:
+    """Until 1.0: the controller was cut off from ZooKeeper in between. An election that was not needed is no such line."""
+    selected = (
+        '[OfflinePartitionLeaderSelector]: Selected new leader and ISR {"leader":1,"leader_epoch":7,"isr":[1]} for offline '
+        "partition [t,0] (kafka.controller.OfflinePartitionLeaderSelector)"
+    )
+    changed = "Controller 9 epoch 2 changed partition [t,0] from {} to OnlinePartition with leader 1 (state.change.logger)"
+    for state, second in (("OfflinePartition", 40), ("OnlinePartition", 10)):
+        (only,) = leaderships(
+            tmp_path / state,
+            controller_9=[f"010 {selected}"],
+            state_change_9=[f"040 {changed.format(state)}"],
+        )
+        assert (only.leader_epoch, only.from_ms % 60_000) == (7, second * 1000), state
 
 
 def test_bounds_of_what_lines_out_of_order_explain(tmp_path: Path) -> None:

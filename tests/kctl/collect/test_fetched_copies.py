@@ -6,10 +6,18 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from commands.collect.brokers import AskedCluster
+from kctl.cluster.state import ClusterState, PartitionState, Topic
+from kctl.cluster.versions import KafkaVersion
+from kctl.collect.placement import Choice
+from kctl.model import TopicPartition
+from kctl.wire.replicas import collecting
+from kctl.wire.replicas.collecting import ReplicaCopies
 from tests.conftest import recording, rows
 from tests.kctl.collect.test_copies_as_evidence import lines_of, write
 
@@ -141,3 +149,47 @@ def test_batches_are_not_gone_on_with(tmp_path: Path) -> None:
         "collect", "--to", tmp_path / "copy", "--bootstrap-server", "127.0.0.1:1", "--records", "--resume"
     )
     assert ran.status == 2 and "--resume: batches that brokers gave are not gone on with" in ran.err
+
+
+def test_a_leader_that_was_elected_meanwhile_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of its epoch are copied, so that the search for epochs has to reach it."""
+    tp = TopicPartition("t", 0)
+    copies = ReplicaCopies(None, None, cluster_state(tp, leader=1, epoch=5), {})  # type: ignore[arg-type]
+    now = cluster_state(tp, leader=2, epoch=6).partition_states
+    monkeypatch.setattr(collecting, "read_partition_states", lambda wire, names: now)
+    asked: list[tuple[int | None, int]] = []
+    monkeypatch.setattr(
+        collecting,
+        "bounds",
+        lambda wire, state, tps: (
+            asked.append((state.leader(tp), state.partition_states[tp].leader_epoch)) or {}
+        ),
+    )
+    assert copies._chunk(None, [tp]) == []  # type: ignore[arg-type]
+    assert asked == [(2, 6)]
+
+
+def cluster_state(tp: TopicPartition, *, leader: int, epoch: int) -> ClusterState:
+    return ClusterState(
+        cluster_id=None,
+        kafka_version=KafkaVersion(4, 3),
+        brokers={},
+        controller=None,
+        topics={tp.topic: Topic(name=tp.topic, partitions={tp.partition: (1, 2)})},
+        partition_states={tp: PartitionState(leader=leader, leader_epoch=epoch, isr=(leader,))},
+    )
+
+
+def test_a_broker_whose_logs_were_copied_by_path_is_not_fetched() -> None:
+    cluster = AskedCluster.__new__(AskedCluster)
+    cluster.records, cluster.shown, cluster.partitions = True, "kafka://h", []
+    cluster.state = SimpleNamespace(brokers={1: None, 2: None}, topics={})  # type: ignore[assignment]
+    cluster.wire = SimpleNamespace(nodes=(1, 2), version_of=lambda request: 17)  # type: ignore[assignment]
+    cluster.choice = Choice()
+    run = SimpleNamespace(
+        now_ms=lambda: 0,
+        manifest=SimpleNamespace(flush=lambda: None, add=lambda line: None),
+        ended=lambda done, *_: done,
+    )
+    sources = [done.source for done in cluster._records(run, {1, None})]  # type: ignore[arg-type]
+    assert sources == ["kafka://h/broker-2"]

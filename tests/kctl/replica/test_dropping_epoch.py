@@ -24,7 +24,9 @@ TERMS = (
 STARTS = {1: 53, 3: 74, 4: 40, 5: 40}
 
 
-def dropped_in(from_offset: int, epoch: int = 1) -> int | None:
+def dropped_in(
+    from_offset: int, epoch: int = 1, *, more: tuple[Note, ...] = (), began_at: int = 0
+) -> int | None:
     notes = [
         Note(
             "leader",
@@ -40,9 +42,23 @@ def dropped_in(from_offset: int, epoch: int = 1) -> int | None:
         partition=TP,
         present=SimpleNamespace(recorded=[(0, 0), (5, 40), (6, 78)]),
         leaders=Leaders(TERMS, {term.leader_epoch: term for term in TERMS}),
-        log_notes=LogNotes(notes={TP: notes}),
+        log_notes=Notes(notes={TP: [*more, *notes]}, began=began_at),
     )
     return claimed_epoch(facts, epoch, from_offset, 50_000)  # type: ignore[arg-type]
+
+
+class Notes(LogNotes):
+    """Notes of a topic that was made at a time."""
+
+    began: int = 0
+
+    def began_at(self, partition: TopicPartition) -> int:
+        return self.began
+
+
+def test_a_leadership_of_an_earlier_topic_dropped_nothing() -> None:
+    earlier = Note("leader", 3, 500, {}, 0, leader_epoch=2)
+    assert (dropped_in(40, more=(earlier,)), dropped_in(40, more=(earlier,), began_at=1000)) == (2, 4)
 
 
 def test_a_leader_that_wrote_nothing_dropped_what_it_did_not_have() -> None:

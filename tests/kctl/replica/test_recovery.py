@@ -234,3 +234,11 @@ def test_records_that_brokers_would_delete_again_are_warned_of(monkeypatch: pyte
         monkeypatch.setattr(planning, "in_force", lambda *_, told=told: told)
         warnings = list(recovery.warnings([PlannedPartition(LEDGER, LEDGER, [fate], 0)]))
         assert any("brokers delete them again" in warning for warning in warnings) == is_warned, retention
+
+
+def test_a_topic_that_is_made_for_them_keeps_them() -> None:
+    recovery = Recovery.__new__(Recovery)
+    recovery._topics, recovery._by_partition = ["ledger"], {LEDGER: []}  # type: ignore[assignment]
+    recovery.state = SimpleNamespace(topics={}, live_brokers=(1, 2))  # type: ignore[assignment]
+    made = recovery._new_topic("again")
+    assert (made.partitions, made.replication_factor, made.configs) == (1, 2, {"retention.ms": "-1"})
