@@ -332,6 +332,12 @@ def test_the_controller_dies_during_a_reassignment(c: Cluster, k: Kctl, topic: s
             c.kill(controller)
             c.wait_until_gone(controller)
             ran = execution.go_on()
+        if ran.status == 5:
+            # A broker may never hear of what was written as the controller died: the next one tells everything.
+            assert "to join the ISR" in ran.err
+            with c.client() as client:
+                client.delete("/controller")
+            ran = k.change("journal", "resume", k.ids()[-1])
         assert ran.status == 0, ran.err
         assert replicas_of(k, topic) == {0: [other], 1: [one]}
         running.require_progress()

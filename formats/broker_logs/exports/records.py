@@ -83,6 +83,9 @@ OTLP_TEXT = re.compile(r"Str\((.*)\)")
 def records_document(text: str) -> Document | None:
     fields = Fields()
     records = list(_records(enumerate(text.split("\n"), 1)))
+    with_heads = {key for _, record in records for key, value in record.items() if has_head(str(value)[:FAR])}
+    if not any(record.keys() - with_heads for _, record in records):
+        return None  # what stands before each line is its mark: no field tells of another
     lines = [line for number, record in records if len(record) > 1 for line in fields.lines(record, number)]
     heads = sum(has_head(line[:FAR]) for line in text.split("\n"))
     if (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.brokers.cluster import Cluster, kraft_cluster
+from tests.brokers.processes import eventually
 from tests.brokers.wire.conftest import WireKctl, fill
 from tests.brokers.wire.test_changes import plan_of
 
@@ -53,8 +55,23 @@ def allow(c: Cluster, kind: str, name: str, *operations: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=c.bootstrap.split(","))
     try:
         admin.create_acls([somebody, *allowed])
+        for _ in eventually(f"the broker has the rights on {name}"):
+            if _are_in_force(admin, resource, len(allowed) + 1):
+                break
     finally:
         admin.close()
+
+
+def _are_in_force(admin: Any, resource: Any, number: int) -> bool:
+    """Whether the broker, which a controller tells of rights later, has those on a resource."""
+    from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType
+    from kafka.errors import ClusterAuthorizationFailedError
+
+    of_resource = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, resource)
+    try:
+        return len(admin.describe_acls(of_resource)[0]) >= number
+    except ClusterAuthorizationFailedError:
+        return True  # rights on the cluster without Describe: they are in force
 
 
 @pytest.fixture
@@ -71,7 +88,7 @@ def test_reading_goes_on_with_what_may_be_read(k: WireKctl) -> None:
         "kctl: configuration of topic locked: DescribeConfigs on Topic locked is missing for User:ANONYMOUS\n"
         in ran.err
     )
-    assert "--allow-principal User:ANONYMOUS --operation DescribeConfigs --topic locked" in ran.err
+    assert "kctl acl create --principal User:ANONYMOUS --operation describe_configs --topic locked" in ran.err
     assert "open" not in ran.err and "no topic" not in ran.err
 
 
