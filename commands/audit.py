@@ -27,10 +27,10 @@ from kctl.judging.judgement import Question
 from kctl.model import counted
 
 if TYPE_CHECKING:
+    from kctl.audit.publishing import Target
     from kctl.evidence.model import FoundEvidence
     from kctl.model import Progress
     from kctl.scan.pool import Engine
-    from kctl.stores.publishing import Target
 
 SEVERITIES = ("error", "warning")
 SHOWN = 10  # losses on a terminal
@@ -113,6 +113,7 @@ def run(
     from kctl.audit.run import run as run_audit
     from kctl.checks.report import CheckOptions
     from kctl.evidence.discover import discover
+    from kctl.report.page import write_report
 
     frame.acks = options.acks
     _refuse_master(engine)
@@ -145,9 +146,13 @@ def run(
             audit.jobs = started or options.jobs
             if merge:
                 with _reading_tables():
-                    summary = merge_audits(list(map(Path, paths)), out, audit, keep, overwrite=overwrite)
+                    summary = merge_audits(
+                        list(map(Path, paths)), out, audit, keep, write_page=write_report, overwrite=overwrite
+                    )
             else:
-                summary = run_audit(audit, out, keep, resume=resume, overwrite=overwrite)
+                summary = run_audit(
+                    audit, out, keep, write_page=write_report, resume=resume, overwrite=overwrite
+                )
             if target:
                 target.publish(out)
         return summary
@@ -241,8 +246,8 @@ def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None
         raise BadValue(
             f"--resume with --out {where}", "write to a folder that every process sees, and copy it"
         )
+    from kctl.audit.publishing import Target
     from kctl.audit.run import OWN_NAMES
-    from kctl.stores.publishing import Target
 
     target = Target(where)
     target.refuse_others(OWN_NAMES, overwrite=overwrite)
@@ -395,7 +400,7 @@ def report(frame: Frame, folder: Path, form: str) -> Outcome | None:
         from kctl.report.answer import markdown
 
         return Outcome(encoded=lambda _: [markdown(Tables(folder)).encode("utf-8", "replace")])
-    from kctl.audit.run import write_report
+    from kctl.report.page import write_report
 
     with _reading_tables(f"{folder}: "):
         frame.note(f"written {write_report(folder)}")

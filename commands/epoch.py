@@ -16,11 +16,11 @@ from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence
-    from kctl.replica.copies.copy import Copy
+    from kctl.evidence.replica_copies import Copy
 
 
 def _copies(frame: Frame, options: EvidenceOptions, evidence: FoundEvidence) -> list[Copy]:
-    from kctl.replica.copies.copy import every_copy
+    from kctl.evidence.replica_copies import every_copy
 
     options.report_absent(frame, evidence)
     return every_copy(evidence, options.topics)
@@ -129,8 +129,8 @@ def compare(frame: Frame, options: EvidenceOptions) -> Outcome:
     $ kctl epoch compare broker-1/data/orders-0 broker-2/data/orders-0
     $ kctl epoch compare evidence/moments/during --topic ledger
     """
+    from kctl.evidence.replica_copies import every_copy
     from kctl.judging.judgement import Question, judgement_rows
-    from kctl.replica.copies.copy import every_copy
     from kctl.replica.copies.moments import assigned_in, clusters_of
     from kctl.replica.epoch_rows import compare_rows
 

@@ -76,11 +76,11 @@ def _forecast(
 ) -> Iterator[Row | Judgement]:
     from itertools import chain
 
-    from kctl.judging.identities.of_folders import folder_findings
+    from kctl.identities.of_folders import folder_findings
     from kctl.judging.start import judge_start
+    from kctl.judging.start_rows import start_rows
     from kctl.log_dir_start.forecast import starts
     from kctl.log_dir_start.room import room_findings
-    from kctl.log_dir_start.rows import start_rows
 
     for finding in chain(evidence.findings, folder_findings(evidence)):
         yield finding.row()

@@ -17,11 +17,11 @@ from kctl.rows.migration import COMPARISON, DIFFERENCE, MIGRATION
 from kctl.temporary_folder import temporary_folder
 
 if TYPE_CHECKING:
-    from kctl.cluster.migration.comparison import Comparison, Difference
-    from kctl.cluster.migration.kraft_side import KraftSide
-    from kctl.cluster.migration.phase import MigrationStatus
-    from kctl.cluster.migration.preflight import MigrationFacts, Settings
-    from kctl.cluster.migration.zookeeper_side import ZookeeperSide
+    from kctl.migration.comparison import Comparison, Difference
+    from kctl.migration.kraft_side import KraftSide
+    from kctl.migration.phase import MigrationStatus
+    from kctl.migration.preflight import MigrationFacts, Settings
+    from kctl.migration.zookeeper_side import ZookeeperSide
 
 
 class Kraft(NamedTuple):
@@ -32,7 +32,7 @@ class Kraft(NamedTuple):
 
     def read(self, frame: Frame, at: At) -> KraftSide | None:
         """The metadata; None where nothing is named. Raises KctlError where there is none, or no leader."""
-        from kctl.cluster.migration.kraft_side import read_kraft_side
+        from kctl.migration.kraft_side import read_kraft_side
 
         if self.folders:
             return read_kraft_side([log for folder in self.folders for log in metadata_logs(Path(folder))])
@@ -75,7 +75,7 @@ def status(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     $ kctl migration status --zookeeper zk1:2181/kafka
     $ kctl migration status --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
     """
-    from kctl.cluster.migration.phase import status_of
+    from kctl.migration.phase import status_of
 
     kraft = metadata.read(frame, at)
     if kraft is not None and at.snapshot is None and not frame.context.zookeeper:
@@ -103,8 +103,8 @@ def check(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     $ kctl migration check --zookeeper zk1:2181/kafka --controllers controller1:9093,controller2:9093
     $ kctl migration check --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
     """
-    from kctl.cluster.migration.phase import status_of
-    from kctl.cluster.migration.preflight import MigrationFacts
+    from kctl.migration.phase import status_of
+    from kctl.migration.preflight import MigrationFacts
 
     kraft = metadata.read(frame, at)
     with at.open(frame) as cluster:
@@ -143,7 +143,7 @@ def metadata_logs(folder: Path) -> list[Path]:
 
 def zookeeper_side(frame: Frame, cluster: object) -> ZookeeperSide:
     """The znodes of a cluster. Raises KctlError for a cluster without ZooKeeper."""
-    from kctl.cluster.migration.zookeeper_side import read_zookeeper_side
+    from kctl.migration.zookeeper_side import read_zookeeper_side
 
     return read_zookeeper_side(reader_of(frame, cluster))
 
@@ -155,7 +155,7 @@ def row_of(status: MigrationStatus) -> Row:
 
 def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
     """What the brokers run with, over Kafka's protocol; None where it is not known how to reach them."""
-    from kctl.cluster.migration.preflight import SETTINGS
+    from kctl.migration.preflight import SETTINGS
     from kctl.wire.reading import read_broker_settings
 
     if not frame.context.bootstrap_server:
@@ -176,10 +176,10 @@ def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
 
 def check_rows(frame: Frame, facts: MigrationFacts) -> Iterator[Row]:
     """The phase, findings, differences, and how much was compared."""
-    from kctl.cluster.migration.comparison import Comparison
-    from kctl.cluster.migration.preflight import examine
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import unreadable_rows
+    from kctl.migration.comparison import Comparison
+    from kctl.migration.preflight import examine
 
     znodes, kraft, status, _ = facts
     yield row_of(status)
@@ -198,7 +198,7 @@ def check_rows(frame: Frame, facts: MigrationFacts) -> Iterator[Row]:
 
 def difference_row(difference: Difference) -> Row:
     """The row of kind `difference`."""
-    from kctl.cluster.migration.entities import shown
+    from kctl.migration.entities import shown
 
     return DIFFERENCE(
         entity_type=difference.entity.type,

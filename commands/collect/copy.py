@@ -234,8 +234,8 @@ class _Run:
 
     def _collection(self, folder: Path) -> Collection:
         from kctl.collect.collection import Collection, Earlier
-        from kctl.collect.manifest import MANIFEST, CollectionLine, ManifestWriter
         from kctl.collect.writing import Target, Throttle
+        from kctl.evidence.manifest import MANIFEST, CollectionLine, ManifestWriter
 
         earlier = Earlier.of(folder / MANIFEST) if self.is_resumed else Earlier()
         first = CollectionLine(time_ns() // 1_000_000, self.command_line, __version__, socket.gethostname())

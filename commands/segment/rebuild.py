@@ -19,7 +19,7 @@ from kctl.model import counted
 if TYPE_CHECKING:
     from kctl.checks.report import ReplicaTask
     from kctl.evidence.model import FoundEvidence
-    from kctl.log.rebuilding import RebuildOptions
+    from kctl.rebuilding.folders import RebuildOptions
 
 RULES = ("0.8", "2.0", "3.8")
 
@@ -55,7 +55,7 @@ def rebuild(
     $ kctl segment rebuild data/ --to rebuilt/ --rules 2.0
     """
     from kctl.log.index_rules import IndexRules
-    from kctl.log.rebuilding import RebuildOptions, refuse_evidence
+    from kctl.rebuilding.folders import RebuildOptions, refuse_evidence
 
     if out is None and not check:
         raise click.UsageError("nothing to do; give --to OUT, --check, or both")
@@ -90,8 +90,8 @@ def _tasks(folder: str, evidence: FoundEvidence) -> list[ReplicaTask]:
 
 
 def _rebuilt(frame: Frame, tasks: list[ReplicaTask], options: RebuildOptions) -> Iterator[Row]:
-    from kctl.log.rebuilding import is_different
-    from kctl.log.rebuilding import rebuild as rebuild_folder
+    from kctl.rebuilding.folders import is_different
+    from kctl.rebuilding.folders import rebuild as rebuild_folder
     from kctl.rows.verify import REBUILT
 
     for task in tasks:

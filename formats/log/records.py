@@ -283,6 +283,14 @@ def records_of(entry: LogEntry, *, limit: int = DEFAULT_LIMIT) -> list[Record]:
     return list(iterate_records(entry, limit=limit))
 
 
+def records_at(source: Readable, position: int) -> list[Record]:
+    """The records of the entry at a position; FormatError where there is none."""
+    entry = next(iter(walk(source, position=position)), None)
+    if entry is None or isinstance(entry, Damage):
+        raise FormatError("no batch", position)
+    return records_of(entry)
+
+
 def first_offset_of(entry: LogEntry, *, limit: int = DEFAULT_LIMIT) -> int:
     """The offset of an entry's first record; a wrapper has to be decompressed for it."""
     if entry.batch is not None or not entry.header.codec:

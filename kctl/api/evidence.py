@@ -121,6 +121,7 @@ class Evidence:
         on where a run that was killed was. Raises Refused where an earlier report is there, unless `overwrite`.
         """
         from kctl.audit.run import run
+        from kctl.report.page import write_report
 
         jobs = self._audit.jobs
         if spark is not None:
@@ -130,7 +131,7 @@ class Evidence:
             prepare(spark)
             jobs = SparkEngine(spark, cores_of(spark))
         work = replace(self._audit, jobs=jobs)
-        return Value(run(work, Path(out), resume=resume, overwrite=overwrite))
+        return Value(run(work, Path(out), write_page=write_report, resume=resume, overwrite=overwrite))
 
     def _parts(self) -> Iterator[str]:
         from kctl.audit.parts import PARTS

@@ -191,7 +191,7 @@ def checkpoints(audit: Audit) -> Iterator[Row]:
 
 def identities(audit: Audit) -> Iterator[Row]:
     """Identities that the cluster's metadata, logs and other disks state otherwise than a log directory does."""
-    from kctl.judging.identities.of_cluster import cluster_findings
+    from kctl.judging.identities import cluster_findings
     from kctl.replica.copies.moments import clusters_of
 
     for finding in cluster_findings(audit.evidence, clusters_of(audit.evidence, lambda error: None)):

@@ -40,6 +40,7 @@ from kctl.times import iso
 from kctl.version import __version__
 
 Row = dict[str, object]
+WritePage = Callable[[Path], object]
 DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
@@ -224,13 +225,13 @@ def _unreached_path(where: str, probe: Path, roots: tuple[Path, ...]) -> str | N
 
 
 def run(
-    audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None, *, resume: bool = False,
-    overwrite: bool = False,
+    audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None, *, write_page: WritePage,
+    resume: bool = False, overwrite: bool = False,
 ) -> Row:  # fmt: skip
     """Write the tables and the report below `out`; gives the row of kind `audit`, which is summary.json too.
 
-    `resume` keeps what is finished until all is, and begins with what an earlier such run kept. `overwrite` replaces
-    an earlier report.
+    `write_page` makes the page of the tables in a folder. `resume` keeps what is finished until all is, and begins with
+    what an earlier such run kept. `overwrite` replaces an earlier report.
     """
     place = out.absolute()  # workers may have other working folders
     digest = run_digest(audit.paths, audit.checks, sorted(audit.evidence.moments))
@@ -247,7 +248,7 @@ def run(
         if audit.jobs is not None and not isinstance(audit.jobs, int):
             check_reach(audit.jobs, place, audit.evidence)
     try:
-        summary = _run_parts(parts, audit, place, out, on_row)
+        summary = _run_parts(parts, audit, place, out, on_row, write_page)
     except (WorkerDied, StoreGone) as error:
         hint = (
             "the same command goes on where it was"
@@ -262,7 +263,7 @@ def run(
 
 def _run_parts(
     parts: tuple[AuditPart, ...], audit: Audit, place: Path, out: Path, on_row: Callable[[Row], None],
-    fill_batches: Callable[[TableWriter], None] = lambda writer: None,
+    write_page: WritePage, fill_batches: Callable[[TableWriter], None] = lambda writer: None,
 ) -> Row:  # fmt: skip
     """Every part's rows into the tables of `place`, which the caller named `out`."""
     began, started = time.monotonic(), time.time_ns() // 1_000_000
@@ -295,7 +296,7 @@ def _run_parts(
     summary = _summary(audit, out, totals, done, started, time.monotonic() - began)
     with disk_errors_in_one_line(place):
         write_summary(place, summary)
-        write_report(place)
+        write_page(place)
     return summary
 
 
@@ -316,7 +317,7 @@ def disk_errors_in_one_line(out: Path) -> Iterator[None]:
 
 def merge(
     folders: list[Path], out: Path, audit: Audit, on_row: Callable[[Row], None] = lambda row: None, *,
-    overwrite: bool = False,
+    write_page: WritePage, overwrite: bool = False,
 ) -> Row:  # fmt: skip
     """Join the audits in the folders into one below `out`, and compare what their brokers hold."""
     from kctl.audit.merge import compared_rows, join_batches, joined_rows
@@ -330,7 +331,9 @@ def merge(
             "compare", lambda evidence: True, lambda audit: compared_rows(folders), Question.DIVERGENCE
         ),
     )
-    return _run_parts(parts, audit, place, out, on_row, lambda writer: join_batches(folders, writer))
+    return _run_parts(
+        parts, audit, place, out, on_row, write_page, lambda writer: join_batches(folders, writer)
+    )
 
 
 def _run_part(
@@ -361,16 +364,6 @@ def _run_part(
         audit.report(error)
         state = f"could not: {error.message}"
     return {"name": part.name, "state": state, "seconds": round(time.monotonic() - began, 3)}
-
-
-def write_report(out: Path) -> Path:
-    """The HTML report of the tables in a folder; gives its path."""
-    from kctl.audit.tables import Tables
-    from kctl.report.page import render
-
-    path = out / "report.html"
-    write_file(path, render(Tables(out)))
-    return path
 
 
 def _summary(

@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from formats.broker_logs.line import Int64s
-from formats.broker_logs.table import is_controller
 from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape, linked
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone, detect_zones, shown_offset
 from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.overlap import without_copies
-from kctl.broker_logs.shapes import Shapes
+from kctl.broker_logs.shapes import Shapes, is_of_kafka
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.findings import Finding, Place
 from kctl.findings.manifest import CLOCK_MEASURED
@@ -323,15 +322,6 @@ class Count(Struct):
             f"{counted(self.other, 'line')} of other loggers or below INFO, {self.unknown} unknown{left_out(reading)}"
         )
         return f"{text}: {', '.join(self.unknown_at)}" if self.unknown_at else text
-
-
-def is_of_kafka(logger: str | None, level: str) -> bool:
-    """Whether every line of this logger and level should have a template."""
-    if logger is None:
-        return False
-    if logger == "state.change.logger" or is_controller(logger):
-        return True
-    return level not in ("TRACE", "DEBUG") and logger.startswith(("kafka.", "org.apache.kafka."))
 
 
 COLORS = (36, 32, 35, 33, 34, 96, 92, 95, 93, 94)

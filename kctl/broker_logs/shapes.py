@@ -28,6 +28,7 @@ from formats.broker_logs.table import (
     TemplateMatch,
     every_table,
     full_name,
+    is_controller,
     table_of,
 )
 from kctl.broker_logs.blocks import Block, Shape, Span
@@ -197,3 +198,12 @@ def writer_of(shape: Shape, block: Block, index: int) -> int | None:
     start, end = shape.writer
     first = block.places[0][index]
     return int(block.data[first + start : first + end])
+
+
+def is_of_kafka(logger: str | None, level: str) -> bool:
+    """Whether every line of this logger and level should have a template."""
+    if logger is None:
+        return False
+    if logger == "state.change.logger" or is_controller(logger):
+        return True
+    return level not in ("TRACE", "DEBUG") and logger.startswith(("kafka.", "org.apache.kafka."))

@@ -19,13 +19,13 @@ from formats.log.columns.headers import Headers
 from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir.file_names import CLEAN_SHUTDOWN, FolderKind
 from formats.values import Struct, field, replace
-from kctl.checks.batches import FAR
-from kctl.checks.outliers import MarkedChunk
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.findings import NOWHERE, Place, Severity
 from kctl.findings import epochs as say
 from kctl.findings.segments import EPOCH_WRONG
+from kctl.scan.checks.batches import FAR
+from kctl.scan.outliers import MarkedChunk
 from kctl.scan.source import Source
 
 

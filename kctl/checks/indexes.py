@@ -37,7 +37,7 @@ from kctl.checks.small_files import read_small
 from kctl.findings import Place
 from kctl.findings import indexes as say
 from kctl.log.folder import FolderFile, LogSegment
-from kctl.log.producer_state import Aborted
+from kctl.scan.producer_state import Aborted
 
 # --- entries against batches: the offset index --------------------------------------------------------
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
 from formats.log.record_batch import CONTROL
+from formats.log.records import records_at
 from formats.log_dir.file_names import FileState
 from kctl.checks.report import CheckOptions, FileReport
 from kctl.checks.segments import scan_log, scan_options
 from kctl.findings import logs as say
 from kctl.log.folder import FolderFile
-from kctl.log.rebuild import records_at
 from kctl.scan.options import Chunk
 from kctl.scan.source import opened_source
 

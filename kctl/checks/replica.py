@@ -36,7 +36,6 @@ from kctl.checks.segments import (
     scan_options,
 )
 from kctl.checks.snapshots import ProducerWatch, open_snapshot
-from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.files import what_it_is
 from kctl.findings import FindingType, Place
@@ -47,7 +46,8 @@ from kctl.findings import logs as say
 from kctl.findings import segments as say_segments
 from kctl.findings import snapshots as say_snapshots
 from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
-from kctl.log.producer_state import MOST_ABORTED
+from kctl.scan.checks.table import LogChecks
+from kctl.scan.producer_state import MOST_ABORTED
 
 TYPES = {
     ".log": "log",

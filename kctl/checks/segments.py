@@ -19,18 +19,18 @@ from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
 from kctl.checks.indexes import OffsetIndex, TimeIndex
-from kctl.checks.outliers import HIGHEST_OFFSET, MarkedChunk, without_outliers
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
-from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.findings import Place, Severity
 from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
 from kctl.findings.segments import OFFSETS_GO_BACK, TORN_TAIL, TRAILING_ZEROS
-from kctl.log.folder import FolderFile, LogSegment
+from kctl.log.folder import FolderFile, LogSegment, first_from
 from kctl.model import counted
+from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import Chunk, ScanOptions
+from kctl.scan.outliers import HIGHEST_OFFSET, MarkedChunk, without_outliers
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
 from kctl.scan.source import Source, foreign_in, opened_source
@@ -395,8 +395,6 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
     """Report what a broker does about damage at its next start (`K:log/LogLoader.scala @ 3.9.0`, recoverLog)."""
     if all(scanned_log.bad_position is None for _, scanned_log in scanned):
         return
-    from kctl.log_dir_start.rules import first_from  # sound logs need none of these rules
-
     first_recovered = first_from((segment.base_offset for segment, _ in scanned), task.recovery_point)
     is_cut = False
     for number, (segment, scanned_log) in enumerate(scanned):

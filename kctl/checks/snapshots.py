@@ -15,14 +15,14 @@ from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
 from formats.values import Struct, field, replace
 from kctl.checks.indexes import highest_so_far
-from kctl.checks.outliers import MarkedChunk
 from kctl.checks.report import FileReport, Unsettled, judge_twice
 from kctl.checks.segments import HARMLESS
 from kctl.checks.small_files import read_small
 from kctl.findings import Severity
 from kctl.findings import snapshots as say
 from kctl.log.folder import FolderFile
-from kctl.log.producer_state import NONE, ProducerReplay, ProducerState, ReadMarker, read_marker_at
+from kctl.scan.outliers import MarkedChunk
+from kctl.scan.producer_state import NONE, ProducerReplay, ProducerState, ReadMarker, read_marker_at
 from kctl.scan.source import Source
 
 

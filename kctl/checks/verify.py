@@ -94,8 +94,8 @@ def verify(
         yield from items_of(report)
     yield from evidence.findings
     if evidence.log_dirs:  # a file alone states no identity
-        from kctl.checks.owners import owner_findings
-        from kctl.judging.identities.of_folders import folder_findings
+        from kctl.identities.of_folders import folder_findings
+        from kctl.identities.owners import owner_findings
 
         yield from folder_findings(evidence)
         yield from owner_findings(evidence)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from formats.values import Struct
 from kctl.cluster.interface import Oddity
 from kctl.cluster.kraft.voters import directory_gone
-from kctl.cluster.migration.rollback import NEXT_STEP
 from kctl.cluster.partition_health import (
     FILTERS,
     PartitionHealth,
@@ -25,6 +24,7 @@ from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
 from kctl.cluster.state import CONFIGS, CONTROLLER_EPOCH, DELETIONS, MOVES, NO_LEADER, QUORUM, ClusterState
 from kctl.cluster.versions import V2_8
+from kctl.findings.migration import AFTER_ROLLBACK
 from kctl.model import TopicPartition, counted, some
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -220,7 +220,7 @@ def _migration(facts: HealthFacts) -> Iterator[str]:
 )
 def _rolled_back(facts: HealthFacts) -> Iterator[str]:
     if facts.state.is_rolled_back:
-        yield f"a broker is the controller again, and znode /migration is still there: {NEXT_STEP}"
+        yield f"a broker is the controller again, and znode /migration is still there: {AFTER_ROLLBACK}"
 
 
 @check(

@@ -31,10 +31,10 @@ from kctl.evidence.discover import discover
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
 from kctl.evidence.znodes import greatest_zxid
+from kctl.identities.statements import cluster_id_of
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage
 from kctl.internal_topics.metadata_rows import furthest_image
 from kctl.internal_topics.reading import NOW, AsOf, entries
-from kctl.judging.identities.statements import cluster_id_of
 from kctl.times import iso
 
 CONFIGURED = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formats.values import Struct
-from kctl.collect.manifest import BEGINNING, MANIFEST, FileLine, lines_of, sealed_sources
 from kctl.collect.tar_stream import BadTar, TarStream
-from kctl.collect.transport import FILE, Entry, trouble_with_name
+from kctl.collect.transport import FILE, Entry
 from kctl.collect.verification import last_files
 from kctl.collect.writing import Target
 from kctl.errors import KctlError, Refused, UnreadableFile, file_error
+from kctl.evidence.manifest import BEGINNING, MANIFEST, FileLine, lines_of, sealed_sources
+from kctl.evidence.names import trouble_with_name
 from kctl.files import open_file
 from kctl.findings import Finding, Place
 from kctl.findings import manifest as say

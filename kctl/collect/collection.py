@@ -17,16 +17,6 @@ from pathlib import Path
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
 from formats.log_dir.file_names import LEADER_EPOCHS, OFFSET_CHECKPOINTS
 from formats.values import Struct, field
-from kctl.collect.manifest import (
-    DroppedLine,
-    FileLine,
-    LeftOutLine,
-    ManifestWriter,
-    PlannedLine,
-    SourceLine,
-    WholeLine,
-    lines_of,
-)
 from kctl.collect.placement import Choice, Plan, PlannedFiles, PlannedLogDir
 from kctl.collect.reading_order import in_reading_order
 from kctl.collect.settings_file import without_secrets
@@ -40,12 +30,21 @@ from kctl.collect.transport import (
     Source,
     SourceLost,
     Unsettled,
-    trouble_with_name,
 )
 from kctl.collect.writing import Target, Throttle, Written
 from kctl.errors import reason_of
+from kctl.evidence.manifest import (
+    DroppedLine,
+    FileLine,
+    LeftOutLine,
+    ManifestWriter,
+    PlannedLine,
+    SourceLine,
+    WholeLine,
+    lines_of,
+)
 from kctl.evidence.model import encodable
-from kctl.evidence.names import SEGMENT_FILE
+from kctl.evidence.names import SEGMENT_FILE, trouble_with_name
 from kctl.files import read_whole
 from kctl.model import REORDERING, SILENT, Progress, counted
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE, parse_partition_folder
 from formats.values import Struct, field, replace
-from kctl.collect.transport import UNSAFE, Source
+from kctl.collect.transport import Source
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.names import UNSAFE
 
 ALWAYS = frozenset({"__cluster_metadata"})
 """Topics that are copied whatever was chosen: they say which brokers hold what."""

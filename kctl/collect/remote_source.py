@@ -18,18 +18,16 @@ from typing import BinaryIO
 from formats.log_dir.file_names import META_PROPERTIES, parse_partition_folder
 from kctl.collect.shell import Output, Shell, quoted
 from kctl.collect.tar_stream import BadTar, Member, TarStream
-from kctl.collect.transport import (
-    FILE,
-    FOLDER,
-    Content,
-    Entry,
-    Gone,
-    SourceLost,
-    Unsettled,
+from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, SourceLost, Unsettled
+from kctl.errors import KctlError
+from kctl.evidence.names import (
+    LOG_DIR_FILES,
+    MAYBE_BROKER_LOG,
+    MAYBE_EXPORT,
+    SEGMENT_FILE,
+    broker_log_kind,
     trouble_with_name,
 )
-from kctl.errors import KctlError
-from kctl.evidence.names import LOG_DIR_FILES, MAYBE_BROKER_LOG, MAYBE_EXPORT, SEGMENT_FILE, broker_log_kind
 from kctl.files import what_it_is
 from kctl.model import counted
 from kctl.stores.mirror import place_file

@@ -5,16 +5,12 @@ Names and contents come from a machine that nobody trusts: each name is checked 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kctl.errors import KctlError
-from kctl.model import REORDERING
 
-UNSAFE = re.compile(rf"[\x00-\x1f\x7f-\x9f/\ud800-\udfff\u2028\u2029{REORDERING}]")
-LONGEST_NAME = 255
 FILE, FOLDER = "file", "folder"
 
 
@@ -106,14 +102,3 @@ class Source(Protocol):
         `settled`: raises Unsettled, before it gives the first, where the folder's segments are being replaced.
         """
         ...
-
-
-def trouble_with_name(name: str) -> str | None:
-    """Why a name is not taken into a copy; None for one that is."""
-    if name in ("", ".", "..") or "/" in name:
-        return "no name of a file"
-    if UNSAFE.search(name):
-        return "control characters, or bytes that are no UTF-8, in its name"
-    if len(name.encode()) > LONGEST_NAME:
-        return "its name is too long"
-    return None

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from formats.values import Struct
-from kctl.collect.manifest import (
+from kctl.errors import UnreadableFile, reason_of
+from kctl.evidence.manifest import (
     MANIFEST,
     DroppedLine,
     FileLine,
     SealLine,
     lines_of,
 )
-from kctl.errors import UnreadableFile, reason_of
 from kctl.evidence.model import encodable
 from kctl.files import open_file
 from kctl.findings import Finding, Place

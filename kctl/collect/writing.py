@@ -11,8 +11,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import NamedTuple
 
-from kctl.collect.transport import Content, trouble_with_name
+from kctl.collect.transport import Content
 from kctl.errors import KctlError, Refused, file_error
+from kctl.evidence.names import trouble_with_name
 
 FOLDER_MODE = 0o700
 ZEROS = memoryview(bytes(1 << 20))
@@ -180,7 +181,7 @@ def prepare(folder: Path, roots: list[Path], *, resume: bool, shown: Iterable[st
                 f"--to {folder}: it and the source {root} lie in each other",
                 "nothing is written to a source: name a folder elsewhere",
             )
-    from kctl.collect.manifest import MANIFEST, sealed_sources
+    from kctl.evidence.manifest import MANIFEST, sealed_sources
 
     try:
         if resume:

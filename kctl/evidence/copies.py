@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from formats.values import Struct, field
-from kctl.collect.manifest import (
+from kctl.errors import UnreadableFile
+from kctl.evidence.manifest import (
     FILE_BEGINNING,
     LeftOutLine,
     PlannedLine,
@@ -19,7 +20,6 @@ from kctl.collect.manifest import (
     is_inside,
     lines_of,
 )
-from kctl.errors import UnreadableFile
 
 MOST_PLANNED = 2_000_000
 MOST_UNREAD = 10_000

@@ -10,6 +10,11 @@ from pathlib import Path
 
 from formats.log.other_systems import AUTOMQ_OBJECT, REDPANDA_SEGMENT, Foreign
 from kctl.evidence.model import BrokerLogKind
+from kctl.model import REORDERING
+
+# What no name of a copied file has.
+UNSAFE = re.compile(rf"[\x00-\x1f\x7f-\x9f/\ud800-\udfff\u2028\u2029{REORDERING}]")
+LONGEST_NAME = 255
 
 # A log directory has at least one of these; 0.8 knows no meta.properties.
 LOG_DIR_FILES = frozenset(
@@ -96,3 +101,14 @@ def is_read_beside_logs(
             )
         )
     )
+
+
+def trouble_with_name(name: str) -> str | None:
+    """Why a name is not taken into a copy; None for one that is."""
+    if name in ("", ".", "..") or "/" in name:
+        return "no name of a file"
+    if UNSAFE.search(name):
+        return "control characters, or bytes that are no UTF-8, in its name"
+    if len(name.encode()) > LONGEST_NAME:
+        return "its name is too long"
+    return None

@@ -14,8 +14,8 @@ from pathlib import Path
 from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
 from formats.values import Struct, field
-from kctl.collect.manifest import MANIFEST, is_manifest
 from kctl.errors import KctlError, UnreadableFile, file_error, reason_of
+from kctl.evidence.manifest import MANIFEST, is_manifest
 from kctl.evidence.model import BrokerLogKind, LogLeft, Replica, Root, encodable, relative
 from kctl.evidence.names import (
     LOG_DIR_FILES,

@@ -9,6 +9,7 @@ from formats.log.records import LogEntry
 from formats.values import Struct
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence, Replica
+from kctl.evidence.replica_copies import live_copies
 from kctl.findings import Place
 from kctl.findings.internal_topics import HANGING_TRANSACTION
 from kctl.internal_topics.reading import (
@@ -29,7 +30,6 @@ from kctl.internal_topics.transactions import (
 )
 from kctl.judging.judgement import Judgement
 from kctl.judging.transactions import judge_transactions
-from kctl.replica.copies.copy import live_copies
 from kctl.replica.copies.moments import INTERNAL_COMPACTED, clusters_of
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 

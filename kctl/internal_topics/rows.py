@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from formats.log_dir.file_names import FolderKind
 from kctl.evidence.model import FoundEvidence, Replica
+from kctl.evidence.replica_copies import partitions_in
 from kctl.findings import Place
 from kctl.findings.internal_topics import (
     LOG_UNREADABLE,
@@ -28,7 +29,6 @@ from kctl.internal_topics.transactions import (
     fold_transactions,
     is_every_partition,
 )
-from kctl.replica.copies.copy import partitions_in
 from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
     GROUP,

@@ -133,7 +133,7 @@ def _twins_in(evidence: FoundEvidence) -> Twins:
     ids = [log_dir.broker_id for log_dir in evidence.log_dirs]
     if len(set(ids)) == len(ids):
         return {}
-    from kctl.judging.identities.of_cluster import two_hosts
+    from kctl.judging.identities import two_hosts
 
     twins: Twins = {}
     for pair in two_hosts(evidence):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from formats.log_dir.file_names import (
@@ -155,3 +155,8 @@ def _files(path: Path, folder: Folder) -> Iterator[FolderFile]:
             folder.links.append(below)
         else:
             folder.odd.append((below, status.st_mode))
+
+
+def first_from(base_offsets: Iterable[int], offset: int) -> int:
+    """The base offset of the segment that holds an offset, with which recovery begins; the offset itself where none does."""
+    return max((base for base in base_offsets if base <= offset), default=offset)

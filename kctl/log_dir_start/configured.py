@@ -16,8 +16,8 @@ from formats.log_dir.file_names import META_PROPERTIES, QUORUM_STATE
 from formats.log_dir.meta_properties import MetaProperties
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.evidence.settings import Settings, settings_in
+from kctl.identities.statements import cluster_id_of, quorum_voters, voters_in
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
-from kctl.judging.identities.statements import cluster_id_of, quorum_voters, voters_in
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.rules import StartRules
 

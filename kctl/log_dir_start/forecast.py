@@ -19,7 +19,7 @@ from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
 from kctl.errors import BadValue, reason_of
 from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence, LogDir
-from kctl.judging.identities.statements import logged_ids
+from kctl.identities.statements import logged_ids
 from kctl.log_dir_start.bootstrap import level_failure, levels_in, release_of, snapshot_failure
 from kctl.log_dir_start.brokers import brokers_in
 from kctl.log_dir_start.configured import (

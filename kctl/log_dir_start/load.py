@@ -26,7 +26,6 @@ from formats.log_dir.index_files import read_offset_index, read_time_index, read
 from formats.log_dir.state_files import parse_partition_metadata
 from formats.values import Struct, field
 from kctl.files import read_padded, read_text, read_whole
-from kctl.log.producer_state import ProducerReplay, read_marker_at
 from kctl.log_dir_start.failures import LoadFails, UnknownOutcome
 from kctl.log_dir_start.producers import (
     ProducerLoader,
@@ -40,6 +39,7 @@ from kctl.log_dir_start.producers import (
 from kctl.log_dir_start.rules import IndexCheck, StartRules, Swap
 from kctl.log_dir_start.segment import InvalidOffset, LoadedSegment, Recovered
 from kctl.log_dir_start.steps import StartStep, StepKind
+from kctl.scan.producer_state import ProducerReplay, read_marker_at
 from kctl.scan.source import Source, opened_source
 
 UNFINISHED = (DamageReason.ZEROS, DamageReason.TORN_TAIL)

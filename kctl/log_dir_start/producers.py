@@ -13,8 +13,8 @@ from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.values import Struct
 from kctl.files import LARGEST_TABLE, read_whole
+from kctl.log.folder import first_from
 from kctl.log_dir_start.failures import LoadFails
-from kctl.log_dir_start.rules import first_from
 from kctl.log_dir_start.segment import LoadedSegment
 
 ReadSegment = Callable[[LoadedSegment, int], None]

@@ -7,7 +7,6 @@ in 4.0 to 4.3 is storage/src/main/java/org/apache/kafka/storage/internals/log/Lo
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from kctl.cluster.versions import FIRST_UNKNOWN
@@ -203,11 +202,6 @@ def start_rules(kafka_version: str) -> StartRules:
         looks_for_hyphen=version >= LOOKS_FOR_HYPHEN,
         checks_partition_number=version >= CHECKS_PARTITION_NUMBER,
     )
-
-
-def first_from(base_offsets: Iterable[int], offset: int) -> int:
-    """The base offset of the segment that holds an offset, with which recovery begins; the offset itself where none does."""
-    return max((base for base in base_offsets if base <= offset), default=offset)
 
 
 def _first(rules: tuple[tuple[tuple[int, ...], T], ...], version: tuple[int, ...]) -> T:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import Copy
 from kctl.judging.divergence import judge_divergence
 from kctl.judging.judgement import Judgement
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.replication.epochs import EpochEndOffset, end_offset_for

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from formats.values import Struct, field
 from kctl.errors import KctlError, UnreadableFile
+from kctl.evidence.replica_copies import Moment
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import Content, contents
-from kctl.replica.copies.copy import Moment
 from kctl.replica.copies.log_notes import Note
 from kctl.replica.copies.replica_log import Holder, batches_between
 from kctl.replica.loss.causes import Cause, PartitionFacts

@@ -4,8 +4,9 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 from itertools import islice
+from pathlib import Path
 
-from kctl.audit.tables import Tables
+from kctl.audit.tables import Tables, write_file
 from kctl.report import remote, timeline
 from kctl.report.answer import answer_of, answer_section
 from kctl.report.findings import findings_section
@@ -22,6 +23,13 @@ CONTENTS = {
 
 
 MOST_FILES = 1000  # in the section of what was examined
+
+
+def write_report(folder: Path) -> Path:
+    """Write the page of the tables in a folder beside them; gives its path."""
+    path = folder / "report.html"
+    write_file(path, render(Tables(folder)))
+    return path
 
 
 def render(tables: Tables) -> str:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from formats.log.columns.headers import NAMES, Headers
 from formats.log.records import Damage
-from kctl.checks.check import RowFinding
+from kctl.scan.checks.check import RowFinding
 from kctl.scan.pieces import ScannedPiece
 
 Column: TypeAlias = tuple[str, int, str, bytes]

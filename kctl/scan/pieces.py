@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from formats.log.columns.headers import Headers
 from formats.log.records import CRC_AT, Damage, LogBytes
 from formats.values import Struct, replace
-from kctl.checks.check import RowFinding, place_of
-from kctl.checks.records import check_large_batch
-from kctl.checks.table import record_checks
 from kctl.findings import segments
+from kctl.scan.checks.check import RowFinding, place_of
+from kctl.scan.checks.records import check_large_batch
+from kctl.scan.checks.table import record_checks
 from kctl.scan.damage import finding_of
 from kctl.scan.message_groups import message_groups
 from kctl.scan.options import Level, ScanOptions

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from formats.log.columns.headers import Headers
 from formats.log.records import Damage, DamageReason
 from formats.values import replace
-from kctl.checks.batches import crc_mismatches
-from kctl.checks.check import RowFinding, Suspects
-from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
+from kctl.scan.checks.batches import crc_mismatches
+from kctl.scan.checks.check import RowFinding, Suspects
+from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import Chunk, ScanOptions, ScanTotals
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.runs import NO_HEADERS

@@ -17,10 +17,10 @@ from formats.values import Struct, field, replace
 from kctl.checks.replica import COMPACTED
 from kctl.checks.report import FileReport
 from kctl.checks.segments import follow_scan
-from kctl.checks.table import LogChecks
 from kctl.errors import KctlError, reason_of
 from kctl.findings import Finding
 from kctl.findings import evidence as say
+from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
 from kctl.scan.source import Source

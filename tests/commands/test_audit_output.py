@@ -25,6 +25,7 @@ from kctl.audit.parts import PARTS, Audit
 from kctl.audit.tables import TABLES, Tables
 from kctl.errors import KctlError, Refused
 from kctl.evidence.discover import discover
+from kctl.report.page import write_report
 from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording, rows
 
@@ -162,7 +163,7 @@ class OtherMachine:
 def audited(out: Path, engine: OtherMachine | int, *, resume: bool = False) -> dict[str, Any]:
     folder = str(recording("segments/2.8.2") / "data-clean")
     audit = Audit(discover([folder]), (folder,), lambda error: None, jobs=engine)
-    return audit_run.run(audit, out, resume=resume)
+    return audit_run.run(audit, out, write_page=write_report, resume=resume)
 
 
 def test_an_engine_that_writes_elsewhere_is_refused(out: Path, tmp_path: Path) -> None:

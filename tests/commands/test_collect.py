@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kctl.collect.manifest import MANIFEST, lines_of
+from kctl.evidence.manifest import MANIFEST, lines_of
 from tests.conftest import Ran, digest, kctl, recording, recordings, rows, unchanged
 from tests.log_examples import LOG
 

@@ -12,8 +12,8 @@ import pytest
 import zstandard
 
 from kctl.collect.archive import Packed, local_folder, pack
-from kctl.collect.manifest import MANIFEST
 from kctl.errors import Refused, UnreadableFile
+from kctl.evidence.manifest import MANIFEST
 from tests.commands.test_collect import BASE, broker, copy, essence
 from tests.conftest import kctl, recording, rows, unchanged
 

@@ -18,8 +18,8 @@ from commands.cli.leaving import folded, visible
 from commands.cli.render import Page, aligned, tab_separated, table
 from commands.topic import list_text
 from kctl.collect.collection import _printable
-from kctl.collect.transport import UNSAFE
 from kctl.errors import KctlError
+from kctl.evidence.names import UNSAFE
 from kctl.model import REORDERING
 from kctl.report.html import element
 from kctl.rows import RowType, is_wrong

@@ -226,7 +226,7 @@ OWN = {
     "kctl/replica/recovery/kept_records.py",  # what it wrote itself, beside the journal
     "kctl/collect/local_source.py",  # a source, each byte once, without its time of access
     "kctl/collect/archive.py",  # the copy that it packs
-    "kctl/collect/manifest.py",  # the manifest that it goes on with
+    "kctl/evidence/manifest.py",  # the manifest that it goes on with
     "kctl/collect/remote_source.py",  # the stream of a program
     "kctl/collect/writing.py",  # what it wrote itself
     "kctl/collect/collection.py",  # the same

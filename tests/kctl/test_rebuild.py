@@ -13,8 +13,8 @@ from formats.log_dir.index_files import TIME_ENTRY_SIZE, used_size
 from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
 from kctl.errors import KctlError
 from kctl.log.index_rules import IndexRules, Interval, interval_of, likeliest_interval
-from kctl.log.rebuilding import RebuildOptions, rebuild
-from kctl.log.snapshot_order import snapshot_order
+from kctl.rebuilding.folders import RebuildOptions, rebuild
+from kctl.rebuilding.snapshot_order import snapshot_order
 from tests.conftest import recording, rows, unchanged
 from tests.kctl.checks.broken import CLEAN, copy_of, cut, flip, segment
 

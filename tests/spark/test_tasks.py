@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from kctl.evidence.discover import discover
+from kctl.evidence.replica_copies import copies_of
 from kctl.model import TopicPartition
 from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compared_task, comparison_rows
-from kctl.replica.copies.copy import copies_of
 from kctl.spark.session import prepare
 from kctl.spark.tasks import PLAIN, Packed, SparkEngine, TaskFailed, interrupts, packed
 from kctl.stores.mirror import local_path

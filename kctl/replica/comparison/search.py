@@ -11,6 +11,7 @@ from formats.values import Struct
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import ByMoment, Copy, copies_of
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.internal_topics.decisions import voters_in
 from kctl.judging.cut_off import with_cut_off
@@ -20,7 +21,6 @@ from kctl.judging.judgement import Judgement, Question
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.comparison.best_source import rejoin_table
 from kctl.replica.comparison.partition import PartitionComparison, compare_partition
-from kctl.replica.copies.copy import ByMoment, Copy, copies_of
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of
 from kctl.replica.copies.scanned import LARGE, size_of
 from kctl.replica.epoch_rows import lineage_row

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from formats.log_dir.file_names import FolderKind
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import NOBODY, Copy, place_of_replica
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import NOBODY, Copy, place_of_replica
 from kctl.replica.copies.replica_log import ReplicaLog
 
 ASIDE = frozenset({FolderKind.STRAY, FolderKind.DELETE})

@@ -20,13 +20,13 @@ from kctl.cluster.state import DEFAULT
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, Replica, ToldCluster
 from kctl.evidence.order import is_order_known
+from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.evidence.told import ToldBroker, ToldConfig, ToldPartition, ToldTopic, told_rows
 from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.internal_topics.cluster_image import ClusterImage, PartitionImage
 from kctl.internal_topics.decisions import Decided, Decision, metadata_logs, read_decisions
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import ByMoment, Copy, Moment
 
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d{1,9})/state")
 TOPIC = re.compile(r"/brokers/topics/([^/]+)")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import Copy, copies_of
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import Copy, copies_of
 from kctl.replica.copies.moments import Znodes, znodes_of
 
 

@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from formats.log.records import DamageReason
 from formats.values import Struct, field, replace
-from kctl.checks.outliers import rises, wrong_offsets
 from kctl.errors import reason_of
+from kctl.evidence.replica_copies import Copy
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.log.folder import read_folder
-from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.lineage import Lineage, normalised
 from kctl.replica.copies.scanned import HeaderColumns, ScannedRun, scan_folder
 from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
+from kctl.scan.outliers import rises, wrong_offsets
 
 Int64s = npt.NDArray[np.int64]
 NO_END = 1 << 62

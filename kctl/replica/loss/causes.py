@@ -20,10 +20,10 @@ from functools import cached_property
 from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.leaderships import LIKELY, SURE, place_of, shown_by
+from kctl.evidence.replica_copies import Copy, Moment
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import Copy, Moment
 from kctl.replica.copies.leaders import Leaders, LeaderTerm
 from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.copies.moments import RecordedState, Znodes

@@ -33,12 +33,12 @@ from formats.messages.remote_log_metadata import (
 )
 from formats.values import Struct, field, replace
 from kctl.evidence.model import FoundEvidence, Replica
+from kctl.evidence.replica_copies import CHECKPOINTS, Moment
 from kctl.findings import Finding, Place
 from kctl.findings.internal_topics import READ_IN_PART
 from kctl.internal_topics.groups import Groups, commit_of, read_group_records
 from kctl.internal_topics.reading import copies_to_read, newest_segments, topic_records
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import CHECKPOINTS, Moment
 from kctl.replica.copies.log_notes import Note
 from kctl.replica.copies.moments import Znodes
 from kctl.replica.copies.replica_log import Holder

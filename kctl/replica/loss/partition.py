@@ -8,10 +8,10 @@ from operator import itemgetter
 
 from formats.values import Struct, field, replace
 from kctl.broker_logs.history.leaderships import shown_by, where_of
+from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
-from kctl.replica.copies.copy import ByMoment, Copy, Moment
 from kctl.replica.copies.leaders import leaders_of
 from kctl.replica.copies.log_notes import LogNotes
 from kctl.replica.copies.moments import Znodes

@@ -28,9 +28,9 @@ from formats.log.records import LogEntry, iterate_records
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
 from kctl.errors import Refused, UnreadableFile, file_error
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import Copy
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, entries
-from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.replica_log import batches_between
 from kctl.replica.loss.lost_parts import LostPart
 from kctl.replica.loss.partition import Loss

@@ -14,6 +14,7 @@ from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
+from kctl.evidence.replica_copies import ByMoment, Copy, Moment, copies_of, partitions_in
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.internal_topics.decisions import corrected
@@ -23,7 +24,6 @@ from kctl.judging.judgement import Judgement, Question
 from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.copies.aside import aside_copies, held_batches
-from kctl.replica.copies.copy import ByMoment, Copy, Moment, copies_of, partitions_in
 from kctl.replica.copies.leaders import LeaderTerm, leaders_of, of_present_topic
 from kctl.replica.copies.log_notes import LogNotes, read_log_notes
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last

@@ -18,10 +18,10 @@ from formats.log_dir.state_files import PartitionMetadata, format_partition_meta
 from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.collect.collection import Collected, Collection
-from kctl.collect.manifest import DroppedLine, FileLine, PlannedLine, WholeLine
 from kctl.collect.transport import FILE, Entry
 from kctl.collect.writing import Written
 from kctl.errors import KctlError
+from kctl.evidence.manifest import DroppedLine, FileLine, PlannedLine, WholeLine
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire
 from kctl.wire.reading import read_partition_states

@@ -17,7 +17,7 @@ from kctl.checks.replica import check_replica
 from kctl.checks.report import ReplicaTask
 from kctl.findings import Place, Severity
 from kctl.log.folder import read_folder
-from kctl.log.rebuild import Method, make
+from kctl.rebuilding.rebuild import Method, make
 
 MISSING, GAPS = "segment-missing", "offsets-missing"
 

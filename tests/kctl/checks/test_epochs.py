@@ -10,9 +10,9 @@ import pytest
 from benchmarks.in_memory import InMemory
 from formats.log.record_batch import Record, write_batch
 from kctl.checks.epochs import EpochRun, EpochRuns, check_epochs
-from kctl.checks.outliers import MarkedChunk
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.findings import Place, Severity
+from kctl.scan.outliers import MarkedChunk
 from kctl.scan.segment import scan_segment
 
 MISSING, WRONG, LATE, BEYOND = (

@@ -10,14 +10,14 @@ import pytest
 from formats.log.columns.headers import gather, walk
 from formats.log.record_batch import Record, write_batch
 from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
-from kctl.checks import producers
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError
 from kctl.findings import Place
-from kctl.log import producer_state
 from kctl.log.folder import read_folder
-from kctl.log.rebuild import Method, make
+from kctl.rebuilding.rebuild import Method, make
+from kctl.scan import producer_state
+from kctl.scan.checks import producers
 from kctl.scan.options import ScanOptions
 from tests.kctl.checks.test_transaction_indexes import LOG
 

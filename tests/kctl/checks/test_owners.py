@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.checks.owners import owner_findings
 from kctl.evidence.discover import discover
+from kctl.identities.owners import owner_findings
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import pytest
 from formats.log import records
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
-from kctl.checks import table
-from kctl.checks.check import LogCheck, Suspects, always, rows_of
 from kctl.evidence.discover import discover
 from kctl.findings import FindingType, Severity, logs, segments
 from kctl.scan import pool
+from kctl.scan.checks import table
+from kctl.scan.checks.check import LogCheck, Suspects, always, rows_of
 from kctl.scan.options import ScanOptions
 from kctl.scan.record_groups import RecordGroup
 from kctl.scan.tables import SCHEMAS

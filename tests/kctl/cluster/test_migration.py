@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from formats.values import replace
-from kctl.cluster.migration.comparison import Comparison, Difference
-from kctl.cluster.migration.entities import Entity, quota_value
-from kctl.cluster.migration.kraft_side import KraftSide, entities_of, read_kraft_side
-from kctl.cluster.migration.phase import MigrationStatus, Phase, status_of
-from kctl.cluster.migration.preflight import MigrationFacts, examine
-from kctl.cluster.migration.zookeeper_side import ZookeeperSide, read_zookeeper_side
+from kctl.migration.comparison import Comparison, Difference
+from kctl.migration.entities import Entity, quota_value
+from kctl.migration.kraft_side import KraftSide, entities_of, read_kraft_side
+from kctl.migration.phase import MigrationStatus, Phase, status_of
+from kctl.migration.preflight import MigrationFacts, examine
+from kctl.migration.zookeeper_side import ZookeeperSide, read_zookeeper_side
 from kctl.zookeeper.snapshot import read_snapshot
 from tests.conftest import Ran, recording, rows, unchanged
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kctl.collect.manifest import MANIFEST
+from kctl.evidence.manifest import MANIFEST
 from tests.conftest import Ran, recording, rows, unchanged
 
 BROKER, TOPIC = 1, "accounts-0"

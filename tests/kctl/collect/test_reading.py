@@ -13,8 +13,9 @@ import pytest
 from kctl.collect.local_source import LocalSource
 from kctl.collect.reading_order import in_reading_order
 from kctl.collect.settings_file import without_secrets
-from kctl.collect.transport import FILE, Content, Entry, Gone, Unsettled, trouble_with_name
+from kctl.collect.transport import FILE, Content, Entry, Gone, Unsettled
 from kctl.collect.writing import Target
+from kctl.evidence.names import trouble_with_name
 
 SEGMENTS = [f"{n:020}" for n in (0, 100, 200)]
 

@@ -18,7 +18,7 @@ PARTITIONS, FINDINGS, BROKERS = 10_000, 100_000, (1, 2, 3)
 RENDER = """
 import re, sys
 from pathlib import Path
-from kctl.audit.run import write_report
+from kctl.report.page import write_report
 
 path = write_report(Path(sys.argv[1]))
 # Not ru_maxrss: that has the memory of the process that this one was forked from.

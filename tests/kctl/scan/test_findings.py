@@ -20,8 +20,8 @@ from formats.log.record_batch import (
     write_batch,
     write_records,
 )
-from kctl.checks.table import LogChecks
 from kctl.findings import FindingType, Place, Severity, all_findings, segments
+from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile, opened_source

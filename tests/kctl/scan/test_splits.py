@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from benchmarks.in_memory import InMemory
 from formats.log import records as walker
 from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
-from kctl.checks.table import LogChecks
 from kctl.findings import Finding
+from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.splits import Split, hints_of, most_splits, plan_splits

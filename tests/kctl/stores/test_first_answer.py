@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
+from kctl.audit import publishing
 from kctl.errors import BadValue
-from kctl.stores import publishing, sent_mirrors
+from kctl.stores import sent_mirrors
 from kctl.stores.file_systems import StoreUnreachable, answer_seconds, first_answer
 
 

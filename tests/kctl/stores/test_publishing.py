@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from kctl.audit.publishing import Target
 from kctl.errors import KctlError
 from kctl.stores import file_systems
-from kctl.stores.publishing import Target
 from tests.conftest import Ran, recording, rows
 
 URL = "s3://bucket/report"

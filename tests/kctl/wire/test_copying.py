@@ -15,9 +15,9 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.evidence.discover import discover
 from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import every_copy
 from kctl.internal_topics.reading import entries
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import every_copy
 from kctl.replica.epoch_rows import show_rows
 from kctl.tier.metadata.log import METADATA_TOPIC, ValueChunk, find_metadata, values_of
 from kctl.wire.replicas import copying

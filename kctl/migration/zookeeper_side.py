@@ -24,7 +24,8 @@ from formats.znodes.security import (
     parse_scram,
     protocol_name,
 )
-from kctl.cluster.migration.entities import (
+from kctl.cluster.state import ClusterState, Problem
+from kctl.migration.entities import (
     DEFAULT,
     JAVA_DOUBLE,
     NEXT_PRODUCER_ID,
@@ -40,7 +41,6 @@ from kctl.cluster.migration.entities import (
     quota_entity,
     quota_value,
 )
-from kctl.cluster.state import ClusterState, Problem
 from kctl.zookeeper.access import TOKENS
 from kctl.zookeeper.reading import read_cluster
 from kctl.zookeeper.store import Znode, ZnodeReader, walk

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from kctl.collect.transport import trouble_with_name
 from kctl.errors import KctlError, UnreadableFile, file_error
+from kctl.evidence.names import trouble_with_name
 from kctl.files import open_file
 
 MANIFEST = "manifest.jsonl"

@@ -1,4 +1,4 @@
-"""A check of a log, in one of the three forms that `kctl.checks.table` lists, and what each of them yields.
+"""A check of a log, in one of the three forms that `kctl.scan.checks.table` lists, and what each of them yields.
 
 - A function of the headers of some batches: what each batch says of itself.
 - A `LogCheck`: a class with state, for what a batch says compared with those before it.

@@ -11,8 +11,8 @@ from formats.log.columns.headers import Headers
 from formats.log.control_records import ControlType, read_key, read_marker
 from formats.log.record_batch import CONTROL, HEADER_SIZE, TIMESTAMP_TYPE, read_header
 from formats.log.records import LARGEST_COMPRESSED
-from kctl.checks.check import RowFinding, Suspects, always
 from kctl.findings import Place, segments
+from kctl.scan.checks.check import RowFinding, Suspects, always
 from kctl.scan.large_batches import body_pieces, check_large
 from kctl.scan.options import ScanOptions
 from kctl.scan.record_groups import RecordGroup, Trouble

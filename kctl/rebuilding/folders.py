@@ -15,10 +15,10 @@ from kctl.checks.replica import LEAVING, check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
-from kctl.log.compare_rebuilt import Compared, Existing, FileVerdict, compare, score
 from kctl.log.folder import Folder, read_folder
 from kctl.log.index_rules import NEWEST, IndexRules
-from kctl.log.rebuild import Method, RebuiltFiles, make, methods
+from kctl.rebuilding.compare_rebuilt import Compared, Existing, FileVerdict, compare, score
+from kctl.rebuilding.rebuild import Method, RebuiltFiles, make, methods
 from kctl.scan.options import Level
 
 BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from formats.log.columns.headers import Headers
-from kctl.checks import batches, producers, records
-from kctl.checks.check import HeaderCheck, LogCheck, RecordCheck, Suspects
 from kctl.findings import Finding, Severity
+from kctl.scan.checks import batches, producers, records
+from kctl.scan.checks.check import HeaderCheck, LogCheck, RecordCheck, Suspects
 from kctl.scan.options import ScanOptions
 
 
 class Form(enum.Enum):
-    """What a check is; see `kctl.checks.check`."""
+    """What a check is; see `kctl.scan.checks.check`."""
 
     HEADERS = enum.auto()  # a function of headers
     LOG = enum.auto()  # a class, one object for a log

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from kctl.cluster.migration.kraft_side import KraftSide
-from kctl.cluster.migration.phase import MigrationStatus, Phase
-from kctl.cluster.migration.zookeeper_side import CONFIGS, ZookeeperSide
 from kctl.cluster.names import brokers_named
 from kctl.cluster.versions import V3_4
 from kctl.findings import Finding, Place
 from kctl.findings import migration as m
+from kctl.migration.kraft_side import KraftSide
+from kctl.migration.phase import MigrationStatus, Phase
+from kctl.migration.zookeeper_side import CONFIGS, ZookeeperSide
 from kctl.model import counted
 
 PROTOCOL, AUTHORIZER = "inter.broker.protocol.version", "authorizer.class.name"

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, TRANSACTIONAL
 from formats.values import Struct
-from kctl.checks.check import LogCheck, Suspects, always, place_of
 from kctl.findings import NOWHERE, Finding, Place, segments
-from kctl.log.producer_state import MOST_PRODUCERS
+from kctl.scan.checks.check import LogCheck, Suspects, always, place_of
 from kctl.scan.options import ScanOptions
+from kctl.scan.producer_state import MOST_PRODUCERS
 
 Ints = NDArray[np.int64]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL
-from kctl.checks.check import LogCheck, Suspects, always, place_of, rows_of
 from kctl.findings import NOWHERE, Finding, FindingType, Place, segments
+from kctl.scan.checks.check import LogCheck, Suspects, always, place_of, rows_of
 from kctl.scan.options import ScanOptions
 
 KNOWN_ATTRIBUTES = np.array([0x07, 0x0F, 0x7F], np.int16)  # by magic

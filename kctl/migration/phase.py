@@ -9,10 +9,10 @@ Source: KIP-866; metadata/src/main/java/org/apache/kafka/metadata/migration/KRaf
 from enum import StrEnum
 
 from formats.values import Struct
-from kctl.cluster.migration.kraft_side import KraftSide
-from kctl.cluster.migration.rollback import NEXT_STEP
-from kctl.cluster.migration.zookeeper_side import ZookeeperSide
 from kctl.cluster.names import brokers_named
+from kctl.findings.migration import AFTER_ROLLBACK
+from kctl.migration.kraft_side import KraftSide
+from kctl.migration.zookeeper_side import ZookeeperSide
 
 
 class Phase(StrEnum):
@@ -128,7 +128,7 @@ def _message(phase: Phase, znodes: ZookeeperSide | None, kraft: KraftSide | None
     elif phase is Phase.HYBRID and znodes and not is_older:
         message += f"; {brokers_named(in_zookeeper)} still in ZooKeeper mode"
     elif phase is Phase.ROLLED_BACK and znodes and znodes.migration is not None:
-        message += f"; znode /migration is still there: {NEXT_STEP}"
+        message += f"; znode /migration is still there: {AFTER_ROLLBACK}"
     elif phase is Phase.DUAL_WRITE and kraft is None:
         message = (
             "no broker runs in ZooKeeper mode; znodes alone do not tell whether the migration is final: "

@@ -16,7 +16,17 @@ from formats.messages.cluster_metadata import (
 from formats.messages.schema import Values
 from formats.values import Struct, field
 from formats.znodes.security import SCRAM_MECHANISMS
-from kctl.cluster.migration.entities import (
+from kctl.errors import KctlError
+from kctl.evidence.identity import read_identity
+from kctl.internal_topics.cluster_image import (
+    MIGRATION_STATES,
+    RESOURCES,
+    ClusterImage,
+    LoggedRecord,
+    read_image,
+)
+from kctl.internal_topics.reading import Unreadable
+from kctl.migration.entities import (
     DEFAULT,
     NEXT_PRODUCER_ID,
     PRESENT,
@@ -30,16 +40,6 @@ from kctl.cluster.migration.entities import (
     quota_entity,
     quota_value,
 )
-from kctl.errors import KctlError
-from kctl.evidence.identity import read_identity
-from kctl.internal_topics.cluster_image import (
-    MIGRATION_STATES,
-    RESOURCES,
-    ClusterImage,
-    LoggedRecord,
-    read_image,
-)
-from kctl.internal_topics.reading import Unreadable
 
 Touched = tuple[Entity, str | None]  # an entity, and a field of it or None for all
 MIGRATION = MIGRATION_STATES.index("MIGRATION")

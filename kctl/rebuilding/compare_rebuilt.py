@@ -23,7 +23,7 @@ from formats.log_dir.index_files import (
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.values import Struct, field
 from kctl.checks.report import Report
-from kctl.log.rebuild import RebuiltFiles
+from kctl.rebuilding.rebuild import RebuiltFiles
 
 WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE}
 

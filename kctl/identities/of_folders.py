@@ -12,8 +12,8 @@ from kctl.evidence.model import FoundEvidence, LogDir, Root
 from kctl.evidence.settings import Settings, settings_in
 from kctl.findings import Finding, Place, Severity
 from kctl.findings import identities as say
+from kctl.identities.statements import quorum_voters
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image
-from kctl.judging.identities.statements import quorum_voters
 
 MOST_NAMED = 3
 # The metadata version 3.8-IV0: its brokers take a folder without a topic id for stray.

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from formats.compression import DEFAULT_LIMIT
-from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import Record
-from formats.log.records import Damage, records_of, walk
+from formats.log.records import records_at
 from formats.log_dir.checkpoints import format_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, format_segment_file
 from formats.log_dir.index_files import OffsetIndexEntry, entries_of, used_size, write_index
 from formats.log_dir.producer_snapshot import write_snapshot
 from formats.values import Struct, field
 from kctl.checks.epochs import EpochRuns
-from kctl.checks.outliers import MarkedChunk, without_outliers
 from kctl.errors import KctlError
 from kctl.files import read_padded
 from kctl.log.folder import Folder, FolderFile, LogSegment
@@ -34,15 +31,16 @@ from kctl.log.index_rules import (
     interval_of,
     likeliest_interval,
 )
-from kctl.log.producer_state import (
+from kctl.rebuilding.snapshot_order import snapshot_order
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.outliers import MarkedChunk, without_outliers
+from kctl.scan.producer_state import (
     MOST_ABORTED,
     MOST_PRODUCERS,
     ProducerReplay,
     ProducerState,
     read_marker_at,
 )
-from kctl.log.snapshot_order import snapshot_order
-from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import Source, opened_source
 
@@ -164,14 +162,6 @@ def snapshot_bytes(replay: ProducerReplay, method: Method) -> bytes:
 def _end_of(headers: Headers) -> int:
     sound = headers.last_offset[headers.crc_valid]
     return int(sound.max()) + 1 if len(sound) else 0
-
-
-def records_at(source: Source, position: int) -> list[Record]:
-    """The records of the entry at a position; FormatError where there is none."""
-    entry = next(iter(walk(source, position=position)), None)
-    if entry is None or isinstance(entry, Damage):
-        raise FormatError("no batch", position)
-    return records_of(entry, limit=DEFAULT_LIMIT)
 
 
 def interval_in_use(folder: Folder) -> int:

@@ -13,18 +13,18 @@ from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, FolderKind
 from formats.values import replace
-from kctl.checks.owners import has_owners
 from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
 from kctl.cluster.versions import parse_version
 from kctl.evidence.broker_logs import own_broker_id
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
+from kctl.evidence.replica_copies import NOBODY, Copy
 from kctl.evidence.settings import settings_in
 from kctl.files import read_lenient
 from kctl.findings import Finding, Place
 from kctl.findings import identities as say
-from kctl.internal_topics.cluster_image import CLUSTER_METADATA
-from kctl.judging.identities.of_folders import MOST_NAMED, meta, numbers, place_in, shown
-from kctl.judging.identities.statements import (
+from kctl.identities.of_folders import MOST_NAMED, meta, numbers, place_in, shown
+from kctl.identities.owners import has_owners
+from kctl.identities.statements import (
     LoggedIds,
     MetadataLog,
     cluster_id_of,
@@ -32,10 +32,10 @@ from kctl.judging.identities.statements import (
     metadata_logs,
     quorum_voters,
 )
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.log_dir_start.bootstrap import levels_in
 from kctl.model import TopicPartition
 from kctl.replica.copies.aside import held_batches
-from kctl.replica.copies.copy import NOBODY, Copy
 from kctl.replica.copies.moments import Znodes
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"

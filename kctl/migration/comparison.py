@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from formats.secrets import REDACTED
 from formats.values import Struct, field
-from kctl.cluster.migration.entities import (
+from kctl.migration.entities import (
     ENTITY_TYPES,
     LEADERSHIP,
     NEXT_PRODUCER_ID,
@@ -19,9 +19,9 @@ from kctl.cluster.migration.entities import (
     Value,
     is_equal,
 )
-from kctl.cluster.migration.kraft_side import KraftSide
-from kctl.cluster.migration.phase import MigrationStatus, Phase
-from kctl.cluster.migration.zookeeper_side import UNREADABLE, ZookeeperSide
+from kctl.migration.kraft_side import KraftSide
+from kctl.migration.phase import MigrationStatus, Phase
+from kctl.migration.zookeeper_side import UNREADABLE, ZookeeperSide
 
 ERROR, INFO = "error", "info"
 DIRECTORIES = "directories"  # of a partition; ZooKeeper has none, and the KRaft side only offline ones

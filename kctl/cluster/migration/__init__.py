@@ -1,1 +1,0 @@
-"""Migration from ZooKeeper to KRaft: the phase, and whether both sides have the same metadata."""

@@ -1,0 +1,1 @@
+"""Identities that folders and files state: of clusters, brokers, directories, topics, owners."""

@@ -1,0 +1,1 @@
+"""Indexes, snapshots and checkpoints rebuilt from a log, and compared with those that are there."""

@@ -1,0 +1,1 @@
+"""The checks that a scan runs on each log, and their table."""
