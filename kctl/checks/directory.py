@@ -41,6 +41,10 @@ PERHAPS_LATER = (
     "Unless the broker was running: then the log was copied before the checkpoint; a znode export of the same moment"
     " would tell."
 )
+PERHAPS_NEW = (
+    "Unless the topic was deleted and made anew after the checkpoint was written: then the log is of the new topic;"
+    " the broker's log would tell."
+)
 
 
 class Checkpoints(Struct):
@@ -143,7 +147,7 @@ def check_directory(
                     )  # fmt: skip
                     continue
                 ran = False if is_clean or name not in MAY_BE_LATER else has_run()
-                _say_above_end(report, name, where, ran, str(partition), offset, facts.log_end_offset)
+                _say_above_end(report, name, where, ran, str(partition), offset, facts)
             elif name == RECOVERY_POINT and is_clean and offset < (facts.log_end_offset or 0):
                 end = facts.log_end_offset or 0
                 where = replace(place, base_offset=offset, last_offset=end - 1)
@@ -165,14 +169,18 @@ def check_directory(
 
 
 def _say_above_end(
-    report: FileReport, name: str, place: Place, ran: bool | None, partition: str, offset: int, end: int
+    report: FileReport, name: str, place: Place, ran: bool | None, partition: str, offset: int, facts: LogFacts
 ) -> None:
     """A checkpoint above the log's end: a loss, or only the order of copying where the broker ran."""
     type_ = say.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]
     subject = {"what": MAY_BE_LATER[name]} if ran else {}
-    finding = type_.at(place, severity=None, partition=partition, offset=offset, log_end=end, **subject)
-    if ran is None:
-        finding = replace(finding, severity=Severity.WARNING, message=f"{finding.message} {PERHAPS_LATER}")
+    finding = type_.at(
+        place, severity=None, partition=partition, offset=offset, log_end=facts.log_end_offset, **subject
+    )
+    unless = [PERHAPS_LATER] * (ran is None) + [PERHAPS_NEW] * (facts.looks_new and not ran)
+    if unless:
+        message = " ".join([finding.message, *unless])
+        finding = replace(finding, severity=Severity.WARNING, message=message)
     report.add([finding])
 
 

@@ -38,7 +38,7 @@ from kctl.checks.segments import (
 from kctl.checks.snapshots import ProducerWatch, open_snapshot
 from kctl.errors import reason_of
 from kctl.files import what_it_is
-from kctl.findings import FindingType, Place
+from kctl.findings import FindingType, Place, Severity
 from kctl.findings import epochs as say_epochs
 from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
@@ -159,6 +159,11 @@ def check_replica(
     _check_segments(check)
     _check_leftovers(check)
     _check_others(check)
+    check.report.facts.looks_new = (
+        check.report.facts.log_end_offset == 0
+        and not check.folder.snapshots
+        and all(finding.severity is Severity.INFO for finding in check.report.all_findings())
+    )
     if task.kind in LEAVING:
         for file in check.report.files:
             file.take_as_info(BESIDE_A_LOG)
@@ -212,7 +217,13 @@ def _is_internal(task: ReplicaTask) -> bool:
 
 
 def _open_snapshots(check: _Check) -> ProducerWatch:
-    opened = [open_snapshot(file, check.report_of(file)) for file in check.folder.snapshots]
+    files = check.folder.snapshots
+    opened = [
+        open_snapshot(
+            file, check.report_of(file), may_be_unwritten=file is files[-1] and not check.task.is_clean
+        )
+        for file in files
+    ]
     logs = check.folder.logs
     return ProducerWatch(
         snapshots=[snapshot for snapshot in opened if snapshot],

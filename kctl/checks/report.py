@@ -147,6 +147,7 @@ class LogFacts(Struct):
     topic_id: str | None = None
     looks_compacted: bool = False
     cut_in_gap: frozenset[int] = frozenset()  # where a truncation between records may have left the end
+    looks_new: bool = False  # empty from 0, without a trace of records
     metadata_snapshots: frozenset[int] = (
         frozenset()
     )  # offsets that KRaft snapshots reach: the log may start there

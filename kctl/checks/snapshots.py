@@ -34,12 +34,18 @@ class Snapshot(Struct):
     entries: list[ProducerEntry]
 
 
-def open_snapshot(file: FolderFile, report: FileReport) -> Snapshot | None:
-    """The snapshot in a file; a finding, and None, where Kafka would delete it."""
+def open_snapshot(file: FolderFile, report: FileReport, *, may_be_unwritten: bool) -> Snapshot | None:
+    """The snapshot in a file; a finding, and None, where Kafka would delete it.
+
+    `may_be_unwritten`: it is the newest of a broker that was not shut down.
+    """
     assert file.named is not None
     report.next_offset = file.named.base_offset
     data = read_small(file.path, report)
     if data is None:
+        return None
+    if not data and may_be_unwritten:
+        report.say(say.SNAPSHOT_UNWRITTEN)
         return None
     try:
         return Snapshot(file.named.base_offset, report, read_snapshot(data))

@@ -1,6 +1,6 @@
 """What can be wrong with a producer snapshot."""
 
-from kctl.findings import error, warning
+from kctl.findings import error, info, warning
 
 SNAPSHOT_CRC_MISMATCH = error("""snapshot-crc-mismatch
     The bytes do not match the CRC (stored {stored:08x}, computed {computed:08x}); Kafka deletes the file and uses the
@@ -13,6 +13,11 @@ SNAPSHOT_MALFORMED = error("""snapshot-malformed
     A snapshot holds a version, a CRC, a count, and 46 bytes per producer.
     A full disk or a power failure truncated the file, or it was edited.
     Check the disk. Kafka rebuilds the state from an older snapshot and the log.""")
+SNAPSHOT_UNWRITTEN = info("""snapshot-unwritten
+    The newest snapshot is empty; Kafka deletes the file at the next start and uses an older one and the log.
+    A broker makes the file and then writes it (`K:log/ProducerStateManager.scala @ 1.1.0`, writeSnapshot).
+    The copy was made, or the broker was killed, between the two.
+    Nothing; the state is rebuilt from the log.""")
 SNAPSHOT_ENTRY_WRONG = error("""snapshot-entry-wrong
     Producer {producer_id} has {field} {stored} here; the log before offset {offset} says {expected}.
     @duplicates

@@ -509,3 +509,29 @@ def test_the_indexes_of_a_segment_that_a_start_recovers_are_not_missed(tmp_path:
     assert seen.of("indexes-await-recovery")
     (folder / ".kafka_cleanshutdown").touch()
     assert "index-missing" in Seen(folder).wrong
+
+
+def test_the_newest_snapshot_is_empty_where_a_broker_was_killed_as_it_wrote_it(tmp_path: Path) -> None:
+    folder = copy_of(KILLED, tmp_path)
+    older, newest = (folder / ROLLED / segment(offset, ".snapshot") for offset in (138, 204))
+    newest.write_bytes(b"")
+    assert len(Seen(folder).of("snapshot-unwritten")) == 1 and not Seen(folder).wrong
+    older.write_bytes(b"")
+    assert "snapshot-malformed" in Seen(folder).wrong, "only the newest is being written"
+
+
+def test_an_empty_log_below_a_checkpoint_may_be_of_a_topic_made_anew(tmp_path: Path) -> None:
+    folder = copy_of(KILLED, tmp_path)
+    new = folder / "anew-0"
+    new.mkdir()
+    (new / segment(0, ".log")).write_bytes(b"")
+    (new / segment(0, ".index")).write_bytes(bytes(4096))
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        text = (folder / name).read_text().splitlines()
+        (folder / name).write_text("\n".join([text[0], str(int(text[1]) + 1), *text[2:], "anew 0 45"]) + "\n")
+    for code in ("high-watermark-above-log-end", "recovery-point-above-log-end"):
+        (finding,) = Seen(folder).of(code)
+        assert (finding.severity, "made anew" in finding.message) == (Severity.WARNING, True)
+    (new / segment(0, ".index")).write_bytes(b"\0\0\0\7\0\0\1\0")
+    (finding,) = Seen(folder).of("high-watermark-above-log-end")
+    assert "made anew" not in finding.message, "the log had records"
