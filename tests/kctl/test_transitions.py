@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from commands.state_log_chart import _why
 from kctl.broker_logs.history.leaderships import Leadership
 from kctl.broker_logs.history.timeline import timeline
@@ -419,6 +421,23 @@ def test_a_topic_that_is_deleted_has_no_leader_though_no_broker_failed(tmp_path:
 
     assert causes(tmp_path / "deleted", "t") == ["the topic was being deleted"] * 2
     assert causes(tmp_path / "other", "u")[0] == "broker 1 failed and no other replica was in the ISR"
+
+
+@pytest.mark.parametrize(("topic", "cause"), [("t", "the topic was being deleted"), ("u", "")])
+def test_a_topic_that_is_deleted_is_not_moved(tmp_path: Path, topic: str, cause: str) -> None:
+    """A replica that a reassignment takes away goes offline too; the new state of 0.9 does not say who the replicas are."""
+    lines = [
+        f"000 {elected(0, 1, '1,2', 'NewPartition')}",
+        f"030 [delete-topics-thread-9], Deletion of topic {topic} (re)started (kafka.controller.TopicDeletionManager$DeleteTopicsThread)",
+        '031 [Controller 9]: New leader and ISR for partition [t,0] is {"leader":1,"leader_epoch":1,"isr":[1]} (kafka.controller.KafkaController)',
+    ]
+    last = leaderships(tmp_path, controller_9=lines)[-1]
+    assert (last.leader_epoch, last.how, last.cause, last.strength == "sure") == (
+        1,
+        "isr_change",
+        cause,
+        bool(cause),
+    )
 
 
 def leads_in_kraft(broker: int, epoch: int, isr: str) -> str:

@@ -181,10 +181,16 @@ class Transitions:
                 if word.proof["event"] in ANNOUNCING and (is_back or not is_told):
                     yield Announced(partition, word.leader, word.leader_epoch, word.proof, is_back)
 
-    def _why_none(self, before: Leadership | None, after: Leadership) -> str:
+    def _is_being_deleted(self, after: Leadership) -> bool:
+        """Whether its topic is being deleted, which takes all replicas offline and moves none."""
         deletion = self.words.deletions.get(after.topic_partition.topic)
-        if deletion is not None and 0 <= after.from_ms - deletion.time_ms + SLACK <= WARNED_WITHIN:
-            after.proofs.append(deletion.proof)
+        if deletion is None or not 0 <= after.from_ms - deletion.time_ms + SLACK <= WARNED_WITHIN:
+            return False
+        after.proofs.append(deletion.proof)
+        return True
+
+    def _why_none(self, before: Leadership | None, after: Leadership) -> str:
+        if self._is_being_deleted(after):
             return "the topic was being deleted"
         if before is None or before.leader is None or before.leader < 0:
             return "no replica of the ISR was alive"
@@ -305,6 +311,8 @@ class Transitions:
                 done = "shut down" if gone[-1].kind == "controlled_shutdown" else "failed"
                 return "isr_change", f"broker {broker_id} {done} and left the ISR"
         moved = [word for word in words if word.kind == "reassignment"]
+        if lost and self._is_being_deleted(after):
+            return "isr_change", "the topic was being deleted"
         if lost:
             # A replica that a reassignment removes leaves the ISR as one does that goes offline.
             is_told = after.begun_by == "C20" and after.proofs[0]["broker_id"] in self.words.controllers
