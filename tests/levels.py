@@ -57,6 +57,7 @@ TABLE = (
     Repeated("other tools' output", r"^tests/brokers/wire/test_compared\.py"),
     Repeated("runbooks on clusters", r"^tests/brokers/(?:test_runbooks|wire/test_tutorial|test_migration)\.py"),
     Repeated("copies under load", r"^tests/brokers/test_collect\.py"),
+    Repeated("parts of evidence", r"test_partial_evidence\.py::", 6),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:cluster|audit_of_a_store|elsewhere)\.py"),
     Repeated("clusters of Spark", r"^tests/spark/test_audit_on_spark\.py::(?:.*\[|test_a_partition_that_is_cut|test_folders_with_many|test_files_lie)", 4),
     Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 24),
