@@ -169,7 +169,13 @@ def check_directory(
 
 
 def _say_above_end(
-    report: FileReport, name: str, place: Place, ran: bool | None, partition: str, offset: int, facts: LogFacts
+    report: FileReport,
+    name: str,
+    place: Place,
+    ran: bool | None,
+    partition: str,
+    offset: int,
+    facts: LogFacts,
 ) -> None:
     """A checkpoint above the log's end: a loss, or only the order of copying where the broker ran."""
     type_ = say.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]

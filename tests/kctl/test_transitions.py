@@ -614,6 +614,22 @@ def test_a_fencing_that_was_not_written_dates_nothing(tmp_path: Path) -> None:
         assert then.from_ms % 60_000 == 20_000, name
 
 
+def test_a_fencing_that_another_controller_wrote_in_the_same_moment_stays(tmp_path: Path) -> None:
+    failed = (
+        "[QuorumController id=2] maybeFenceStaleBroker: event failed with NotLeaderException (treated as "
+        "NotControllerException) at epoch 2 in 1166979 microseconds. Renouncing leadership and reverting to the last "
+        "committed offset 136. Exception message: none. (org.apache.kafka.controller.QuorumController)"
+    )
+    _, then = leaderships(
+        tmp_path,
+        state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
+        controller_2=[f"010 {FENCES.format(1)}", f"011 {failed}"],
+        controller_3=[f"010 {FENCES.format(1).replace('id=2', 'id=3')}"],
+        state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
+    )
+    assert then.from_ms % 60_000 == 10_000
+
+
 def test_a_leader_that_is_selected_leads_once_it_is_written(tmp_path: Path) -> None:
     """Until 1.0: the controller was cut off from ZooKeeper in between. An election that was not needed is no such line."""
     selected = (

@@ -214,11 +214,15 @@ def _elected_uncleanly(changes: object) -> int | None:
     return None if leader[1] in eligible else leader[1]
 
 
+def _is_of_another_file(word: Word, last: Word) -> bool:
+    return word.proof["event"] in ("Q10", "Q11") and word.proof["file"] != last.proof["file"]
+
+
 def _append(words: list[Word], word: Word) -> None:
     """Add a word, unless it says again what the last one said a moment before."""
     last = words[-1] if words else None
-    # Of a line that a controller prints once, each counts.
-    is_said_once = word.proof["event"] == "E14"
+    # Of a line that a controller prints once, each counts; of a fencing, which may be taken back, that of each file.
+    is_said_once = word.proof["event"] == "E14" or (last is not None and _is_of_another_file(word, last))
     is_same = last is not None and (last.kind, last.leader) == (word.kind, word.leader)
     if last is not None and is_same and not is_said_once and word.time_ms - last.time_ms < 100:
         return
