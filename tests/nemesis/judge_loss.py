@@ -246,17 +246,21 @@ def _of_cause(story: Story, row: Row, where: str) -> list[Statement]:
     begun = {state.epoch: state for state in reversed(states)}
     until = begun[epoch].time if epoch in begun else UNBOUNDED
 
-    def done(*kinds: str, broker: int | None = None) -> bool:
+    # A leader whose host loses power may lead again in the same epoch.
+    over = min((s.time for s in states if epoch is not None and s.epoch > epoch), default=UNBOUNDED)
+
+    def done(*kinds: str, broker: int | None = None, within: bool = False) -> bool:
         acts = story.of(*kinds, broker=broker)
         return any(
-            act.time < until + NO_POWER_LOSS and act.detail.get("partition") in (None, partition)
+            act.time < (over if within else until) + NO_POWER_LOSS
+            and act.detail.get("partition") in (None, partition)
             for act in acts
         )
 
     unclean = begun[epoch].is_unclean if epoch in begun else any(state.is_unclean for state in states)
     allowed = {
         "unclean_election": unclean,
-        "power_failure_tail": done("power-loss"),
+        "power_failure_tail": done("power-loss") or done("power-loss", broker=row["dropped_by"], within=True),
         "disk_lost": done("wipe", "disk-lost", broker=row["dropped_by"]),
         "zombie_leader": done("pause", "cut"),
         "high_watermark_truncation": story.version in BEFORE_EPOCHS,
