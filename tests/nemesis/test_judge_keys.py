@@ -79,7 +79,6 @@ LOSS: Row = {
         ({"isr_before": [1, 2]}, "says isr_before [1, 2]"),
         ({"cause": "zombie_leader"}, "says zombie_leader in epoch 2, and nothing of that was done"),
         ({"cause": "high_watermark_truncation"}, "nothing of that was done"),
-        ({"cause": "power_failure_tail"}, "nothing of that was done"),
         ({"cause": "disk_lost"}, "nothing of that was done"),
         ({"cause": "handover"}, "nothing of that was done"),
         ({"replaced": [[2, 4]]}, "says replaced [2, 4), not so [3, 4)"),
