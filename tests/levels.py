@@ -20,7 +20,7 @@ class Repeated(NamedTuple):
     tests: str
     """An expression that is found in their names, with the file's."""
     one_of: int = 0
-    """One of so many of them, chosen by its name, is in `make test` all the same; 0 for none.
+    """One of so many of them, chosen by its name, is in the level before all the same; 0 for none.
 
     Groups of the expression are the parts of the name that vary: by them each part is chosen with others as evenly.
     """
@@ -30,7 +30,12 @@ EVERY_VERSION = "every version"
 """The reason of tests that `make test-matrix` alone runs."""
 TABLE = (
     Repeated(EVERY_VERSION, r"test_(?:starts|rights_to_change)\.py::.*\[(?!kraft-4\.3)"),
+    Repeated(EVERY_VERSION, r"test_starts\.py::.*\[kraft-4\.3-(?!healthy|other-node-id)", 3),
     Repeated(EVERY_VERSION, r"^tests/brokers/(?:wire|access)/.*(?:_killed_|killed_at|halfway/test_returns).*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
+    Repeated(EVERY_VERSION, r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]", 2),
+    Repeated(EVERY_VERSION, r"wire/halfway/test_returns\.py::", 3),
+    Repeated(EVERY_VERSION, r"wire/(?:test_disks\.py::|test_recover\.py::.*zookeeper|test_rights\.py::test_a_user_with_exactly)", 2),
+    Repeated(EVERY_VERSION, r"^tests/spark/test_(?:cluster|elsewhere)\.py::", 2),
     Repeated("versions of brokers", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
     Repeated("versions of brokers", r"^tests/brokers/wire/.*\[zookeeper-2\.8"),
     Repeated("versions of brokers", r"^tests/brokers/access/.*\[(?!kraft-4\.3)"),
@@ -60,44 +65,46 @@ TABLE = (
     Repeated("parts of evidence", r"test_partial_evidence\.py::", 6),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:cluster|audit_of_a_store|elsewhere)\.py"),
     Repeated("clusters of Spark", r"^tests/spark/test_audit_on_spark\.py::(?:.*\[|test_a_partition_that_is_cut|test_folders_with_many|test_files_lie)", 4),
-    Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 24),
-    Repeated("recordings", r"test_audit_slices\.py::test_(?:recordings|damaged_recordings|damage_on_and_beside_a_border|files_of_slices|a_log_that_changes)", 8),
+    Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 40),
+    Repeated("recordings", r"test_audit_slices\.py::test_(?:recordings|damaged_recordings|damage_on_and_beside_a_border|files_of_slices|a_log_that_changes)", 24),
     Repeated("recordings", r"test_digests_of_every_recording"),
     Repeated("recordings", r"test_parallel\.py::test_(?:recordings|damaged_recordings)", 12),
     Repeated("versions of brokers", r"test_log_dir_start_as_kafka\.py::.*\[(?!4\.3(?:\]|-(?!rolled)))"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:own_check|session)\.py::test_a(?:_check_speaks|n_audit_in_a_session)"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:audit_on_spark\.py::test_both_demos|bad_input\.py::test_an_executor_without|docs\.py::test_the_program)"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:bad_input\.py::test_a_secret|data_source\.py::test_(?:no_cut|what_is_refused|pushed)).*\[", 4),
-    Repeated("recordings", r"test_collect\.py::test_an_audit_of_the_copy_says_what_one_of_the_source_says\[", 8),
-    Repeated("recordings", r"test_no_reassurance\.py::test_what_lacks_is_not_called_sound\[", 8),
+    Repeated("recordings", r"test_collect\.py::test_an_audit_of_the_copy_says_what_one_of_the_source_says\[", 16),
+    Repeated("recordings", r"test_no_reassurance\.py::test_what_lacks_is_not_called_sound\[", 16),
     Repeated("recordings", r"findings/test_evidence\.py::test_recorded_incidents\[", 8),
     Repeated("recordings", r"checks/test_damage\.py::test_damage_is_found\[", 6),
     Repeated("recordings", r"test_replica_truth\.py::test_(?:loss_is_what_was_lost|ordinary_life|every_moment)[^\[]*\[", 3),
-    Repeated("questions of the page", r"test_audit_sql\.py::test_a_question_is_answered\[", 6),
+    Repeated("questions of the page", r"test_audit_sql\.py::test_a_question_is_answered\[", 12),
     Repeated("bounds of memory", r"test_leaving\.py::test_long_(?:json|text)_is_escaped_in_bounded_memory\[", 4),
     Repeated("bounds of memory", r"report/test_scale\.py::|test_segment_dump\.py::test_(?:memory_does|a_checkpoint_of_a_million)"),
     Repeated("random runs", r"test_replica_simulate\.py::test_(?:random_faults|a_power_failure)[^\[]*\[", 3),
     Repeated("killed at every step", r"test_audit_output\.py::test_an_audit_of_a_folder_that_lost"),
     Repeated("recordings", r"test_audit_reads\.py::test_(?:digests_of_damaged|what_the_scan_saw_compares).*\[", 4),
     Repeated("bounds of memory", r"test_bounded_text\.py::test_no_(?:toml|yaml|json)[^\[]*\[", 4),
-    Repeated("questions of the page", r"docs/test_tables\.py::test_polars[^\[]*\[", 2),
+    Repeated("questions of the page", r"docs/test_tables\.py::test_(?:polars|pandas)[^\[]*\[", 3),
+    Repeated("random runs", r"test_log_dir_start_as_kafka\.py::test_forecast_of_random_damage"),
+    Repeated("ways to read a store", r"test_mirror\.py::test_an_audit_of_s3_is_that_of_a_folder\[", 3),
     Repeated("random runs", r"^tests/spark/test_scale\.py::test_(?:the_page|a_million)"),
-    Repeated("bounds of memory", r"test_bounded_memory\.py::", 8),
+    Repeated("bounds of memory", r"test_bounded_memory\.py::", 16),
     Repeated("bounds of memory", r"test_audit_output\.py::test_what_many_findings_take"),
-    Repeated("killed at every step", r"test_audit_output\.py::test_(?:a_part_that_is_not|what_does_not_fit)", 4),
+    Repeated("killed at every step", r"test_audit_output\.py::test_(?:a_part_that_is_not|what_does_not_fit)", 8),
     Repeated("hostile files", r"test_hostile_evidence\.py::test_(?:folders|files)\[([^-]+)-(.*)\]", 4),
-    Repeated("hostile files", r"test_hostile_evidence\.py::test_an_audit_of_it\[", 2),
+    Repeated("hostile files", r"test_hostile_evidence\.py::test_an_audit_of_it\[", 4),
     Repeated("hostile files", r"fuzz/test_corpus\.py::test_(?:a_sound_file_holds|what_was_found_once)\[", 3),
     Repeated("hostile files", r"test_(?:extreme_numbers|bounded_text)\.py::test_(?:every_command_reads|nothing_takes_more)[^\[]*\[", 3),
     Repeated("recordings", r"test_dump_like_kafka\.py::test_the_text_is_that_of_the_recorded_run\[", 3),
     Repeated("recordings", r"dump/test_json_lines\.py::test_recorded_logs\[", 3),
     Repeated("recordings", r"test_segment_dump\.py::test_recorded_files_are_read\w*\[", 3),
-    Repeated("recordings", r"test_timeline\.py::test_(?:leaders_epochs_and|unclean_elections_are|what_is_drawn_from|every_announced)\w*\[", 3),
-    Repeated("recordings", r"test_clock_offsets\.py::test_(?:a_timeline_is_the_same|brokers_of_one_zone|losses_are_the_same|a_clock_that_is_off)\w*\[", 3),
+    Repeated("recordings", r"test_timeline\.py::test_(?:leaders_epochs_and|unclean_elections_are|what_is_drawn_from|every_announced)\w*\[", 6),
+    Repeated("recordings", r"test_clock_offsets\.py::test_(?:a_timeline_is_the_same|brokers_of_one_zone|losses_are_the_same|a_clock_that_is_off)\w*\[", 6),
     Repeated("recordings", r"test_log_brokers\.py::test_each_line_is_of_the_broker\w*\[", 3),
     Repeated("recordings", r"test_state_log\.py::test_every_record_comes_out_once\w*\[", 3),
     Repeated("recordings", r"test_audit_estimate\.py::test_files_and_bytes\w*\[", 3),
-    Repeated("recordings", r"test_audit_output\.py::test_every_table_is_read\w*\[", 3),
+    Repeated("recordings", r"test_audit_output\.py::test_every_table_is_read\w*\[", 6),
     Repeated("recordings", r"test_remote_audit\.py::test_healthy_tiers\w*\[", 3),
     Repeated("recordings", r"test_log_dir\.py::test_recorded_brokers_start\w*\[", 3),
     Repeated("recordings", r"test_(?:carriers_of_three_brokers|log_carriers)\.py::test_lines_(?:of_three|are_found)\w*\[", 4),
@@ -105,7 +112,7 @@ TABLE = (
     Repeated("questions of the page", r"^tests/spark/test_(?:sql_on_spark\.py::test_every_question|data_source\.py::test_every_table_is)\w*\[", 3),
     Repeated("killed at every step", r"wire/test_faults\.py::test_the_later_of_two\w*\[", 3),
     Repeated("ways to be silent", r"test_silent_stores\.py::test_a_command_ends_with_its_time\[", 3),
-    Repeated("ways to be silent", r"test_(?:first_ready|remote_audit)\.py::test_(?:nobody_that_can_be_used|a_store_that_cannot_be_reached)\w*\[", 2),
+    Repeated("ways to be silent", r"test_(?:first_ready|remote_audit)\.py::test_(?:nobody_that_can_be_used|a_store_that_cannot_be_reached)\w*\[", 6),
     Repeated("ways to be silent", r"test_collect_remote\.py::test_what_may_not_be_read_there\w*\[", 3),
 )  # fmt: skip
 COMPILED = [(row, re.compile(row.tests)) for row in TABLE]
@@ -116,7 +123,10 @@ def repeated(name: str) -> str | None:
     for row, tests in COMPILED:
         if match := tests.search(name):
             chosen = sum(crc32(part.encode()) for part in match.groups() or (name,))
-            return None if row.one_of and chosen % row.one_of == 0 else row.reason
+            if not row.one_of or chosen % row.one_of:
+                return row.reason
+            if row.reason != EVERY_VERSION:
+                return None
     return None
 
 

@@ -41,7 +41,15 @@ def test_every_line_names_tests_that_there_are() -> None:
             for line in text.splitlines()
             if line.startswith("def test_")
         ]
-        shapes = ("", "[", "[2.8]", "[zookeeper-2.8]", "[3.9-groups]", "[journalled]")
+        shapes = (
+            "",
+            "[",
+            "[2.8]",
+            "[zookeeper-2.8]",
+            "[3.9-groups]",
+            "[journalled]",
+            "[kraft-4.3-journalled]",
+        )
         assert any(tests.search(name + shape) for name in names for shape in shapes), row
 
 
