@@ -74,6 +74,7 @@ TABLE = (
     Repeated("clusters of Spark", r"^tests/spark/test_(?:audit_on_spark\.py::test_both_demos|bad_input\.py::test_an_executor_without|docs\.py::test_the_program)"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:bad_input\.py::test_a_secret|data_source\.py::test_(?:no_cut|what_is_refused|pushed)).*\[", 4),
     Repeated("recordings", r"test_collect\.py::test_an_audit_of_the_copy_says_what_one_of_the_source_says\[", 16),
+    Repeated("recordings", r"test_collect_headers\.py::test_every_answer_but_contents\w*\[", 6),
     Repeated("recordings", r"test_no_reassurance\.py::test_what_lacks_is_not_called_sound\[", 16),
     Repeated("recordings", r"findings/test_evidence\.py::test_recorded_incidents\[", 8),
     Repeated("recordings", r"checks/test_damage\.py::test_damage_is_found\[", 6),

@@ -14,13 +14,14 @@ import click
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, PARTITION, TOPIC, WRITTEN, Size, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, size
-from kctl.errors import BadValue, KctlError, file_error
+from kctl.errors import BadValue, KctlError, Refused, file_error
 from kctl.files import read_text
 from kctl.model import counted
 from kctl.version import __version__
 
 if TYPE_CHECKING:
     from commands.collect.brokers import AskedCluster
+    from formats.log.hashed_contents import ContentHash
     from kctl.collect.collection import Collected, Collection
     from kctl.collect.placement import Choice, Plan
     from kctl.collect.transport import Source
@@ -47,6 +48,16 @@ READ_AS = "collect as a user who may read it, or look for errors of the disk in 
 @PARTITION
 @option("--since TIME", "Leave out broker logs that were last written to before (ISO 8601, -2h, epoch ms).")
 @flag("--records", "With --bootstrap-server also fetch the batches of each replica.")
+@flag(
+    "--headers",
+    "Replace keys, values and header values by hashes of their size, for evidence that others get.",
+)
+@option(
+    "--hash-key FILE",
+    "The key of these hashes; a file of mode 600, made where it is not there.",
+    type=WRITTEN,
+    default=None,
+)
 @option("--rate SIZE", "Read at most so much a second, such as 50MiB.", type=Size(), default=None)
 @option("--broker ID=FOLDER...", "Set the broker id of a folder; repeatable.", into="brokers")
 @option("--moment NAME=FOLDER...", "Name the moment that a folder was copied at; repeatable.", into="moments")
@@ -60,6 +71,8 @@ def collect(
     partitions: tuple[int, ...],
     since: str | None,
     records: bool,
+    headers: bool,
+    hash_key: str | None,
     rate: int | None,
     brokers: tuple[str, ...],
     moments: tuple[str, ...],
@@ -81,6 +94,7 @@ def collect(
     $ kctl collect --to evidence ssh://kafka1/etc/kafka/server.properties ssh://kafka1/var/log/kafka
     $ kctl collect --to evidence --sources brokers.txt
     $ kctl collect --to evidence --bootstrap-server kafka1:9092 --records --topic orders
+    $ kctl collect --to for-others --headers --hash-key kctl.key /var/lib/kafka/data
     """
     from kctl.collect.placement import Choice
     from kctl.times import parse_time
@@ -100,6 +114,11 @@ def collect(
             "--resume: batches that brokers gave are not gone on with, as others have come since",
             "copy them into another folder, or go on without --records",
         )
+    if headers != (hash_key is not None):
+        raise BadValue(
+            "--headers and --hash-key go together",
+            "give both; the file is made where it is not there, and whoever has it can try contents out",
+        )
     if rate == 0:
         raise BadValue(
             "--rate 0: nothing would be read", "leave --rate out to read as fast as the disks allow"
@@ -111,6 +130,7 @@ def collect(
     words += ["--since", since] if since else []
     words += ["--bootstrap-server", frame.context.bootstrap_server or ""] if asks else []
     words += ["--records"] if records else []
+    words += ["--headers", "--hash-key", hash_key] if hash_key else []
     words += ["--rate", str(rate)] if rate else []
     words += [word for broker in brokers for word in ("--broker", broker)]
     words += [word for moment in moments for word in ("--moment", moment)]
@@ -118,6 +138,7 @@ def collect(
     run = _Run(frame, Path(to), shlex.join([*words, *sources]), choice, rate or 0, resume)
     if asks:
         run.asks_records = records
+    run.hash_key = Path(hash_key) if hash_key else None
     return Outcome(run.rows(sources, brokers, moments), text=folding(collected_text))
 
 
@@ -157,6 +178,8 @@ class _Run:
         """Sources that could not be reached, and why."""
         self.asks_records: bool | None = None
         """Whether batches are fetched; None where no brokers are asked."""
+        self.hash_key: Path | None = None
+        """The file of the key that contents are hashed with; None where they are copied."""
         self._folder: Path | None = None
         self._shadows = 0
 
@@ -176,10 +199,11 @@ class _Run:
             return
         roots = [source.root for source in sources if source.command is None]
         names = [*(source.shown for source, _ in planned), *self.lost, *(cluster.names if cluster else ())]
+        content_hash = self._content_hash(roots)
         folder = prepare(self.to, roots, resume=self.is_resumed, shown=names)
         progress = self.frame.progress()
         progress.start("copying", sum(amount(source, plan) for source, plan in planned))
-        run = self._collection(folder)
+        run = self._collection(folder, content_hash)
         files = count = 0
         try:
             for source, plan in planned:
@@ -232,15 +256,36 @@ class _Run:
         if done.incomplete and (done.is_lost or not done.unread):
             self.frame.fail(f"{done.source}: {done.incomplete}", "go on with --resume")
 
-    def _collection(self, folder: Path) -> Collection:
+    def _content_hash(self, roots: Sequence[Path]) -> ContentHash | None:
+        """What replaces contents. Raises Refused for a key that would be given away, or is not that of the first run."""
+        from kctl.collect.hash_key import content_hash_of
+        from kctl.evidence.manifest import MANIFEST, hash_key_id_of
+
+        content_hash = content_hash_of(self.hash_key, [self.to, *roots]) if self.hash_key else None
+        if self.is_resumed and (self.to / MANIFEST).is_file():
+            first = hash_key_id_of(self.to / MANIFEST)
+            if first != (content_hash.key_id if content_hash else None):
+                how = "with their contents" if first is None else f"as hashes of the key {first}"
+                raise Refused(
+                    f"--to {self.to}: records were copied to it {how}",
+                    "go on with --headers and --hash-key as the first time",
+                )
+        return content_hash
+
+    def _collection(self, folder: Path, content_hash: ContentHash | None) -> Collection:
         from kctl.collect.collection import Collection, Earlier
         from kctl.collect.writing import Target, Throttle
         from kctl.evidence.manifest import MANIFEST, CollectionLine, ManifestWriter
 
         earlier = Earlier.of(folder / MANIFEST) if self.is_resumed else Earlier()
-        first = CollectionLine(time_ns() // 1_000_000, self.command_line, __version__, socket.gethostname())
+        first = CollectionLine(
+            time_ns() // 1_000_000, self.command_line, __version__, socket.gethostname(),
+            hash_key_id=content_hash.key_id if content_hash else None,
+        )  # fmt: skip
         manifest = ManifestWriter.resumed(folder) if self.is_resumed else ManifestWriter.new(folder, first)
-        return Collection(Target(folder), manifest, Throttle(self.rate), self.frame.progress(), earlier)
+        run = Collection(Target(folder), manifest, Throttle(self.rate), self.frame.progress(), earlier)
+        run.content_hash = content_hash
+        return run
 
     def _sources(self, paths: tuple[str, ...]) -> list[Source]:
         """The sources, and those that files of settings among them name. What cannot be reached is reported."""

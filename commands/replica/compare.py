@@ -125,6 +125,10 @@ def loss(
     search = LossSearch(evidence, loss_options, frame.report)
     options.report_absent(frame, evidence, assigned_in(search.znodes))
     folder = None
+    if export is not None or recovered:
+        from kctl.replica.loss.recovery import refuse_hashes
+
+        refuse_hashes(evidence)
     if export is not None:
         from kctl.replica.loss.recovery import check_target
 

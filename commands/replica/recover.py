@@ -115,9 +115,11 @@ def _lost_ranges(
     if exported:
         return
     from kctl.replica.copies.moments import assigned_in
+    from kctl.replica.loss.recovery import refuse_hashes
     from kctl.replica.loss.search import LossOptions, LossSearch
 
     found = options.find(frame)
+    refuse_hashes(found)
     options.require_broker("--leader", leader, found)
     loss_options = LossOptions(
         options.topics,

@@ -14,9 +14,24 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
+from formats.log.hashed_contents import ContentHash
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
 from formats.log_dir.file_names import LEADER_EPOCHS, OFFSET_CHECKPOINTS
 from formats.values import Struct, field
+from kctl.collect.headers_only import (
+    AS,
+    HashedLog,
+    Kept,
+    Positions,
+    RedactedExport,
+    RedactedLog,
+    Rewritten,
+    is_hashed,
+    log_of_index,
+    nothing,
+    source_of,
+    without_contents,
+)
 from kctl.collect.placement import Choice, Plan, PlannedFiles, PlannedLogDir
 from kctl.collect.reading_order import in_reading_order
 from kctl.collect.settings_file import without_secrets
@@ -44,7 +59,7 @@ from kctl.evidence.manifest import (
     lines_of,
 )
 from kctl.evidence.model import encodable
-from kctl.evidence.names import SEGMENT_FILE, trouble_with_name
+from kctl.evidence.names import SEGMENT_FILE, ZNODES, trouble_with_name
 from kctl.files import read_whole
 from kctl.model import REORDERING, SILENT, Progress, counted
 
@@ -58,6 +73,10 @@ BETWEEN_ATTEMPTS = 0.02  # seconds: renaming the files of some segments takes a 
 AFTER = ".after"
 MOST_NAMED = 3
 """Names that could not be read and are told one by one; the manifest has all."""
+
+
+Treatment = Callable[[str, Content], Content | str]
+"""The form in which a file of a place is written; words where it is left out. Raises ReadFailed."""
 
 
 class Earlier(Struct):
@@ -116,6 +135,8 @@ class Collection(Struct):
     progress: Progress = SILENT
     earlier: Earlier = field(default_factory=Earlier)
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    content_hash: ContentHash | None = None
+    """What replaces contents of records; None where they are copied as they are."""
 
     def run(self, source: Source, plan: Plan, choice: Choice) -> Collected:
         """Copy one source. One that breaks off leaves what was copied until then; the manifest says so."""
@@ -193,6 +214,8 @@ class _Copying(Struct):
     source: Source
     choice: Choice
     done: Collected
+    _positions: dict[str, Positions] = field(default_factory=dict)
+    """Of logs of the partition under way, by their places."""
 
     # --- log directories ---
 
@@ -242,6 +265,7 @@ class _Copying(Struct):
             return
         if place in self.run.earlier.whole:
             return
+        self._positions.clear()
         copied: dict[str, Entry] = {}
         unread_before = self.done.unread_count
         for attempt in range(ATTEMPTS):
@@ -344,7 +368,7 @@ class _Copying(Struct):
                     )
                 else:
                     wanted.append(entry)
-        for _ in self._files(planned.folder, planned.place, wanted):
+        for _ in self._files(planned.folder, planned.place, wanted, treated=self._log_without_secrets):
             pass
 
     def settings(self, planned: PlannedFiles) -> None:
@@ -367,10 +391,17 @@ class _Copying(Struct):
                 continue
             written = self.run.target.write(planned.place, shown, content)
             note = "secrets redacted" if shown != data else None
-            self._note_file(planned.folder, planned.place, content, written, note, read_at, data)
+            original = Written(len(data), hashlib.sha256(data).hexdigest())
+            self._note_file(planned.folder, planned.place, content, written, note, read_at, original)
 
     def others(self, planned: PlannedFiles) -> None:
         """Files that are copied as they are, in one folder or in a tree of them."""
+        if planned.is_tree and self.run.content_hash is not None:
+            above, _, name = planned.place.rpartition("/")
+            self._leave_out(
+                planned.folder.parent, above, name, FOLDER, "objects of a tier hold contents (--headers)"
+            )
+            return
         if planned.is_tree:
             self._tree(planned.folder, planned.place)
             return
@@ -378,7 +409,10 @@ class _Copying(Struct):
         wanted = [
             e for e in self._listing(planned.folder, above) if e.name == planned.names[0] and e.kind == FILE
         ]
-        for _ in self._files(planned.folder, above, wanted, renamed={planned.names[0]: name}):
+        treated = self._export_without_secrets if ZNODES.fullmatch(planned.names[0]) else self._treated
+        for _ in self._files(
+            planned.folder, above, wanted, renamed={planned.names[0]: name}, treated=treated
+        ):
             pass
 
     def _tree(self, folder: Path, place: str) -> None:
@@ -403,16 +437,22 @@ class _Copying(Struct):
         vanished: list[Gone] | None = None,
         renamed: dict[str, str] | None = None,
         settled: bool = False,
+        treated: Treatment | None = None,
     ) -> Iterator[tuple[Entry, Written]]:
-        """Copy files of a folder in the order given; `vanished` gets those that are gone."""
+        """Copy files of a folder in the order given; `vanished` gets those that are gone.
+
+        `treated` gives the form in which a file is written, where contents are replaced.
+        """
         names = renamed or {}
+        treated = treated or self._treated
+        held: dict[str, Kept] = {}
         wanted = []
         for entry in entries:
             target_name = names.get(entry.name, entry.name)
             where = f"{place}/{target_name}" if place else target_name
             if trouble := trouble_with_name(entry.name):
                 self._leave_out(folder, place, entry.name, entry.kind, trouble)
-            elif self.run.earlier.has(where, entry, self.run.target):
+            elif self.run.content_hash is None and self.run.earlier.has(where, entry, self.run.target):
                 self.run.progress.advance(entry.size)
                 yield entry, Written(entry.size, "")
             else:
@@ -426,18 +466,51 @@ class _Copying(Struct):
                 continue
             name = names.get(content.entry.name, content.entry.name)
             where = f"{place}/{name}" if place else name
-            read_at = self.run.now_ms()
             try:
-                written = self.run.target.copy(where, content, self._took)
-            except SourceLost:
-                self.run.target.remove(where)
-                raise
+                shown = content if self.run.content_hash is None else treated(where, content)
             except ReadFailed as error:
-                self.run.target.remove(where)
                 self._gone(folder, place, Gone(content.entry, str(error), is_there=True))
                 continue
-            self._note_file(folder, where, content, written, content.what_happened(), read_at)
-            yield content.entry, written
+            if isinstance(shown, str):
+                self._leave_out(folder, place, content.entry.name, FILE, shown)
+            elif isinstance(shown, Kept):
+                held[log_of_index(name)] = shown
+            elif (written := self._write(folder, place, where, shown)) is not None:
+                yield content.entry, written
+                if isinstance(shown, HashedLog):
+                    self._positions[where] = shown.positions
+        for log, index in held.items():
+            where = f"{place}/{index.entry.name}"
+            if (positions := self._positions.get(f"{place}/{log}")) is not None:
+                index.fit(positions)
+            if (written := self._write(folder, place, where, index)) is not None:
+                yield index.entry, written
+
+    def _write(self, folder: Path, place: str, where: str, content: Content) -> Written | None:
+        """Write a file and its line; None where it could not be read."""
+        read_at = self.run.now_ms()
+        took = nothing if isinstance(content, (Rewritten, Kept)) else self._took  # they told it as they read
+        try:
+            written = self.run.target.copy(where, content, took)
+        except SourceLost:
+            self.run.target.remove(where)
+            raise
+        except ReadFailed as error:
+            self.run.target.remove(where)
+            self._gone(folder, place, Gone(content.entry, str(error), is_there=True))
+            return None
+        self._note_file(folder, where, content, written, content.what_happened(), read_at, source_of(content))
+        return written
+
+    def _treated(self, where: str, content: Content) -> Content | str:
+        assert self.run.content_hash is not None
+        return without_contents(where, content, self._took, self.run.content_hash)
+
+    def _log_without_secrets(self, where: str, content: Content) -> Content:
+        return RedactedLog(content, self._took)
+
+    def _export_without_secrets(self, where: str, content: Content) -> Content:
+        return RedactedExport(content, self._took)
 
     def _took(self, count: int) -> None:
         self.run.progress.advance(count)
@@ -451,17 +524,16 @@ class _Copying(Struct):
         written: Written,
         note: str | None,
         read_at: int,
-        original: bytes | None = None,
+        original: Written | None = None,
     ) -> None:
         """Add the line of a file; `original` is what was read where something else was written."""
         entry = content.entry
-        digest = None if original is None else hashlib.sha256(original).hexdigest()
-        is_other = digest not in (None, written.sha256)
+        other = original if original is not None and original.sha256 != written.sha256 else None
         self.run.manifest.add(
             FileLine(
                 place, encodable(self.source.shown_path(folder / entry.name)), written.size, written.sha256,
                 entry.mode, entry.uid, entry.gid, entry.mtime_ns // 1_000_000, entry.mtime_ns, read_at, note,
-                len(original) if original is not None and is_other else None, digest if is_other else None,
+                other and other.size, other and other.sha256, AS if other and is_hashed(content) else None,
             )
         )  # fmt: skip
         self.done.files += 1

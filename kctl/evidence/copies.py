@@ -13,6 +13,7 @@ from formats.values import Struct, field
 from kctl.errors import UnreadableFile
 from kctl.evidence.manifest import (
     FILE_BEGINNING,
+    CollectionLine,
     LeftOutLine,
     PlannedLine,
     SourceLine,
@@ -42,6 +43,8 @@ class CopyNotes(Struct):
     counts: dict[Path, int] = field(default_factory=dict)
     clock_offsets: dict[int, int] = field(default_factory=dict)
     """How far the clock of a broker was ahead of that of the copying machine, in milliseconds."""
+    hashed: list[Path] = field(default_factory=list)
+    """Manifests of copies with hashes in the place of contents of records."""
     troubles: dict[Path, str] = field(default_factory=dict)
 
 
@@ -66,7 +69,9 @@ def _read(manifest: Path, below: Collection[Path], notes: CopyNotes) -> None:
     files: Counter[str] = Counter()
     ended: dict[str, SourceLine] = {}
     for line, _ in lines_of(manifest, may_be_torn=True, passing=FILE_BEGINNING):
-        if isinstance(line, PlannedLine) and len(open_) + len(whole) < MOST_PLANNED:
+        if isinstance(line, CollectionLine) and line.hash_key_id is not None:
+            notes.hashed.append(manifest)
+        elif isinstance(line, PlannedLine) and len(open_) + len(whole) < MOST_PLANNED:
             if line.fetched:
                 notes.fetched.add((folder / line.path).parent)
             if line.path not in whole:  # a run that goes on plans all once more

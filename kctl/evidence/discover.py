@@ -230,6 +230,7 @@ def _evidence(
         cut_off=tuple(cut_off),
         unreached=tuple(notes.unreached),
         unread=tuple(sorted(notes.unread.items())),
+        hashed=tuple(notes.hashed),
         clock_offsets=tuple(sorted(notes.clock_offsets.items())),
         order_of=ordered_moments,
         lacking_of=_lacking_dirs,
@@ -252,6 +253,8 @@ def _notes(walked: Walked) -> CopyNotes:
             say_manifest.LEFT_OUT, path, walked.manifests[path][0],
             count=notes.counts[path], what=encodable(line.what), name=encodable(line.source), why=encodable(line.why),
         )  # fmt: skip
+    for path in notes.hashed:
+        walked.say(say_manifest.HASHED, path, walked.manifests[path][0])
     for source, why in notes.unreached.items():
         path, (root, *_) = next(iter(walked.manifests.items()))
         walked.say(say_manifest.UNREACHED, path, root, source=encodable(source), why=encodable(why))

@@ -33,7 +33,8 @@ _encode = msgspec.json.Encoder().encode
 class FileLine(msgspec.Struct, tag="file", tag_field="kind"):
     """A copied file. Times are milliseconds, `mtime_ns` nanoseconds.
 
-    `sha256` is of the bytes as written, `source_sha256` of those read where they differ.
+    `sha256` is of the bytes as written, `source_sha256` of those read where they differ. `as`: `headers` where contents
+    of records were replaced.
     """
 
     path: str
@@ -49,6 +50,7 @@ class FileLine(msgspec.Struct, tag="file", tag_field="kind"):
     note: str | None = None
     source_size: int | None = None
     source_sha256: str | None = None
+    as_: str | None = msgspec.field(default=None, name="as")
 
 
 class LeftOutLine(msgspec.Struct, tag="left_out", tag_field="kind", omit_defaults=True):
@@ -98,13 +100,14 @@ class SourceLine(msgspec.Struct, tag="source", tag_field="kind"):
 
 
 class CollectionLine(msgspec.Struct, tag="collection", tag_field="kind"):
-    """The first line."""
+    """The first line. `hash_key_id` names the key of the hashes that contents were replaced by; null where none were."""
 
     started_at: int
     command: str
     kctl: str
     host: str
     format: int = 1
+    hash_key_id: str | None = None
 
 
 class SealLine(msgspec.Struct, tag="seal", tag_field="kind"):
@@ -215,6 +218,12 @@ def lines_of(
                 yield line, raw
     except OSError as error:
         raise file_error(path, error) from error
+
+
+def hash_key_id_of(path: Path) -> str | None:
+    """Which key the contents of a copy were hashed with; None for a copy with its contents. Raises UnreadableFile."""
+    first = next((line for line, _ in lines_of(path, may_be_torn=True)), None)
+    return first.hash_key_id if isinstance(first, CollectionLine) else None
 
 
 def sealed_sources(path: Path) -> dict[str, str | None] | None:

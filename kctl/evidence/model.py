@@ -191,6 +191,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     unreached: tuple[str, ...] = ()
     # Files and folders below that might not be read as a copy was made, with the reason.
     unread: tuple[tuple[Path, str], ...] = ()
+    hashed: tuple[Path, ...] = ()
+    """Manifests of copies with hashes in the place of contents of records."""
     clock_offsets: tuple[tuple[int, int], ...] = ()
     """By broker how far its clock was ahead of that of the machine that copied its files, in milliseconds."""
     order_of: Callable[[FoundEvidence], tuple[str, ...]] = lambda evidence: ()

@@ -42,6 +42,11 @@ UNREACHED = info("""evidence-not-reached
     What it has was not examined.
     The source could not be reached as the copy was made.
     Go on with the copy by `kctl collect --resume`.""")
+HASHED = info("""evidence-contents-hashed
+    The copy has hashes in the place of keys, values and header values.
+    What records hold cannot be seen in it. Sizes, offsets, nulls and which contents are equal are as they were.
+    `kctl collect --headers` made it, so that others may have it.
+    Ask the one who made the copy where contents matter; records are recovered from the originals alone.""")
 CLOCK_MEASURED = info("""log-clock-measured
     The clock of broker {broker} was {seconds:.1f} s {side} those of the other brokers as its files were copied. kctl corrected its times.
     Rows of what this broker printed name the correction in `clock_offset_ms`; its lines still have the times of its clock.

@@ -12,7 +12,8 @@ from kctl.findings import directories as directory_findings
 from kctl.findings import evidence as evidence_findings
 from kctl.findings import logs as log_findings
 from kctl.findings import segments as segment_findings
-from kctl.findings.manifest import CUT_OFF
+from kctl.findings.manifest import CLOCK_MEASURED, CUT_OFF, HASHED
+from kctl.findings.manifest import LEFT_OUT as LEFT_OUT_OF_COPY
 from kctl.judging.fetching import GO_ON, log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import counted
@@ -36,6 +37,8 @@ NOT_KAFKAS = frozenset({evidence_findings.OF_ANOTHER_SYSTEM.code})
 OF_SOUND_BYTES = frozenset(
     {log_findings.TIMESTAMP_IN_FUTURE.code, directory_findings.SHUT_DOWN_POINT_BEHIND.code}
 )
+# Findings about a copy as a whole: of no bytes.
+OF_NO_BYTES = frozenset({HASHED.code, LEFT_OUT_OF_COPY.code, CLOCK_MEASURED.code})
 # What a folder must hold to be examined.
 WANTED = "log directory, partition folder or segment"
 NO_FILE_OF_KAFKAS = "neither a segment nor another file of a log directory"
@@ -79,6 +82,8 @@ class Integrity(Struct):
     def finding(self, finding: Finding) -> None:
         """Take a finding of a check of files."""
         place = finding.place
+        if finding.code in OF_NO_BYTES:
+            return
         self._count(place, 0)
         if finding.code == evidence_findings.BROKER_FOLDER_EMPTY.code:
             self._of(place).empty.append(place.file or "")

@@ -137,6 +137,18 @@ def _outcome(marker: LogEntry) -> TransactionOutcome:
     return OUTCOMES.get(kind, TransactionOutcome.OPEN)
 
 
+def refuse_hashes(evidence: FoundEvidence) -> None:
+    """Refuse evidence whose records are to be written, or compared with those of a cluster, and are hashes alone.
+
+    Raises Refused.
+    """
+    if evidence.hashed:
+        raise Refused(
+            f"{evidence.hashed[0].parent}: has hashes in the place of what records held",
+            "records come from the originals alone: ask the one who made the copy by `kctl collect --headers`",
+        )
+
+
 def check_target(folder: Path, evidence: FoundEvidence) -> None:
     """Refuse a folder that is, holds or lies in evidence: evidence is never written to."""
     target = folder.resolve()

@@ -18,7 +18,8 @@ from formats.log_dir.state_files import PartitionMetadata, format_partition_meta
 from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.collect.collection import Collected, Collection
-from kctl.collect.transport import FILE, Entry
+from kctl.collect.headers_only import AS, HashedLog, nothing, source_of
+from kctl.collect.transport import FILE, Content, Entry
 from kctl.collect.writing import Written
 from kctl.errors import KctlError
 from kctl.evidence.manifest import DroppedLine, FileLine, PlannedLine, WholeLine
@@ -67,6 +68,11 @@ class _FetchedSegment:
         if first:
             base_offset = min(base_offset, int.from_bytes(first[:8], "big", signed=True))
         self.entry = entry_now(f"{max(base_offset, 0):020d}.log")
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Whose batches they are."""
+        return self._replica.partition
 
     def pieces(self) -> Iterator[memoryview | int]:
         """Whole batches; what is no batch as it is, which ends the replica."""
@@ -185,12 +191,13 @@ def write_made(run: Collection, place: str, shown: str, data: Iterable[bytes], d
 
 def _note(
     run: Collection, place: str, shown: str, entry: Entry, written: Written, note: str | None, read_at: int,
-    done: Collected,
+    done: Collected, source: Written | None = None,
 ) -> None:  # fmt: skip
     run.manifest.add(
         FileLine(
             place, shown, written.size, written.sha256, entry.mode, entry.uid, entry.gid,
             entry.mtime_ns // 1_000_000, entry.mtime_ns, read_at, note,
+            source and source.size, source and source.sha256, AS if source else None,
         )
     )  # fmt: skip
     done.files += 1
@@ -343,13 +350,18 @@ class ReplicaCopies(Struct):
 
     def _copy(self, part: BrokerPart, place: str, segment: _FetchedSegment) -> int:
         read_at = self.run.now_ms()
+        content: Content = segment
+        if self.run.content_hash is not None:
+            topic = segment.partition.topic
+            content = HashedLog(segment, self._took, topic, self.run.content_hash)
         try:
-            written = self.run.target.copy(place, segment, self._took)
+            written = self.run.target.copy(place, content, nothing if content is not segment else self._took)
         except BaseException:
             self.run.target.remove(place)
             raise
         shown = f"{part.shown}/{place.removeprefix(f'{part.place}/')}"
-        _note(self.run, place, shown, segment.entry, written, segment.what_happened(), read_at, part.done)
+        note, source = segment.what_happened(), source_of(content)
+        _note(self.run, place, shown, segment.entry, written, note, read_at, part.done, source)
         return written.size
 
     def _took(self, count: int) -> None:
