@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CLUSTER ?= 4.3
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis suites man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis suites man docs pictures dist standalone release release-check sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 # Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile everything
 # again, and pytest every test file.
@@ -61,9 +61,23 @@ fuzz: $(VENV)/.dev
 mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
 
-# The wheel, with the same bytes whoever builds it from a commit.
+# The wheel, with the same bytes whoever builds it from a commit, and the sdist.
 dist: $(VENV)/.dev
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
+	@$(BIN)/python -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")' > /dev/null
+
+# A folder with its own Python and all extras but Spark in dist/, as tar.gz and tar.zst; STANDALONE_PYTHON is another Python.
+standalone: dist
+	$(BIN)/pip install -q --group standalone
+	releasing/standalone $(BIN)/uv "$$(ls -t dist/kctl-*.whl | head -1)" dist
+
+# A version in dist/, from a commit and a tag that this makes: `make release VERSION=1.2.3`. It ends with what is to be uploaded.
+release: $(VENV)/.dev
+	@releasing/release "$(VERSION)" "$(MAKE)"
+
+# Each artefact in dist/ in an empty environment, with the demo; as root with debootstrap also in systems of Debian 11 to 13.
+release-check: $(VENV)/.dev
+	$(BIN)/python releasing/check.py dist
 
 # What an installation consists of: licences that are accepted, and a CycloneDX list in build/sbom.json. Spark is left out for its size: SBOM_EXTRAS=wire,sql,sasl,keystores,fast,spark.
 SBOM_EXTRAS ?= wire,sql,sasl,keystores,fast
