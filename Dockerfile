@@ -1,7 +1,8 @@
-# kctl as a user without rights, for evidence that is mounted for reading:
-#   docker build -t kctl .
-#   docker run --rm --network none -v "$PWD/evidence:/evidence:ro" kctl replica loss /evidence
+# kctl as a user without rights, for evidence that is mounted for reading; nothing but the package index is asked while it is built:
+#   docker build -t kctl .                                    # --build-arg PIP_INDEX_URL=... for an index of your own
+#   docker run --rm --network none --read-only --tmpfs /tmp -v "$PWD/evidence:/evidence:ro" kctl replica loss /evidence
 FROM python:3.13-slim-bookworm AS build
+ARG PIP_INDEX_URL
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY man man
@@ -18,5 +19,6 @@ ENV PATH=/opt/kctl/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 USER 10001
 WORKDIR /home/kctl
 VOLUME ["/evidence"]
+HEALTHCHECK --interval=1m --timeout=30s CMD kctl doctor > /dev/null || exit 1
 ENTRYPOINT ["kctl"]
 CMD ["--help"]
