@@ -22,8 +22,8 @@ MOST_SECONDS, MOST_MIB = 15, 500
 def plan(job: str, size: int) -> str:
     """Make one plan; its cost and how many replicas move."""
     from kctl.cluster.placement import Racks, draw, place_replicas
-    from kctl.cluster.reassignment.planner import ReassignmentGoal, Situation, plan_placement
     from kctl.model import TopicPartition
+    from kctl.operations.reassignment.planner import ReassignmentGoal, Situation, plan_placement
 
     random = Random(1)
     used = 190 if job == "add" else BROKERS

@@ -97,7 +97,7 @@ def _effective(
     show_secrets: bool,
 ) -> Iterator[Effective]:
     from formats.secrets import REDACTED, is_secret_key, redact_text
-    from kctl.cluster.configs import entity_path
+    from kctl.operations.configs import entity_path
     from kctl.wire.configs import ConfigInForce, in_force, names_of
 
     if at.snapshot is not None:
@@ -259,9 +259,9 @@ def get(
     $ kctl config get --effective --explain --entity-type brokers --entity-name 1 num.io.threads
     """
     from kctl.cluster.config_keys import BROKERS_ONLY
-    from kctl.cluster.configs import entity_path
     from kctl.cluster.names import absent_topics
     from kctl.cluster.state import DEFAULT
+    from kctl.operations.configs import entity_path
 
     if effective:
         entities = list(_effective(frame, at, entity_type, entity_name, key, explain, show_secrets))
@@ -368,7 +368,7 @@ def change_values(
     accepted: bool = False,
 ) -> Outcome:
     """Plan and carry out a change of configuration."""
-    from kctl.cluster.configs import parse_assignments, plan_configs
+    from kctl.operations.configs import parse_assignments, plan_configs
 
     assignments = parse_assignments(values)
     with open_for_change(frame) as cluster:

@@ -19,11 +19,11 @@ from kctl.rows.cluster_wide import CANDIDATE, ELECTION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kctl.cluster.elections import ElectionCandidate
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
-    from kctl.cluster.unclean import UncleanCandidate
     from kctl.cluster.versions import KafkaVersion
+    from kctl.operations.elections import ElectionCandidate
+    from kctl.operations.unclean import UncleanCandidate
 
 
 @command("preferred", status=CHANGE_STATUS)
@@ -39,8 +39,8 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
     $ kctl elect preferred --topics orders,payments --yes
     $ kctl elect preferred --dry-run
     """
-    from kctl.cluster.elections import WANTED, candidates, plan_preferred_election
     from kctl.cluster.state import NO_LEADER
+    from kctl.operations.elections import WANTED, candidates, plan_preferred_election
 
     with open_for_change(frame) as cluster:
         state = _read(cluster, topics, how.version)
@@ -84,7 +84,7 @@ def unclean(
     $ kctl elect unclean orders --to 2 --accept-loss --yes
     """
     from kctl.cluster.names import partitions_named, topics_named
-    from kctl.cluster.unclean import is_leaderless, plan_unclean_election
+    from kctl.operations.unclean import is_leaderless, plan_unclean_election
     from kctl.wire.replicas.epochs import lost_records, read_candidates
 
     with open_brokers_for_change(frame) as cluster:
@@ -144,7 +144,7 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
     $ kctl elect status --topics orders --all --output jsonl
     $ kctl elect status --snapshot znodes.jsonl
     """
-    from kctl.cluster.elections import LED, candidates
+    from kctl.operations.elections import LED, candidates
 
     with at.open(frame) as cluster:
         state = _read(cluster, topics, at.version)

@@ -129,9 +129,9 @@ def compare(frame: Frame, options: EvidenceOptions) -> Outcome:
     $ kctl epoch compare broker-1/data/orders-0 broker-2/data/orders-0
     $ kctl epoch compare evidence/moments/during --topic ledger
     """
+    from kctl.copies.moments import assigned_in, clusters_of
     from kctl.evidence.replica_copies import every_copy
     from kctl.judging.judgement import Question, judgement_rows
-    from kctl.replica.copies.moments import assigned_in, clusters_of
     from kctl.replica.epoch_rows import compare_rows
 
     evidence = options.find(frame, reads_once=True)

@@ -20,7 +20,7 @@ from kctl.model import counted
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:
-    from kctl.changes.intents import GroupOffset
+    from kctl.changes.kinds.groups import GroupOffset
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire

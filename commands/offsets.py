@@ -98,8 +98,8 @@ def show(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
     $ kctl offsets show billing /var/lib/kafka/data
     $ kctl offsets show billing evidence/ --as-of -2h
     """
-    from kctl.internal_topics.group_findings import outside_findings, pending_findings, removal_findings
     from kctl.internal_topics.rows import commit_row, member_row, transactions_in
+    from kctl.judging.group_findings import outside_findings, pending_findings, removal_findings
 
     evidence, groups, findings = _read(frame, options)
     pending = [one for one in groups.pending if one.commit.group == group]

@@ -18,12 +18,12 @@ from kctl.errors import BadValue, KctlError, near_names
 from kctl.times import iso, parse_time
 
 if TYPE_CHECKING:
-    from kctl.broker_logs.blocks import Filter
     from kctl.broker_logs.merging import Merge
     from kctl.broker_logs.sources import Sources
     from kctl.internal_topics.decisions import Decided
     from kctl.judging.judgement import Judgement
     from kctl.model import TopicPartition
+    from kctl.text_logs.blocks import Filter
 
 
 class LogOptions(NamedTuple):
@@ -78,8 +78,8 @@ class LogOptions(NamedTuple):
         """The merge of the logs, by the time zones given, with mended clocks for --fix-skew."""
         from kctl.broker_logs.clocks.offsets import CODES
         from kctl.broker_logs.clocks.skew import WANTED, estimate_skew
-        from kctl.broker_logs.clocks.zones import parse_zones
         from kctl.broker_logs.merging import Merge, prepare
+        from kctl.text_logs.zones import parse_zones
 
         sources = self.sources(frame, or_metadata_log=or_metadata_log)
         merging = prepare(sources, *parse_zones(self.zones), mends_clocks=mends_clocks)
@@ -397,10 +397,10 @@ def timeline_rows(
     from kctl.broker_logs.history.quorum_terms import METADATA
     from kctl.broker_logs.history.timeline import WANTED, timeline
     from kctl.broker_logs.history.topic_ids import name_topics
+    from kctl.copies.newest_epochs import newest_epochs
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import unreadable_rows
     from kctl.judging.leadership import judge_leadership
-    from kctl.replica.copies.newest_epochs import newest_epochs
 
     failures = Failures()
     events = merging.events(all_of(filters), WANTED | FAILURE_LINES)

@@ -315,9 +315,9 @@ def create(
     $ kctl topic create orders --replica-assignment 1:2,2:3,3:1 --dry-run
     """
     from kctl.changes.plan import Plan
-    from kctl.cluster.configs import parse_assignments
     from kctl.cluster.placement import Draws
-    from kctl.cluster.topics import NewTopic, parse_replica_assignment, plan_creation
+    from kctl.operations.configs import parse_assignments
+    from kctl.operations.topics import NewTopic, parse_replica_assignment, plan_creation
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise BadValue(
@@ -356,7 +356,7 @@ def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exis
     $ kctl topic delete orders --yes --timeout 5m
     """
     from kctl.changes.plan import Plan
-    from kctl.cluster.topics import plan_deletion
+    from kctl.operations.topics import plan_deletion
 
     with open_for_change(frame) as cluster:
         if if_exists and name not in cluster.read_state((), partition_states=False).topic_names:
@@ -386,7 +386,7 @@ def alter(
     $ kctl topic alter orders --partitions 24
     $ kctl topic alter orders --partitions 14 --replica-assignment 1:2,2:3
     """
-    from kctl.cluster.topics import parse_replica_assignment, plan_growth
+    from kctl.operations.topics import parse_replica_assignment, plan_growth
 
     if partitions is None and replica_assignment is None:
         raise BadValue("nothing to alter", "give --partitions")

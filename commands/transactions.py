@@ -131,8 +131,8 @@ def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
     $ kctl transactions hanging --bootstrap-server kafka1:9092
     $ kctl transactions hanging orders __transaction_state --bootstrap-server kafka1:9092
     """
-    from kctl.internal_topics.open_rows import open_rows
     from kctl.judging.judgement import Question, judgement_rows
+    from kctl.judging.open_transactions import open_rows
 
     if not options.paths and not frame.names_brokers:
         raise BadValue("name EVIDENCE, or the running cluster", "give folders, or --bootstrap-server HOSTS")

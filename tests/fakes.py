@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from formats.znodes.json_text import Json
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict
 from kctl.zookeeper.store import Acl, Stat, Znode, parent_of
 

@@ -30,7 +30,7 @@ ALWAYS_SEVERAL = {
     "kctl/checks/retention.py": ("days",), "kctl/report/lineage.py": ("self.lanes",), "kctl/report/incidents.py": ("partitions",),
     "kctl/report/remote.py": ("times",), "kctl/broker_logs/history/quorum_terms.py": ("run",), "commands/state_log_chart.py": ("row['times']",),
     "kctl/judging/divergence.py": ("evidence_brokers",), "kctl/judging/loss.py": ("evidence_brokers", "needed"), "kctl/judging/sentences.py": ("judged",),
-    "kctl/findings/__init__.py": ("lines",), "kctl/wire/recovering/planning.py": ("partition",), "kctl/cluster/kraft/voters.py": ("after",),
+    "kctl/findings/__init__.py": ("lines",), "kctl/wire/recovering/planning.py": ("partition",), "kctl/operations/kraft/voters.py": ("after",),
     "formats/log_dir/checkpoints.py": ("count",), "kctl/changes/journal.py": ("matching",), "kctl/report/answer.py": ("summary['moments']",),
 }  # fmt: skip
 

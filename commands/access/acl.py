@@ -24,8 +24,8 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding
 from commands.topic import note_problems
-from kctl.access.live import view_of
 from kctl.access.view import USERS
+from kctl.access_sources.live import view_of
 from kctl.errors import BadValue, KctlError
 from kctl.rows.access import ACCESS, ACL, DECISION
 
@@ -450,7 +450,7 @@ def change_rules(
     accepted: bool,
 ) -> Outcome:
     """Plan, show and carry out a change of rules, and say where somebody else changed them meanwhile."""
-    from kctl.access.planning import plan_acls
+    from kctl.operations.acls import plan_acls
 
     known_acls = set(view.acls)
     added = [acl for acl in added if acl not in known_acls]
@@ -489,8 +489,8 @@ def guarded_undo(cluster: Cluster, plan: Plan, *, accepted: bool) -> Plan:
     """The plan of an undo, refused like any change where it takes rules away from whoever needs them."""
     from formats.values import replace
     from kctl.access.forecast import lockouts
-    from kctl.access.planning import ACCEPT
-    from kctl.changes.intents import AlterAcls
+    from kctl.changes.kinds.access import AlterAcls
+    from kctl.operations.acls import ACCEPT
 
     intents = [stage.intent for stage in plan.stages if isinstance(stage.intent, AlterAcls)]
     if not intents:

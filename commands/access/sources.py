@@ -12,7 +12,7 @@ from commands.cli.connecting import At
 from commands.cli.frame import Frame
 from commands.cli.options import GIVEN_PATH, METADATA, Decorator, as_one_value, flag, option
 from commands.topic import note_problems
-from kctl.access.live import view_of
+from kctl.access_sources.live import view_of
 from kctl.errors import BadValue, file_error
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Recorded(NamedTuple):
         if not self.folders:
             return None
         from commands.cli.evidence_options import bound_of
-        from kctl.access.recorded import read_recorded_access
+        from kctl.access_sources.recorded import read_recorded_access
 
         return read_recorded_access(self.logs(), bound_of(self.as_of))
 

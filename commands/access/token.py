@@ -25,6 +25,8 @@ from kctl.rows.access import ISSUED_TOKEN, TOKEN
 
 if TYPE_CHECKING:
     from kctl.access.tokens import DelegationToken
+    from kctl.cluster.interface import Cluster
+    from kctl.wire.adapter import Wire
 
 
 @command("list", paged=True, status="0 listed · 2 wrong usage · 3 no connection, something could not be read")
@@ -48,7 +50,8 @@ def list_tokens(frame: Frame, at: At, source: Recorded, owners: tuple[str, ...])
     """
     from commands.cli.evidence_options import bound_of
     from kctl.access.acl import check_principal
-    from kctl.access.tokens import recorded_tokens, tokens_of
+    from kctl.access_sources.live import tokens_of
+    from kctl.access_sources.recorded import recorded_tokens
 
     wanted = {check_principal(owner) for owner in owners}
     problems: list[Problem] = []
@@ -93,17 +96,16 @@ def create(
     $ kctl token create --owner User:job
     """
     from kctl.access.acl import check_principal
-    from kctl.access.tokens import described_tokens, writable
-    from kctl.changes.intents import CreateToken
+    from kctl.changes.kinds.tokens import CreateToken
     from kctl.changes.plan import Plan, Stage
     from kctl.cluster.versions import needs
     from kctl.wire.messages import CreateDelegationTokenRequest
-    from kctl.wire.writes.tokens import token_writes
+    from kctl.wire.writes.tokens import described_tokens, token_writes
 
     for principal in (*renewers, *((owner,) if owner else ())):
         check_principal(principal)
     with open_for_change(frame) as cluster:
-        wire = writable(cluster)
+        wire = _brokers(cluster)
         owner = None if owner == wire.principal else owner
         if owner and (wire.version_of(CreateDelegationTokenRequest) or 0) < FIRST_FOR_OTHERS:
             raise Refused(
@@ -187,12 +189,12 @@ def renew(frame: Frame, how: How, token_id: str, period: float | None) -> Outcom
     $ kctl token renew 7f1OlNLgSvGsQ3qTGZMNtQ
     $ kctl token renew 7f1OlNLgSvGsQ3qTGZMNtQ --for 12h
     """
-    from kctl.access.tokens import token_named, writable
-    from kctl.changes.intents import RenewToken
+    from kctl.changes.kinds.tokens import RenewToken
     from kctl.changes.plan import plan_of
+    from kctl.wire.writes.tokens import token_named
 
     with open_for_change(frame) as cluster:
-        token = token_named(writable(cluster), token_id)
+        token = token_named(_brokers(cluster), token_id)
         intent = RenewToken(
             token_id=token.token_id,
             owner=token.owner,
@@ -218,15 +220,24 @@ def expire(frame: Frame, how: How, token_id: str, after: float | None) -> Outcom
     """
     import time
 
-    from kctl.access.tokens import token_named, writable
-    from kctl.changes.intents import ExpireToken
+    from kctl.changes.kinds.tokens import ExpireToken
     from kctl.changes.plan import plan_of
+    from kctl.wire.writes.tokens import token_named
 
     with open_for_change(frame) as cluster:
-        token = token_named(writable(cluster), token_id)
+        token = token_named(_brokers(cluster), token_id)
         at = None if after is None else round((time.time() + after) * 1000)
         intent = ExpireToken(
             token_id=token.token_id, owner=token.owner, at=at, expiry_timestamp=token.expiry_timestamp
         )
         plan = plan_of([intent], cluster, cluster.read_state((), partition_states=False, recent=True))
         return carry_out(frame, how, cluster, plan, token_rows(token))
+
+
+def _brokers(cluster: Cluster) -> Wire:
+    """The connections to brokers, which alone make tokens: ZooKeeper holds no key for them. Raises Refused."""
+    from kctl.wire.cluster import AdminCluster
+
+    if not isinstance(cluster, AdminCluster):
+        raise Refused("only brokers change delegation tokens; nothing was written", "give --bootstrap-server")
+    return cluster.wire

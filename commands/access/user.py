@@ -18,14 +18,16 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, WRITTEN, as_one_value, flag, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
-from kctl.access.live import Users, users_of, view_of
+from kctl.access_sources.live import view_of
+from kctl.cluster.interface import Users
 from kctl.errors import BadValue, KctlError, Refused, file_error
 from kctl.rows.access import USER
 
 if TYPE_CHECKING:
     from kctl.access.users import Salted
-    from kctl.changes.intents import SetScram
-    from kctl.changes.plan import Plan, Write
+    from kctl.changes.kinds.access import SetScram
+    from kctl.changes.plan import Plan
+    from kctl.cluster.intent import Write
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import Problem
 
@@ -52,7 +54,7 @@ def list_users(frame: Frame, at: At, source: Recorded, name: tuple[str, ...]) ->
         problems += view.problems
     else:
         with at.open(frame) as cluster:
-            users = users_of(cluster, problems)
+            users = cluster.scram_users(problems)
     note_problems(frame, problems)
     for missing in sorted(set(name) - users.keys()):
         frame.fail(f"no user {missing}", "`kctl user list` shows all")
@@ -241,7 +243,7 @@ def set_credentials(
 ) -> Outcome:
     """Plan and carry out that a user gets a password."""
     from kctl.access.users import check_user
-    from kctl.changes.intents import SetScram
+    from kctl.changes.kinds.access import SetScram
 
     check_user(name)
     password.check()
@@ -270,7 +272,7 @@ def set_credentials(
 
 def _present(cluster: Cluster, name: str) -> dict[str, int]:
     problems: list[Problem] = []
-    users = users_of(cluster, problems)
+    users = cluster.scram_users(problems)
     for problem in problems:
         raise KctlError(
             f"{problem.place}: {problem.reason}; nothing was written", problem.hint or "repair it first"
@@ -330,7 +332,7 @@ def delete(frame: Frame, how: How, name: str, mechanisms: tuple[str, ...], accep
     $ kctl user delete app
     $ kctl user delete app --mechanism SCRAM-SHA-256
     """
-    from kctl.changes.intents import DeleteScram
+    from kctl.changes.kinds.access import DeleteScram
     from kctl.changes.plan import plan_of
 
     with open_for_change(frame) as cluster:

@@ -33,8 +33,9 @@ from kctl.errors import KctlError, NotFinished, Refused
 if TYPE_CHECKING:
     from kctl.changes.apply import ChangeRun
     from kctl.changes.entry import Entry
-    from kctl.changes.intents import SetScram
-    from kctl.changes.plan import Plan, Write
+    from kctl.changes.kinds.access import SetScram
+    from kctl.changes.plan import Plan
+    from kctl.cluster.intent import Write
     from kctl.cluster.interface import Cluster
     from kctl.cluster.versions import KafkaVersion
 

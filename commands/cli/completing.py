@@ -80,7 +80,7 @@ def entities(ctx: click.Context, param: click.Parameter, begun: str) -> list[str
 
 def journal_entries(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Ids of the journal's changes, the last first."""
-    from kctl.changes.journal import journal_folder
+    from kctl.changes.journal_folder import journal_folder
 
     try:
         names = sorted((path.stem for path in journal_folder().glob("*.json")), reverse=True)
@@ -214,7 +214,7 @@ def _state(context: Context) -> ClusterState:
 
 
 def _principals(context: Context) -> list[str]:
-    from kctl.access.live import view_of
+    from kctl.access_sources.live import view_of
 
     named = {f"User:{name}" for name in _users(context)}
     with (
@@ -226,15 +226,13 @@ def _principals(context: Context) -> list[str]:
 
 
 def _users(context: Context) -> list[str]:
-    from kctl.access.live import users_of
-
     with suppress(KctlError), _cluster(context) as cluster:
-        return sorted(users_of(cluster, []))
+        return sorted(cluster.scram_users([]))
     return []
 
 
 def _tokens(context: Context) -> list[str]:
-    from kctl.access.tokens import tokens_of
+    from kctl.access_sources.live import tokens_of
 
     with _cluster(context) as cluster:
         return [token.token_id for token in tokens_of(cluster, [])]

@@ -366,7 +366,7 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
 
 def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, growth: int = 0) -> list[Row]:
     """A row for each check; the exit status becomes 5 where one finds something."""
-    from kctl.cluster.health import HealthFacts, check_health
+    from kctl.operations.health import HealthFacts, check_health
 
     now = int(time.time() * 1000)
     if at.snapshot is not None:
@@ -549,8 +549,8 @@ def unregister(frame: Frame, how: How, broker: int) -> Outcome:
     $ kctl cluster unregister 3
     $ kctl cluster unregister 3 --dry-run
     """
-    from kctl.cluster.kraft.unregistering import plan_unregistering
     from kctl.cluster.visibility import refuse_partial
+    from kctl.operations.kraft.unregistering import plan_unregistering
 
     with open_for_change(frame) as cluster:
         state = cluster.read_state(kafka_version=how.version)

@@ -51,7 +51,7 @@ def list_features(frame: Frame, at: At) -> Outcome:
     $ kctl feature list --output jsonl
     """
     from kctl.cluster.interface import NoQuorum
-    from kctl.cluster.kraft.features import features_of
+    from kctl.operations.kraft.features import features_of
     from kctl.rows.kraft import FEATURE_LEVELS
 
     with at.open(frame) as cluster:
@@ -67,7 +67,7 @@ def list_features(frame: Frame, at: At) -> Outcome:
 def _levels(
     frame: Frame, how: How, texts: tuple[str, ...], *, is_downgrade: bool, needs: str = ""
 ) -> Outcome:
-    from kctl.cluster.kraft.features import plan_levels
+    from kctl.operations.kraft.features import plan_levels
 
     levels: dict[str, int] = {}
     for text in texts:

@@ -37,7 +37,7 @@ def quorum_row(quorum: Quorum) -> Row:
 
 
 def _replaced(pair: tuple[QuorumMember, QuorumMember]) -> str:
-    from kctl.cluster.kraft.voters import directory_gone
+    from kctl.operations.kraft.voters import directory_gone
 
     number = pair[0].node_id
     return f"{directory_gone(*pair)}; `kctl quorum remove {number}`, then `kctl quorum add {number}`"
@@ -150,7 +150,7 @@ def add(frame: Frame, how: How, nodes: tuple[int, ...], endpoint: str | None) ->
     $ kctl quorum add 104
     $ kctl quorum add 104 --endpoint CONTROLLER://kafka-104:9093
     """
-    from kctl.cluster.kraft.voters import changeable_quorum, plan_adding
+    from kctl.operations.kraft.voters import changeable_quorum, plan_adding
 
     if endpoint is not None and len(nodes) > 1:
         raise BadValue("--endpoint is where one node listens", "add the nodes one by one")
@@ -203,7 +203,7 @@ def remove(frame: Frame, how: How, node: int) -> Outcome:
     $ kctl quorum remove 103
     $ kctl quorum remove 103 --dry-run
     """
-    from kctl.cluster.kraft.voters import plan_removing
+    from kctl.operations.kraft.voters import plan_removing
 
     with open_for_change(frame) as cluster:
         state: ClusterState = cluster.read_state((), partition_states=False, kafka_version=how.version)

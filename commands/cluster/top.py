@@ -34,8 +34,8 @@ def top(frame: Frame, at: At) -> Outcome:
     $ kctl top --output jsonl --every 1m >> top.jsonl
     """
     from commands.reassign.rows import move_status_row
-    from kctl.cluster.reassignment.moves import moving_targets
-    from kctl.cluster.reassignment.verification import move_statuses
+    from kctl.cluster.moves import moving_targets
+    from kctl.operations.reassignment.verification import move_statuses
 
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version, visibility=True)

@@ -21,8 +21,8 @@ from kctl.errors import BadValue, Refused, file_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kctl.changes.intents import SetScram
-    from kctl.changes.plan import Write
+    from kctl.changes.kinds.access import SetScram
+    from kctl.cluster.intent import Write
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
     from kctl.cluster_file.difference import Changed

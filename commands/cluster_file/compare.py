@@ -39,15 +39,15 @@ class Given(NamedTuple):
 
     def load(self, files: Sequence[Path], known: set[str] | None = None) -> Wanted:
         """What the files ask for. Raises KctlError with file and line; see `kctl.cluster_file.loading.load`."""
-        from kctl.cluster.configs import parse_assignments
         from kctl.cluster_file.loading import load
+        from kctl.operations.configs import parse_assignments
 
         return load(files, parse_assignments(self.settings), os.environ, known)
 
     def refuse_unused(self, known: set[str]) -> None:
         """Raise BadValue for a variable that is not known."""
-        from kctl.cluster.configs import parse_assignments
         from kctl.cluster_file.variables import refuse_unused
+        from kctl.operations.configs import parse_assignments
 
         refuse_unused(parse_assignments(self.settings), known)
 

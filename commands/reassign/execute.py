@@ -55,11 +55,11 @@ def execute(
     $ kctl reassign execute even.001.json --no-wait --reason OPS-812
     """
     from commands.reassign.rows import disk_move_row, move_row
-    from kctl.cluster.reassignment.disk_moves import disk_moves
-    from kctl.cluster.reassignment.execution import Execution, plan_execution
-    from kctl.cluster.reassignment.moves import cut, moves_of
-    from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
+    from kctl.cluster.moves import cut, moves_of
+    from kctl.operations.reassignment.disk_moves import disk_moves
+    from kctl.operations.reassignment.execution import Execution, plan_execution
+    from kctl.operations.reassignment.plan_files import read_plan
+    from kctl.operations.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 
     file = read_plan(plan, printed, frame.note)
     if max_batch_data is not None and disk_sizes is None:
@@ -107,8 +107,9 @@ def read_for(
 
     And the log directories of the brokers with these replicas. Of all topics without a plan, whether some may be hidden.
     """
-    from kctl.cluster.configs import MIN_ISR
-    from kctl.cluster.reassignment.throttles import KEYS, with_hidden_topics
+    from kctl.changes.kinds.throttles import KEYS
+    from kctl.cluster.visibility import with_hidden_topics
+    from kctl.operations.configs import MIN_ISR
 
     topics = sorted({tp.topic for tp in targets})
     state = cluster.read_state(
@@ -139,9 +140,9 @@ def cancel(frame: Frame, how: How, plan: Path, printed: str | None, move_control
     $ kctl reassign cancel drain-2.json --move-controller --reason "broker 4 is gone for good"
     """
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.cancellation import plan_cancellation
-    from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.verification import entries_of
+    from kctl.operations.reassignment.cancellation import plan_cancellation
+    from kctl.operations.reassignment.plan_files import read_plan
+    from kctl.operations.reassignment.verification import entries_of
 
     file = read_plan(plan, printed, frame.note)
     with open_for_change(frame) as cluster:
@@ -160,10 +161,10 @@ def cancel(frame: Frame, how: How, plan: Path, printed: str | None, move_control
 
 def origins_known(frame: Frame, plan: Path, identity: str) -> dict[TopicPartition, tuple[int, ...]]:
     """The original replicas of a plan's partitions, from the rollback file beside it and the journal."""
-    from kctl.changes.intents import Reassign
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.plan_files import file_names, read_plan
-    from kctl.cluster.reassignment.verification import entries_of
+    from kctl.changes.kinds.reassignments import Reassign
+    from kctl.operations.reassignment.plan_files import file_names, read_plan
+    from kctl.operations.reassignment.verification import entries_of
 
     origins: dict[TopicPartition, tuple[int, ...]] = {}
     rollback = file_names(plan, 0).rollback

@@ -19,7 +19,7 @@ from kctl.errors import BadValue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kctl.cluster.reassignment.planner import ReassignmentGoal
+    from kctl.operations.reassignment.planner import ReassignmentGoal
 
 PLAN_STATUS = (
     "0 planned, or nothing to move · 2 wrong usage · 3 unknown topic, no connection · "
@@ -93,12 +93,12 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
     $ kctl reassign plan --topics orders --partition 0 --log-dir 2=/data-2/kafka --to orders-0.json
     """
     from commands.reassign.rows import plan_rows, plan_text
-    from kctl.cluster.reassignment.plan_files import write_plan
-    from kctl.cluster.reassignment.planner import plan as plan_moves
-    from kctl.cluster.reassignment.planner import plan_like_kafka
-    from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
-    from kctl.cluster.reassignment.throttles import refuse_unseen
+    from kctl.changes.kinds.throttles import refuse_unseen
     from kctl.cluster.visibility import refuse_partial
+    from kctl.operations.reassignment.plan_files import write_plan
+    from kctl.operations.reassignment.planner import plan as plan_moves
+    from kctl.operations.reassignment.planner import plan_like_kafka
+    from kctl.operations.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 
     if options["partitions"] and not options["log_dir"]:
         raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
@@ -134,7 +134,7 @@ def plan(frame: Frame, at: At, to: Path, **options: Any) -> Outcome:
 
 
 def _goal(options: dict[str, Any]) -> ReassignmentGoal:
-    from kctl.cluster.reassignment.planner import ReassignmentGoal
+    from kctl.operations.reassignment.planner import ReassignmentGoal
 
     goals = _goals(options)
     if not goals and options["replication_factor"] is None:
@@ -171,11 +171,11 @@ def _goals(options: dict[str, Any]) -> list[str]:
 def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outcome:
     """A plan of moves between the disks of one broker."""
     from commands.reassign.rows import disk_plan_rows, plan_text
-    from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
-    from kctl.cluster.reassignment.disk_moves import refuse_backend
-    from kctl.cluster.reassignment.moves import cut
-    from kctl.cluster.reassignment.plan_files import write_plan
-    from kctl.cluster.reassignment.throttles import refuse_unseen
+    from kctl.changes.kinds.throttles import refuse_unseen
+    from kctl.cluster.moves import cut
+    from kctl.operations.reassignment.disk_balance import plan_balance, plan_to_log_dir
+    from kctl.operations.reassignment.disk_moves import refuse_backend
+    from kctl.operations.reassignment.plan_files import write_plan
 
     _goals(options)
     path = ""

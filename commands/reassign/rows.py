@@ -11,14 +11,14 @@ from kctl.model import counted
 from kctl.rows.reassign import BATCH, LOAD, MOVE, PARTITION, PLAN
 
 if TYPE_CHECKING:
-    from kctl.cluster.reassignment.disk_balance import DiskPlan
-    from kctl.cluster.reassignment.disk_moves import DiskMove
-    from kctl.cluster.reassignment.moves import Holding, Move
-    from kctl.cluster.reassignment.plan_files import PlanNames
-    from kctl.cluster.reassignment.planner import Planned
-    from kctl.cluster.reassignment.verification import MoveStatus
+    from kctl.cluster.moves import Holding, Move
     from kctl.cluster.state import Replicas
     from kctl.model import TopicPartition
+    from kctl.operations.reassignment.disk_balance import DiskPlan
+    from kctl.operations.reassignment.disk_moves import DiskMove
+    from kctl.operations.reassignment.plan_files import PlanNames
+    from kctl.operations.reassignment.planner import Planned
+    from kctl.operations.reassignment.verification import MoveStatus
 
 
 def amount(size: object) -> str:
@@ -70,7 +70,7 @@ def _file_rows(
     replicas_to_move: int,
 ) -> Iterator[Row]:
     """A row for each file of a plan. `data`: bytes that move for a partition."""
-    from kctl.cluster.reassignment.moves import EMPTY_REQUEST, encoded_size
+    from kctl.cluster.moves import EMPTY_REQUEST, encoded_size
 
     for number, (batch, path) in enumerate(zip(batches, names.batches, strict=True), 1):
         yield BATCH(
@@ -105,7 +105,7 @@ def disk_move_row(move: DiskMove) -> Row:
 
 def load_rows(planned: Planned) -> Iterator[Row]:
     """The load of each broker and each rack before and after."""
-    from kctl.cluster.reassignment.moves import by_rack, holdings
+    from kctl.cluster.moves import by_rack, holdings
 
     now = planned.now
     before = holdings(now.replicas, now.sizes, now.racks)

@@ -21,10 +21,10 @@ from kctl.model import counted
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from kctl.changes.intents import ClearThrottle
+    from kctl.changes.kinds.throttles import ClearThrottle
     from kctl.cluster.interface import Cluster
-    from kctl.cluster.reassignment.plan_files import PlanFile
     from kctl.cluster.state import ClusterState
+    from kctl.operations.reassignment.plan_files import PlanFile
 
 ACTIONS = ("list", "set", "clear")
 
@@ -57,7 +57,7 @@ def throttle(
     $ kctl reassign throttle set drain-2.json 100MiB --yes
     $ kctl reassign throttle clear drain-2.json --yes
     """
-    from kctl.cluster.reassignment.plan_files import read_plan
+    from kctl.operations.reassignment.plan_files import read_plan
 
     if action == "list":
         return _list(frame, how, snapshot)
@@ -81,8 +81,8 @@ def throttle(
 
 def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.throttles import throttles_set, with_slowed_disks
-    from kctl.cluster.reassignment.verification import brokers_to_clear, owners
+    from kctl.changes.kinds.throttles import throttles_set, with_slowed_disks
+    from kctl.operations.reassignment.verification import brokers_to_clear, owners
     from kctl.rows.reassign import THROTTLE
 
     at = At(snapshot, allow_stale=False, timeout=how.timeout, kafka_version=how.kafka_version)
@@ -104,7 +104,7 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
 
 def _note_untold(frame: Frame, state: ClusterState, action: str, known: Collection[int] = ()) -> None:
     """Report each broker, of the cluster or `known` from elsewhere, whose throttle is unknown."""
-    from kctl.cluster.reassignment.throttles import untold_brokers
+    from kctl.changes.kinds.throttles import untold_brokers
 
     for broker in untold_brokers(state, known):
         frame.fail(
@@ -120,10 +120,7 @@ def _read(cluster: Cluster, how: How, file: PlanFile | None = None) -> ClusterSt
 def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) -> Outcome:
     """Set the rate on every broker of the plan, and the lists of throttled replicas if they are missing."""
     from kctl.changes.intents import intent_to_json
-    from kctl.changes.plan import plan_of
-    from kctl.cluster.names import refuse_hidden
-    from kctl.cluster.reassignment.moves import moves_of
-    from kctl.cluster.reassignment.throttles import (
+    from kctl.changes.kinds.throttles import (
         brokers_of,
         check_rate,
         clearing,
@@ -131,6 +128,9 @@ def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) ->
         rate_changes,
         throttled_replicas,
     )
+    from kctl.changes.plan import plan_of
+    from kctl.cluster.moves import moves_of
+    from kctl.cluster.names import refuse_hidden
 
     state = _read(cluster, how, file)
     refuse_hidden({tp.topic for tp in file.targets}, state)
@@ -148,7 +148,7 @@ def _set(frame: Frame, how: How, cluster: Cluster, file: PlanFile, rate: int) ->
 
 def _clear(frame: Frame, how: How, cluster: Cluster, file: PlanFile) -> Outcome:
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.verification import entries_of, throttle_of
+    from kctl.operations.reassignment.verification import entries_of, throttle_of
 
     state = _read(cluster, how, file)
     clear = throttle_of(file.targets, entries_of(Journal().entries(frame.report), file.identity), state)
@@ -160,7 +160,7 @@ def _clear(frame: Frame, how: How, cluster: Cluster, file: PlanFile) -> Outcome:
 
 
 def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
-    from kctl.cluster.reassignment.throttles import (
+    from kctl.changes.kinds.throttles import (
         EVERYTHING,
         LISTS,
         split,
@@ -201,14 +201,9 @@ def _carry_out(
     title: str,
     warnings: tuple[str, ...] = (),
 ) -> Outcome:
+    from kctl.changes.kinds.throttles import left_over, may_be_left, not_read, rates_of_dead
     from kctl.changes.plan import Plan, plan_of
-    from kctl.cluster.reassignment.throttles import (
-        left_over,
-        may_be_left,
-        not_read,
-        rates_of_dead,
-        with_hidden_topics,
-    )
+    from kctl.cluster.visibility import with_hidden_topics
 
     state = with_hidden_topics(cluster, clear.throttled, state)
     if not left_over(clear, state) and not (state.quorum is not None and rates_of_dead(clear, state)):

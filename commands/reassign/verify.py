@@ -22,12 +22,12 @@ from kctl.errors import NotFinished
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from kctl.changes.intents import ClearThrottle
+    from kctl.changes.kinds.throttles import ClearThrottle
     from kctl.cluster.disks import BrokerLogDir
     from kctl.cluster.interface import Cluster
-    from kctl.cluster.reassignment.verification import MoveStatus, Sizes
     from kctl.cluster.state import ClusterState, Problem
     from kctl.model import TopicPartition
+    from kctl.operations.reassignment.verification import MoveStatus, Sizes
 
 SAMPLE = option(
     "--sample",
@@ -61,10 +61,10 @@ def verify(
     """
     from commands.reassign.rows import move_status_lines, move_status_row, move_status_text
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.disk_moves import refuse_backend, with_disk_moves
-    from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.throttles import is_anything_throttled
-    from kctl.cluster.reassignment.verification import (
+    from kctl.changes.kinds.throttles import is_anything_throttled
+    from kctl.operations.reassignment.disk_moves import refuse_backend, with_disk_moves
+    from kctl.operations.reassignment.plan_files import read_plan
+    from kctl.operations.reassignment.verification import (
         DONE,
         IN_PROGRESS,
         entries_of,
@@ -109,7 +109,7 @@ def verify(
 
 def _raise_status(frame: Frame, listed: Sequence[MoveStatus]) -> None:
     """3 where a topic is hidden, 5 where something is not done."""
-    from kctl.cluster.reassignment.verification import DONE
+    from kctl.operations.reassignment.verification import DONE
 
     states = {status.state for status in listed}
     if None in states:
@@ -130,7 +130,7 @@ class Look(NamedTuple):
 def _measured(cluster: Cluster, state: ClusterState, topics: Collection[str] | None, seconds: float) -> Look:
     """Two looks at the replicas of these topics (None: all), so far apart; one where that is 0."""
     from kctl.cluster.disks import replica_sizes
-    from kctl.cluster.reassignment.verification import copy_rates
+    from kctl.operations.reassignment.verification import copy_rates
 
     first, begun = cluster.read_log_dirs(state.live_brokers, topics) or [], time.monotonic()
     if not seconds:
@@ -154,8 +154,9 @@ def settle_throttle(
     finished: bool,
 ) -> None:
     """Remove a plan's throttle if it is finished and the cluster may be changed; else note what is set (5)."""
+    from kctl.changes.kinds.throttles import left_over, may_be_left, not_read
     from kctl.changes.plan import plan_of
-    from kctl.cluster.reassignment.throttles import left_over, may_be_left, not_read, with_hidden_topics
+    from kctl.cluster.visibility import with_hidden_topics
 
     state = with_hidden_topics(cluster, clear.throttled, state) if at.snapshot is None else state
     remaining = left_over(clear, state)
@@ -223,12 +224,12 @@ def status(
     """
     from commands.reassign.rows import move_status_row, move_status_text
     from kctl.changes.journal import Journal
+    from kctl.changes.kinds.throttles import KEYS
     from kctl.cluster.disks import replica_sizes
-    from kctl.cluster.reassignment.disk_moves import replicas_of, running_copies, with_disk_moves
-    from kctl.cluster.reassignment.moves import by_replica, moving_targets
-    from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.throttles import KEYS
-    from kctl.cluster.reassignment.verification import (
+    from kctl.cluster.moves import by_replica, moving_targets
+    from kctl.operations.reassignment.disk_moves import replicas_of, running_copies, with_disk_moves
+    from kctl.operations.reassignment.plan_files import read_plan
+    from kctl.operations.reassignment.verification import (
         IN_PROGRESS,
         entries_of,
         explain,
@@ -238,7 +239,7 @@ def status(
 
     given_sizes = None
     if disk_sizes:
-        from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
+        from kctl.operations.reassignment.replica_sizes import read_disk_sizes
 
         given_sizes = by_replica(read_disk_sizes(disk_sizes))
     file = read_plan(plan, printed, frame.note) if plan else None

@@ -42,9 +42,9 @@ def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka
     from functools import partial
 
     from commands.replica.compare_text import compare_text
+    from kctl.copies.moments import assigned_in
     from kctl.judging.judgement import Question, judgement_rows
     from kctl.replica.comparison.search import ComparedEvidence, CompareOptions
-    from kctl.replica.copies.moments import assigned_in
     from kctl.replication.rules import rules_for
 
     compare_options = CompareOptions(
@@ -108,8 +108,8 @@ def loss(
     from functools import partial
 
     from commands.replica.loss_text import loss_text
+    from kctl.copies.moments import assigned_in
     from kctl.judging.judgement import Question, judgement_rows
-    from kctl.replica.copies.moments import assigned_in
     from kctl.replica.loss.search import LossOptions, LossSearch
 
     frame.acks = options.acks

@@ -57,7 +57,7 @@ def recover(
     $ kctl replica recover evidence/ --verify
     """
     from kctl.changes.journal import journalled
-    from kctl.replica.recovery.kept_records import forget
+    from kctl.changes.kept_records import forget
     from kctl.wire.cluster import AdminCluster
     from kctl.wire.recovering.planning import Recovery, RecoveryOptions, keep_records
 
@@ -114,7 +114,7 @@ def _lost_ranges(
                 yield lost
     if exported:
         return
-    from kctl.replica.copies.moments import assigned_in
+    from kctl.copies.moments import assigned_in
     from kctl.replica.loss.recovery import refuse_hashes
     from kctl.replica.loss.search import LossOptions, LossSearch
 

@@ -235,9 +235,9 @@ def _verified(
     jobs: int | None,
 ) -> Iterator[Row]:
     """Rows of the files, then of the segments of a running cluster as they arrive."""
-    from kctl.checks.verify import Verification, verify
     from kctl.judging.integrity import Integrity
     from kctl.judging.judgement import Question, judgement_rows
+    from kctl.verification.verify import Verification, verify
 
     counts, integrity = Verification(), Integrity(level=options.level)
     for failure in evidence.failures:

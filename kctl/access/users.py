@@ -13,7 +13,7 @@ import secrets
 from typing import NamedTuple
 
 from formats.znodes.security import ScramCredential
-from kctl.changes.intents import Intent
+from kctl.cluster.intent import Intent
 from kctl.errors import BadValue, Refused
 from kctl.model import counted
 

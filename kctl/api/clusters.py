@@ -14,7 +14,7 @@ from kctl.model import counted
 if TYPE_CHECKING:
     from kctl.changes.plan import Plan as ChangePlan
     from kctl.cluster.interface import Cluster as Backend
-    from kctl.cluster.reassignment.planner import Planned
+    from kctl.operations.reassignment.planner import Planned
     from kctl.settings import Context
 
 ANSWER_SECONDS = 10.0
@@ -46,8 +46,8 @@ class Cluster:
 
         Raises KctlError for unknown topics and brokers, and for a goal that cannot be reached.
         """
-        from kctl.cluster.reassignment.planner import ReassignmentGoal, plan
-        from kctl.cluster.reassignment.replica_sizes import partition_sizes
+        from kctl.operations.reassignment.planner import ReassignmentGoal, plan
+        from kctl.operations.reassignment.replica_sizes import partition_sizes
 
         named = frozenset(topics) if topics is not None else None
         goal = ReassignmentGoal(
@@ -131,9 +131,9 @@ class Plan:
         return Value(change_row(entry))
 
     def _change(self, throttle: int | None) -> ChangePlan:
-        from kctl.cluster.reassignment.execution import Execution, plan_execution
-        from kctl.cluster.reassignment.moves import DEFAULT_BATCH_BYTES
-        from kctl.cluster.reassignment.throttles import KEYS
+        from kctl.changes.kinds.throttles import KEYS
+        from kctl.cluster.moves import DEFAULT_BATCH_BYTES
+        from kctl.operations.reassignment.execution import Execution, plan_execution
 
         planned, backend = self._planned, self._cluster._backend
         state = backend.read_state(

@@ -15,9 +15,9 @@ from kctl.audit.slices import read_before
 from kctl.checks.parallel import SlicedTask
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
+from kctl.copies.scanned import NotedRun, ScanNotes, noted_run
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
-from kctl.replica.copies.scanned import NotedRun, ScanNotes, noted_run
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table

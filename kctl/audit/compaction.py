@@ -16,13 +16,13 @@ from kctl.broker_logs.failures import LoggedCause
 from kctl.checks.directory import CLEANER, read_checkpoints
 from kctl.checks.report import CheckOptions
 from kctl.checks.retention import DAY
+from kctl.copies.moments import Znodes, clusters_of
 from kctl.evidence.model import BrokerLogKind, FoundEvidence, Replica
 from kctl.files import read_whole
 from kctl.findings import Finding, Place, Severity
 from kctl.findings.failures import COMPACTION_BEHIND, COMPACTION_STANDS_STILL, COMPACTION_STOPPED
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
-from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.times import iso
 
 DIRTY_RATIO = 0.5

@@ -17,13 +17,13 @@ from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.tables import TableWriter
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
+from kctl.copies.scanned import ScanNotes
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.files import read_whole
 from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress
-from kctl.replica.copies.scanned import ScanNotes
 from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
@@ -75,9 +75,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     from kctl.audit.slices import with_slices
     from kctl.checks.parallel import Check, Task
     from kctl.checks.report import FileReport, ReplicaTask, Report
-    from kctl.checks.verify import verify
     from kctl.judging.integrity import Integrity
     from kctl.rows.audit import EXAMINED
+    from kctl.verification.verify import verify
 
     undigested: list[Row] = []
     times: dict[tuple[object, object, object], int] = {}
@@ -191,8 +191,8 @@ def checkpoints(audit: Audit) -> Iterator[Row]:
 
 def identities(audit: Audit) -> Iterator[Row]:
     """Identities that the cluster's metadata, logs and other disks state otherwise than a log directory does."""
+    from kctl.copies.moments import clusters_of
     from kctl.judging.identities import cluster_findings
-    from kctl.replica.copies.moments import clusters_of
 
     for finding in cluster_findings(audit.evidence, clusters_of(audit.evidence, lambda error: None)):
         yield finding.row()
@@ -235,9 +235,9 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     from kctl.broker_logs.history.topic_ids import name_topics
     from kctl.broker_logs.merging import prepare
     from kctl.broker_logs.sources import sources_in
+    from kctl.copies.newest_epochs import newest_epochs
     from kctl.internal_topics.decisions import decided_in
     from kctl.judging.leadership import judge_leadership, judge_silent
-    from kctl.replica.copies.newest_epochs import newest_epochs
 
     merging = prepare(sources_in(audit.evidence), {}, None)
     failures = Failures()
@@ -303,7 +303,8 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
 
 
 def _group_findings(audit: Audit, groups: Groups) -> Iterator[Row]:
-    from kctl.internal_topics import group_findings, rows
+    from kctl.internal_topics import rows
+    from kctl.judging import group_findings
 
     commits = (
         commit for name in groups.names() for _, commit in sorted(groups.commits.get(name, {}).items())
@@ -335,7 +336,7 @@ def retention(audit: Audit) -> Iterator[Row]:
 def access(audit: Audit) -> Iterator[Row]:
     """Findings about rules of access and users, of the newest moment."""
     from kctl.access.audit import audit_access
-    from kctl.access.evidence import views_in
+    from kctl.access_sources.evidence import views_in
 
     for view in views_in(audit.evidence):
         yield from (finding.row() for finding in audit_access(view))
@@ -350,7 +351,7 @@ def has_rules(evidence: FoundEvidence) -> bool:
 
 def transactions(audit: Audit) -> Iterator[Row | Judgement]:
     """The transactions that data logs hold open, and whether each hangs."""
-    from kctl.internal_topics.open_rows import open_rows
+    from kctl.judging.open_transactions import open_rows
 
     return open_rows(audit.evidence, every=True)
 

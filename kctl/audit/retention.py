@@ -20,13 +20,13 @@ from formats.values import Struct
 from kctl.checks.directory import CLEANER, HIGH_WATERMARK, read_checkpoints
 from kctl.checks.report import CheckOptions
 from kctl.checks.retention import TOLERATED, last_written
+from kctl.copies.moments import clusters_of
 from kctl.evidence.model import FoundEvidence, Replica
 from kctl.evidence.settings import settings_in
 from kctl.files import open_file
 from kctl.findings import Finding, Place
 from kctl.findings import retention as say
 from kctl.log.folder import LogSegment, read_folder
-from kctl.replica.copies.moments import clusters_of
 from kctl.times import iso
 
 HOUR = 3_600_000

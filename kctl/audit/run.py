@@ -22,13 +22,13 @@ from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.parts import MOST_NOTED, PARTS, Audit, AuditPart
 from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, write_file, write_summary
+from kctl.copies.scanned import NOTED
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.evidence.model import FoundEvidence
 from kctl.judging.fetching import fitting
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
 from kctl.model import counted
-from kctl.replica.copies.scanned import NOTED
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, Jobs, WorkerDied

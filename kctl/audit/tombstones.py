@@ -23,10 +23,10 @@ from kctl.audit.compaction import (
     place_of,
 )
 from kctl.checks.retention import DAY
+from kctl.copies.moments import Znodes, clusters_of
 from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding
 from kctl.findings.failures import TOMBSTONES_KEPT
-from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.scan.runs import BatchRuns
 from kctl.scan.source import Source, opened_source
 from kctl.times import iso

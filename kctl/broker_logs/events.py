@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from formats.broker_logs.objects import INTEGER, numbers, object_of, topic_partition
 from formats.broker_logs.template import Template
-from kctl.broker_logs.blocks import BEFORE_ALL, REMEMBERED, Block, Earlier, Shape
-from kctl.broker_logs.log_files import LogFile
-from kctl.broker_logs.shapes import writer_of
 from kctl.model import TopicPartition
+from kctl.text_logs.blocks import BEFORE_ALL, REMEMBERED, Block, Earlier, Shape
+from kctl.text_logs.log_files import LogFile
+from kctl.text_logs.shapes import writer_of
 from kctl.times import iso
 
 MOST_TEXT = 1 << 20

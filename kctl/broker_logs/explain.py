@@ -13,14 +13,14 @@ from formats.broker_logs.exceptions import KnownThrown, cause_of, is_exception, 
 from formats.broker_logs.layouts import detect
 from formats.broker_logs.table import every_table
 from formats.broker_logs.threads import thread_of
-from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.failures import meaning_of
-from kctl.broker_logs.log_files import LogFile, LogSource
-from kctl.broker_logs.shapes import Shapes
 from kctl.errors import BadValue, UnreadableFile, file_error
 from kctl.files import open_file
 from kctl.rows.state_log import EXCEPTION, TEMPLATE
+from kctl.text_logs.blocks import Block, Reading, blocks_of
+from kctl.text_logs.log_files import LogFile, LogSource
+from kctl.text_logs.shapes import Shapes
 
 PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,12})")
 
@@ -114,7 +114,7 @@ def _event_in(file: str, number: int) -> Event:
 
 
 def _blocks(file: str) -> Iterator[Block]:
-    from kctl.broker_logs.opening import PEEKED, chunks_of
+    from kctl.text_logs.opening import PEEKED, chunks_of
 
     start = next(chunks_of(file, lambda reason: None, size=PEEKED), b"")
     layout, first = detect(start)

@@ -279,7 +279,7 @@ def _cause_before(event: Event) -> KnownThrown | None:
 
 def meaning_of(known: KnownThrown) -> str:
     """What an exception means; of a metadata.version also which release it is of."""
-    from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+    from kctl.cluster.feature_levels import LEVELS, METADATA_VERSION
 
     if known.cause.id != "metadata_version_unknown":
         return known.meaning

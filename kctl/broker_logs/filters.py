@@ -9,9 +9,9 @@ import numpy as np
 
 from formats.broker_logs.line import Bools, Int64s
 from formats.broker_logs.table import every_table
-from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter
-from kctl.broker_logs.shapes import Shapes
 from kctl.errors import BadValue
+from kctl.text_logs.blocks import BEFORE_ALL, Block, Filter
+from kctl.text_logs.shapes import Shapes
 
 NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 # What stands behind a topic's name: its partition in one of Kafka's spellings, or the end of the name.

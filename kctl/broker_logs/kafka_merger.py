@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from formats.values import Struct
-from kctl.broker_logs.opening import chunks_of
 from kctl.errors import BadValue, reason_of
+from kctl.text_logs.opening import chunks_of
 
 DATE = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}")
 PARTITION = re.compile(rb"\[([a-zA-Z0-9._-]+),( )*([0-9]+)\]")

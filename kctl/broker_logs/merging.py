@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from formats.broker_logs.line import Int64s
 from formats.values import Struct, field, replace
-from kctl.broker_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape, linked
 from kctl.broker_logs.clocks.offsets import estimate_offsets
-from kctl.broker_logs.clocks.zones import UNKNOWN, Zone, detect_zones, shown_offset
-from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.overlap import without_copies
-from kctl.broker_logs.shapes import Shapes, is_of_kafka
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.findings import Finding, Place
 from kctl.findings.manifest import CLOCK_MEASURED
 from kctl.model import counted
+from kctl.text_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape, linked
+from kctl.text_logs.log_files import LogFile, LogSource
+from kctl.text_logs.shapes import Shapes, is_of_kafka
+from kctl.text_logs.zones import UNKNOWN, Zone, detect_zones, shown_offset
 
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event

@@ -14,11 +14,11 @@ from formats.broker_logs.carrier_names import CarrierName, carrier_name, words_o
 from formats.broker_logs.layouts import COMPOSE, CarriedLayout, is_export
 from formats.broker_logs.line import writers_named
 from formats.values import replace
-from kctl.broker_logs.containers import only
-from kctl.broker_logs.log_files import LogFile
-from kctl.broker_logs.opening import chunks_of
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
+from kctl.text_logs.containers import only
+from kctl.text_logs.log_files import LogFile
+from kctl.text_logs.opening import chunks_of
 
 Say = Callable[[Finding], None]
 Offsets = dict[str, dict[int, set[str]]]

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from formats.broker_logs.line import Bools
-from kctl.broker_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
-from kctl.broker_logs.clocks.zones import Zone
-from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.findings import Place
 from kctl.findings import state_log as say
+from kctl.text_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
+from kctl.text_logs.log_files import LogFile, LogSource
+from kctl.text_logs.zones import Zone
 
 # How far apart in time two copies of a record are looked for, where clocks step back a little.
 SLACK = 60_000

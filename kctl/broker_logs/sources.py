@@ -29,10 +29,7 @@ from formats.broker_logs.unknown_logs import nearest, other_system
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from formats.whole_numbers import whole_number
-from kctl.broker_logs.containers import NUMBERS, OTHERS, Part, parts_of
-from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.named_brokers import cut_at_lines, with_brokers_by_name
-from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 from kctl.errors import BadValue, KctlError, file_error, near_names, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, FoundEvidence, Root
@@ -40,6 +37,9 @@ from kctl.evidence.names import broker_log_kind
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.findings.evidence import LOGS_LEFT, NOT_LOOKED_INTO, OF_ANOTHER_SYSTEM
+from kctl.text_logs.containers import NUMBERS, OTHERS, Part, parts_of
+from kctl.text_logs.log_files import LogFile, LogSource
+from kctl.text_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 
 Say = Callable[[Finding], None]
 NAMED = 20  # containers or files that a finding names

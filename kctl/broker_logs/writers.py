@@ -18,9 +18,9 @@ import numpy as np
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER, Bools, Int64s
 from formats.broker_logs.table import table_of_ids
-from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
-from kctl.broker_logs.opening import CHUNK
-from kctl.broker_logs.shapes import Shapes, writer_of
+from kctl.text_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
+from kctl.text_logs.opening import CHUNK
+from kctl.text_logs.shapes import Shapes, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
 CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,10})\s*$", re.MULTILINE)

@@ -9,35 +9,28 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from formats.values import Struct, replace
-from kctl.changes import intents
 from kctl.changes.entry import WRITTEN, Entry, RecordedStage, recorded
 from kctl.changes.faults import reach
+from kctl.changes.intents import Several
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Stage, Write
+from kctl.changes.plan import Stage
 from kctl.changes.same_topics import has_id, note_made, note_topics, refuse_other_topics
-from kctl.changes.waiting import (
-    Waited,
-    config_types_of,
-    how_far,
-    is_visible,
-    log_dirs_of,
-    topics_of,
-    wait_for,
-)
+from kctl.changes.unclean_allowed import refuse_unaccepted
+from kctl.changes.waiting import wait_for
+from kctl.cluster.intent import Intent, Waited, Write
 from kctl.cluster.interface import Cluster, Conflict
-from kctl.cluster.reassignment.throttles import left_over, not_read, rates_of_dead, with_hidden_topics
-from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.unclean_allowed import refuse_unaccepted
+from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import KafkaVersion
+from kctl.cluster.visibility import with_hidden_topics
 from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
-from kctl.model import SILENT, Progress, TopicPartition, counted
+from kctl.model import SILENT, Progress, counted
 
 ADMIN = "admin"  # the backend without compare-and-set
 LATE = 5.0  # seconds
-BROKER_ID_NOT_REGISTERED = 102  # an error of the controller
-MOVES = (intents.Reassign, intents.AlterReplicaLogDirs)
 SHOWN = 12  # names of brokers or topics
 
 
@@ -52,7 +45,7 @@ class ChangeRun(Struct, frozen=True, kw_only=True):
     progress: Progress = SILENT
     note: Callable[[str], None] = lambda text: None
     is_resumed: bool = False
-    credentials: Callable[[intents.SetScram], tuple[Write, ...]] | None = None
+    credentials: Callable[[Any], tuple[Write, ...]] | None = None
     """The writes that give a user a password, which only this run of kctl knows."""
 
 
@@ -81,8 +74,8 @@ def apply(entry: Entry, run: ChangeRun) -> None:
 
 def _time_to_come(entry: Entry) -> float:
     """The seconds that the change itself waits."""
-    times = [stage.intent.time for stage in entry.stages if isinstance(stage.intent, intents.WaitUntil)]
-    return max(0.0, max(times, default=0) / 1000 - time.time())
+    now = time.time()
+    return max([0.0, *(stage.intent.seconds_to_come(now) for stage in entry.stages)])
 
 
 def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
@@ -142,18 +135,17 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
         raise unfinished from error
     reach(f"after-write:{index}")
     stage.state = "written"
-    if isinstance(stage.intent, intents.ClearThrottle):
+    if stage.intent.places_to_look():
         _look_for_left_over(stage.intent, entry, index, run)
     _note_what_was_made(entry, index, run)
     _note_progress(entry, run)
     reach(f"written:{index}")
-    if isinstance(stage.intent, intents.Reassign) and stage.intent.config_changes:
-        _read_back(stage.intent, entry, index, run)
+    _read_back(stage.intent, run)
 
 
-def _writes_for(intent: intents.Intent, run: ChangeRun) -> tuple[Write, ...]:
+def _writes_for(intent: Intent, run: ChangeRun) -> tuple[Write, ...]:
     """The writes of an intent, from what the cluster says now."""
-    if isinstance(intent, intents.SetScram) and run.credentials is not None:
+    if intent.needs_secret and run.credentials is not None:
         return run.credentials(intent)
     return run.cluster.writes_for(intent, read_for(intent, run))
 
@@ -207,14 +199,14 @@ def _ways_on(entry: Entry) -> str:
 def throttle_left(entry: Entry) -> str:
     """The brokers and topics on which a change leaves a throttle for its moves; nothing if it has none, or has taken it off."""
     stages = entry.stages
-    clears = [stage for stage in stages if isinstance(stage.intent, intents.ClearThrottle)]
+    clears = [stage for stage in stages if stage.intent.ends_throttles]
     if any(stage.is_begun or stage.state in WRITTEN for stage in clears):
         return ""
     names: dict[str, set[str]] = {}
     for stage in stages:
-        if not stage.may_be_written or not isinstance(stage.intent, MOVES):
+        if not stage.may_be_written:
             continue
-        for change in stage.intent.config_changes:
+        for change in stage.intent.throttle_changes:
             names.setdefault(change.entity_type, set()).add(change.entity_name)
     kinds = (
         ("broker", sorted(names.get("brokers", ()), key=int)),
@@ -244,7 +236,8 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
             if not run.is_resumed or run.cluster.backend != ADMIN or time.monotonic() > until:
                 raise
         except KctlError as error:
-            if run.is_resumed and _was_unregistered(stage.intent, error):
+            codes = {item.error_code for item in error.items}
+            if run.is_resumed and codes and stage.intent.is_refused_when_done(codes):
                 return
             raise
         time.sleep(0.1)
@@ -252,19 +245,11 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
         run.journal.write(entry)
 
 
-def _was_unregistered(intent: intents.Intent, error: KctlError) -> bool:
-    """Whether a broker was to be unregistered that the controller no longer knows: it was done before kctl ended."""
-    codes = {item.error_code for item in error.items}
-    return isinstance(intent, intents.UnregisterBroker) and codes == {BROKER_ID_NOT_REGISTERED}
-
-
-def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRun) -> None:
+def _read_back(intent: Intent, run: ChangeRun) -> None:
     """Warn about parts of a throttle that brokers do not apply although they were written. The move continues."""
-    from kctl.cluster.reassignment.throttles import not_in_force
-
     missing: list[str] = []
     with contextlib.suppress(KctlError):  # the following wait reports a cluster that does not answer
-        missing = not_in_force(intent.config_changes, read_for(entry.stages[index].intent, run))
+        missing = intent.not_in_force(partial(read_for, intent, run))
     if missing:
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         run.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
@@ -276,7 +261,7 @@ def _by_controller(writes: Sequence[Write]) -> set[str]:
     return {str(content["entity_name"]) for content in after if content.get("at_controller")}
 
 
-def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int, run: ChangeRun) -> None:
+def _look_for_left_over(intent: Intent, entry: Entry, index: int, run: ChangeRun) -> None:
     """Take off what was not seen before: a broker that has come back meanwhile, and that others hid.
 
     Raises NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again.
@@ -284,19 +269,14 @@ def _look_for_left_over(intent: intents.ClearThrottle, entry: Entry, index: int,
     stage, until = entry.stages[index], time.monotonic() + LATE
     taken = _by_controller(stage.writes)
     remaining: list[str] = []
-    places = [f"broker {id}" for id in intent.rates]
+    places = intent.places_to_look()
     while True:
         with contextlib.suppress(KctlError):  # what does not answer is asked again, and named in the end
             state = read_for(intent, run)
-            # One that was not known to be dead before was asked itself.
-            is_other = state.quorum is not None and bool({*map(str, rates_of_dead(intent, state))} - taken)
-            remaining = left_over(intent, state)
-            places = [
-                place for place in not_read(intent, state) if place.removeprefix("broker ") not in taken
-            ]
+            remaining, places, is_more = intent.remainder(state, taken)
             if not remaining and not places:
                 return
-            if (remaining or is_other) and (writes := run.cluster.writes_for(intent, state)):
+            if (remaining or is_more) and (writes := run.cluster.writes_for(intent, state)):
                 with _alone(entry, run):
                     run.cluster.commit(writes)
                 taken |= _by_controller(writes)
@@ -315,38 +295,29 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
 
     Of records that were written again, their offsets; of tokens, what takes the change back.
     """
-    intent = entry.stages[index].intent
-    note_what_takes_back(entry.stages[index], run)
-    if isinstance(intent, intents.RecoverRecords):
-        _note_recovered(intent, entry, is_finished=entry.stages[index].state == "finished")
-    made = [part for part in intents.parts_of(intent) if isinstance(part, intents.CreateTopic)]
-    if not made or all(has_id(entry, part.topic) for part in made):
+    stage = entry.stages[index]
+    note_what_takes_back(stage, run)
+    for name, items in stage.intent.details_written().items():
+        noted = entry.details.setdefault(name, {})
+        assert isinstance(noted, dict)
+        assert isinstance(items, dict)
+        noted.update(items)
+    if stage.state == "finished":
+        stage.intent.forget()
+    made = [topic for part in stage.intent.parts if (topic := part.topic_made)]
+    if not made or all(has_id(entry, topic) for topic in made):
         return
     with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
-        note_made(entry, made, read_for(intent, run, recent=True))
+        note_made(entry, stage.intent, read_for(stage.intent, run, recent=True))
 
 
 def note_what_takes_back(stage: RecordedStage, run: ChangeRun) -> None:
-    """Record what takes back a change of a token, which follows from what brokers show after it."""
-    if not isinstance(stage.intent, (intents.CreateToken, intents.RenewToken, intents.ExpireToken)):
+    """Record what takes back a change where that follows from what brokers show after it."""
+    if not stage.intent.is_answered:
         return
-    from kctl.access.tokens import undo_of
-
     with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
-        if undo := undo_of(stage.intent, run.cluster):
+        if undo := run.cluster.taken_back_by(stage.intent):
             stage.undo, stage.undo_refused = undo, ""
-
-
-def _note_recovered(intent: intents.RecoverRecords, entry: Entry, *, is_finished: bool) -> None:
-    """Record the offsets that recovered records got; once they are finished they are no longer kept."""
-    from kctl.replica.recovery.kept_records import forget, noted_offsets
-
-    if offsets := noted_offsets(intent.file):
-        recovered = entry.details.setdefault("recovered", {})
-        assert isinstance(recovered, dict)
-        recovered[f"{intent.topic}-{intent.partition}"] = [list(span) for span in offsets]
-    if is_finished:
-        forget(intent.file)
 
 
 def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:
@@ -356,20 +327,16 @@ def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[No
     return run.journal.alone(entry.cluster_id, run.until)
 
 
-def read_for(intent: intents.Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
+def read_for(intent: Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
     """The present state of what an intent depends on."""
     state = run.cluster.read_state(
-        topics_of(intent),
-        configs=config_types_of(intent),
-        log_dirs_of=log_dirs_of(intent),
+        intent.topics_concerned(),
+        configs=intent.config_types(),
+        log_dirs_of=intent.brokers_of_disks(),
         kafka_version=run.kafka_version,
         recent=recent,
     )
-    return (
-        with_hidden_topics(run.cluster, intent.throttled, state)
-        if isinstance(intent, intents.ClearThrottle)
-        else state
-    )
+    return with_hidden_topics(run.cluster, intent.topics_named(), state)
 
 
 def _unfinished(entry: Entry, run: ChangeRun, why: str, hint: str = "") -> NotFinished:
@@ -416,7 +383,7 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         if stage.state == "writing":
             _find_out(entry, index, run)
         elif stage.state == "written":
-            stage.state = "written" if not _is_level(stage.intent) else "finished"
+            stage.state = "written" if not stage.intent.is_forgotten else "finished"
             if _was_lost(stage.intent, run):
                 stage.state, stage.writes = "planned", ()
         elif stage.state == "planned" and _has_credentials(stage.intent, run):
@@ -436,31 +403,19 @@ def split_begun(entry: Entry, run: ChangeRun) -> None:
         intent = stage.intent
         if (
             stage.state != "writing"
-            or not isinstance(intent, intents.Several)
+            or not isinstance(intent, Several)
             or was_written(entry, index, run)
             or not (stage.is_begun or run.cluster.is_begun(stage.writes))
         ):
             stages.append(stage)
             continue
         state = read_for(intent, run)
-        done = [part for part in intent.parts if _stands(part, state)]
+        done = [part for part in intent.parts if part.stands(state)]
         parts = (done, [part for part in intent.parts if part not in done])
         for chosen, words in zip(parts, ("written", "planned"), strict=True):
             if chosen:
-                stages.append(
-                    replace(recorded(Stage(intent=intents.Several(parts=tuple(chosen)))), state=words)
-                )
+                stages.append(replace(recorded(Stage(intent=Several(parts=tuple(chosen)))), state=words))
     entry.stages = stages
-
-
-def _stands(part: intents.Intent, state: ClusterState) -> bool:
-    """Whether a part of several intents that were under way was carried out, whatever is still waited for."""
-    if isinstance(part, intents.CreateTopic):
-        return part.topic in state.topics
-    if isinstance(part, intents.AddPartitions):
-        topic = state.topics.get(part.topic)
-        return topic is not None and part.replicas.keys() <= topic.partitions.keys()
-    return how_far(part, state).is_done
 
 
 def _find_out(entry: Entry, index: int, run: ChangeRun) -> None:
@@ -473,64 +428,27 @@ def _find_out(entry: Entry, index: int, run: ChangeRun) -> None:
     stage.state, stage.writes = "planned", ()
 
 
-def _was_lost(intent: intents.Intent, run: ChangeRun) -> bool:
+def _was_lost(intent: Intent, run: ChangeRun) -> bool:
     """Whether leaders that were elected have lost it since, so that they are to be elected once more."""
-    return isinstance(intent, intents.ElectPreferred) and bool(how_far(intent, read_for(intent, run)).failed)
-
-
-def _is_level(intent: intents.Intent) -> bool:
-    """Whether the intent sets logger levels, which a broker forgets when it restarts."""
-    return isinstance(intent, intents.AlterConfig) and intent.entity_type == "broker-loggers"
+    return intent.may_be_lost and bool(intent.how_far(read_for(intent, run)).failed)
 
 
 def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
-    """Whether a stage that was on its way when kctl ended was carried out.
-
-    What a controller uses up leaves no trace of its own, so that the cluster's state decides there.
-    """
+    """Whether a stage that was on its way when kctl ended was carried out."""
     stage = entry.stages[index]
     if stage.writes and run.cluster.is_written(stage.writes):
         return True
-    state = read_for(entry.stages[index].intent, run)
-    changes = [part for part in intents.parts_of(stage.intent) if isinstance(part, intents.AlterConfig)]
-    if any(state.is_untold(value) for change in changes for value in change.before.values()):
-        return False  # it looks the same before and after; written twice it is what it should be
-    if isinstance(stage.intent, intents.SetScram):
+    state = read_for(stage.intent, run)
+    if any(part.is_untold(state) for part in stage.intent.parts):
+        return False
+    if stage.intent.needs_secret:
         return _has_credentials(stage.intent, run)
-    if isinstance(stage.intent, intents.UnregisterBroker):
-        return False  # `is_written` would know: before 4.0 a broker that is dead is not listed, registered or not
-    # What nothing waits for counts as done once it is written, which is just what is not known here.
-    if is_visible(stage.intent) and how_far(stage.intent, state).is_done:
-        return True
-    if isinstance(stage.intent, intents.ClearThrottle):
-        return (
-            not not_read(stage.intent, state)
-            and not left_over(stage.intent, state)
-            and not rates_of_dead(stage.intent, state)
-        )
-    if isinstance(stage.intent, (intents.Reassign, intents.ReplaceStuckReassignment)):
-        targets = stage.intent.targets
-        waiting = state.reassignment.partitions if state.reassignment else {}
-        return all(
-            waiting.get(tp) == tuple(target)
-            or (tp.topic in state.topics and state.is_reassigning(tp) and _goes_to(state, tp, target))
-            or state.replicas(tp) == tuple(target)
-            for tp, target in targets.items()
-        )
-    return False
+    return stage.intent.is_shown_written(state)
 
 
-def _has_credentials(intent: intents.Intent, run: ChangeRun) -> bool:
+def _has_credentials(intent: Intent, run: ChangeRun) -> bool:
     """Whether a user that was to be created is there, with the mechanisms that it was to have."""
-    if not isinstance(intent, intents.SetScram) or intent.previous_mechanisms:
-        return False  # another password looks like the former one
-    from kctl.access.live import users_of
-
-    return users_of(run.cluster, []).get(intent.user, {}).items() >= intent.mechanisms.items()
-
-
-def _goes_to(state: ClusterState, tp: TopicPartition, target: Replicas) -> bool:
-    return set(state.topics[tp.topic].target_replicas(tp.partition)) == set(target)
+    return intent.needs_secret and intent.is_shown_by_users(run.cluster.scram_users([]))
 
 
 def deadline(seconds: float) -> float:

@@ -17,8 +17,9 @@ from typing import Any, cast
 
 from formats.secrets import redact
 from formats.values import Struct, field
-from kctl.changes.intents import Intent, intent_from_json, intent_to_json
-from kctl.changes.plan import Plan, Stage, Write
+from kctl.changes.intents import intent_from_json, intent_to_json
+from kctl.changes.plan import Plan, Stage
+from kctl.cluster.intent import Intent, Write
 from kctl.errors import Refused
 from kctl.model import Json
 

@@ -12,11 +12,12 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from formats import bounded_json
+from kctl.changes.journal_folder import journal_folder
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.files import LARGEST_TABLE, open_file, read_text, read_whole
 
@@ -47,13 +48,6 @@ class Broken(NamedTuple):
     id: str
     reason: str
     is_chain: bool = False  # of the chain itself, so that no entry is proven by it
-
-
-def journal_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the journal is: `KCTL_JOURNAL`, else the XDG state folder."""
-    if folder := environ.get("KCTL_JOURNAL"):
-        return Path(folder)
-    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kctl" / "journal"
 
 
 def journalled() -> frozenset[str]:

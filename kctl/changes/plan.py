@@ -10,30 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from formats.values import Struct, field
-from kctl.changes.intents import Intent
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.state import ClusterState
 from kctl.model import Json
-
-
-class Write(Struct, frozen=True, kw_only=True):
-    """One write of a backend, with what it expects to find.
-
-    `action` is create, set, delete or check (nothing written: the version must still hold).
-    `version` is the version read; None where the backend has none. `before` is the content read,
-    None where there was nothing. With `sequence` the backend appends a number to the target.
-    """
-
-    action: str
-    target: str  # a znode's path; the name of a request elsewhere
-    after: bytes | None = None
-    before: bytes | None = None
-    version: int | None = None
-    sequence: bool = False
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Of the content written."""
-        return len(self.after or b"")
 
 
 class Stage(Struct, frozen=True, kw_only=True):

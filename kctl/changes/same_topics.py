@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kctl.changes.entry import Entry
-from kctl.changes.intents import CreateTopic, Intent
-from kctl.changes.waiting import topics_of
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
@@ -22,13 +21,12 @@ def note_topics(entry: Entry, cluster: Cluster) -> None:
         entry.details[TOPICS] = {name: _identity(state, name) for name in names if name in state.topics}
 
 
-def note_made(entry: Entry, made: Iterable[CreateTopic], state: ClusterState) -> None:
+def note_made(entry: Entry, intent: Intent, state: ClusterState) -> None:
     """Record what tells the topics that were just created from later ones of the same names."""
     noted: Any = entry.details.setdefault(MADE, {})
-    for intent in made:
-        topic = state.topics.get(intent.topic)
-        if topic is not None and dict(topic.partitions) == dict(intent.replicas):
-            noted[intent.topic] = _identity(state, intent.topic)
+    for part in intent.parts:
+        if part.is_as_made(state):
+            noted[part.topic_made] = _identity(state, part.topic_made)
 
 
 def has_id(entry: Entry, name: str) -> bool:
@@ -58,7 +56,7 @@ def refuse_other_topics(entry: Entry, intents: Iterable[Intent], cluster: Cluste
 
 
 def _names(intents: Iterable[Intent]) -> list[str]:
-    return sorted({name for intent in intents for name in topics_of(intent) or ()})
+    return sorted({name for intent in intents for name in intent.topics_concerned() or ()})
 
 
 def _identity(state: ClusterState, name: str) -> dict[str, Json]:

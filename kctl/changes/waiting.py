@@ -1,132 +1,18 @@
-"""Waiting until a change is done: for each intent, the state that the cluster must reach.
-
-A check is a pure function of the intent and a fresh `ClusterState` that holds the intent's topics. The table
-names checks as `MODULE:FUNCTION`, so that nothing is imported that is not waited for.
-"""
+"""Waiting until a change is done: until the cluster's state is what the intent says (`Intent.how_far`)."""
 
 import time
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import NamedTuple, cast
+from collections.abc import Callable, Mapping
 
-from kctl.changes.intents import (
-    AlterConfig,
-    AlterReplicaLogDirs,
-    ClearThrottle,
-    Intent,
-    Reassign,
-    ReplaceStuckReassignment,
-    Several,
-    UnregisterBroker,
-)
-from kctl.cluster.disks import places
+from kctl.cluster.intent import Intent, Waited
 from kctl.cluster.interface import Cluster
+from kctl.cluster.moves import by_replica
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
-from kctl.model import SILENT, Progress, counted
+from kctl.model import SILENT, Progress, TopicPartition, counted
 
-
-class Waited(NamedTuple):
-    """Progress of an intent: `finished` of `total` items. Each line of `missing` names an unfinished item and why."""
-
-    finished: int
-    total: int
-    missing: tuple[str, ...] = ()
-    failed: str = ""  # it will never be done; the reason
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all of it is done."""
-        return self.finished >= self.total
-
-
-Check = Callable[[Intent, ClusterState], Waited]
-
-CHECKS: dict[str, str] = {
-    "create-topic": "kctl.cluster.topics:topic_created",
-    "delete-topic": "kctl.cluster.topics:topic_deleted",
-    "add-partitions": "kctl.cluster.topics:partitions_added",
-    "reassign": "kctl.cluster.reassignment.execution:reassigned",
-    "replace-stuck-reassignment": "kctl.cluster.reassignment.execution:reassigned",
-    "alter-replica-log-dirs": "kctl.cluster.reassignment.disk_moves:moved",
-    "elect-preferred": "kctl.cluster.elections:elected",
-    "elect-unclean": "kctl.cluster.unclean:elected",
-    "alter-config": "kctl.cluster.configs:config_altered",
-    "wait-until": "kctl.cluster.configs:time_has_come",
-    "move-controller": "kctl.cluster.elections:controller_moved",
-    "add-voter": "kctl.cluster.kraft.voters:voter_added",
-    "remove-voter": "kctl.cluster.kraft.voters:voter_removed",
-    "update-features": "kctl.cluster.kraft.features:updated",
-    "unregister-broker": "kctl.cluster.kraft.unregistering:unregistered",
-}
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
 # Seconds without progress after which it is said what is waited for; between the two looks at sizes that tell.
 STALLED, BETWEEN = 60.0, 10.0
-
-
-BY_PARTITION = ("targets", "partitions", "chosen", "offsets")  # fields of intents
-
-
-def topics_of(intent: Intent) -> set[str] | None:
-    """The topics whose state tells how far the intent is; None: all of them."""
-    if isinstance(intent, Several):
-        names = [topics_of(part) for part in intent.parts]
-        return None if None in names else set().union(*filter(None, names))
-    if isinstance(intent, (ClearThrottle, UnregisterBroker)):
-        return None  # a broker keeps its rate while any topic is throttled there; any topic may have a replica there
-    if isinstance(intent, AlterConfig):
-        return {intent.entity_name} if intent.entity_type == "topics" else set()
-    if isinstance(intent, AlterReplicaLogDirs):
-        return {tp.topic for tp, _ in intent.log_dirs}
-    if topic := getattr(intent, "topic", None):
-        return {topic}
-    return {tp.topic for name in BY_PARTITION for tp in getattr(intent, name, ())}
-
-
-def config_types_of(intent: Intent) -> tuple[str, ...]:
-    """The entity types whose configurations tell how far the intent is."""
-    if isinstance(intent, Several):
-        return tuple(dict.fromkeys(kind for part in intent.parts for kind in config_types_of(part)))
-    if isinstance(intent, AlterConfig):
-        return (intent.entity_type,)
-    throttles = isinstance(intent, ClearThrottle) or (
-        isinstance(intent, (Reassign, AlterReplicaLogDirs)) and intent.config_changes
-    )
-    return ("topics", "brokers") if throttles else ()
-
-
-def log_dirs_of(intent: Intent) -> set[int]:
-    """The brokers whose log directories tell how far the intent is."""
-    return {broker for _, broker in intent.log_dirs} if isinstance(intent, AlterReplicaLogDirs) else set()
-
-
-def how_far(intent: Intent, state: ClusterState) -> Waited:
-    """How far the intent is; an intent that nothing waits for is done."""
-    if isinstance(intent, Several):
-        return _of_all([how_far(part, state) for part in intent.parts])
-    name = CHECKS.get(intent.kind)
-    if name is None:
-        return Waited(1, 1)
-    module, function = name.split(":")
-    return cast(Check, getattr(import_module(module), function))(intent, state)
-
-
-def _of_all(parts: Sequence[Waited]) -> Waited:
-    return Waited(
-        sum(part.finished for part in parts),
-        sum(part.total for part in parts),
-        tuple(line for part in parts for line in part.missing),
-        next((part.failed for part in parts if part.failed), ""),
-    )
-
-
-def is_visible(intent: Intent) -> bool:
-    """Whether the cluster's state shows if it was done."""
-    return (
-        all(is_visible(part) for part in intent.parts)
-        if isinstance(intent, Several)
-        else intent.kind in CHECKS
-    )
 
 
 def wait_for(
@@ -161,9 +47,9 @@ def wait_for(
 def _look(intent: Intent, cluster: Cluster) -> tuple[Waited | None, ClusterState | None]:
     try:
         state = cluster.read_state(
-            topics_of(intent), configs=config_types_of(intent), log_dirs_of=log_dirs_of(intent)
+            intent.topics_concerned(), configs=intent.config_types(), log_dirs_of=intent.brokers_of_disks()
         )
-        return how_far(intent, state), state
+        return intent.how_far(state), state
     except KctlError:
         return None, None
 
@@ -200,19 +86,15 @@ class _Stall:
 
 def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int | None:
     """Bytes still to be copied; None for an intent that copies nothing, or if brokers do not report sizes."""
-    if isinstance(intent, AlterReplicaLogDirs):
-        placed = places(state.log_dirs)
-        return sum(placed[key].bytes_to(path) for key, path in intent.log_dirs.items() if key in placed)
-    if not isinstance(intent, (Reassign, ReplaceStuckReassignment)):
-        return None
-    from kctl.cluster.reassignment.moves import by_replica
-    from kctl.cluster.reassignment.verification import bytes_left
 
-    try:
-        sizes = cluster.replica_sizes(topics_of(intent))
-    except KctlError:
-        return None
-    return None if sizes is None else bytes_left(intent.targets, state, by_replica(sizes))
+    def sizes() -> Mapping[tuple[TopicPartition, int], int] | None:
+        try:
+            replicas = cluster.replica_sizes(intent.topics_concerned())
+        except KctlError:
+            return None
+        return None if replicas is None else by_replica(replicas)
+
+    return intent.bytes_left(state, sizes)
 
 
 class _Watched:

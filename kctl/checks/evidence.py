@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from formats.log_dir.file_names import REMOTE_INDEX_CACHE, FolderKind
+from formats.log_dir.file_names import REMOTE_INDEX_CACHE
 from formats.values import Struct, field, replace
 from kctl.checks.directory import (
     CLEANER,
@@ -22,16 +20,12 @@ from kctl.checks.directory import (
 )
 from kctl.checks.indexes import check_index_cache
 from kctl.checks.replica import COMPACTED
-from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
+from kctl.checks.report import CheckOptions, LogFacts, ReplicaTask, Report
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence, LogDir, Replica
 from kctl.findings import Finding, Place
 from kctl.findings import directories as say
-from kctl.findings import logs as say_log
 from kctl.model import TopicPartition
-
-if TYPE_CHECKING:
-    from kctl.replica.copies.moments import Znodes
 
 
 class DirectoryCheck(Struct):
@@ -131,67 +125,6 @@ def loose_task(folder: Path, log_dir: LogDir, evidence: FoundEvidence) -> Replic
     return ReplicaTask(
         folder=folder, place=replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
     )
-
-
-class TieredTopics(Struct, dict=True):
-    """The topics whose segments go to remote storage, by the metadata in the evidence; read when first needed."""
-
-    evidence: FoundEvidence
-
-    @cached_property
-    def _clusters(self) -> list[Znodes]:
-        from kctl.replica.copies.moments import clusters_of
-
-        return list(clusters_of(self.evidence, lambda error: None).values())
-
-    def _remote(self, partition: TopicPartition) -> list[tuple[int, int]]:
-        """The offsets [FROM, TO) of finished remote segments."""
-        from kctl.replica.loss.recovery import remote_segments
-
-        segments = remote_segments(self.evidence, {partition}).get(partition, ())
-        return sorted((segment.start_offset, segment.end_offset + 1) for segment in segments)
-
-    def settle(self, report: Report, task: ReplicaTask) -> None:
-        """Say of a gap between local segments of a tiered topic what it is: a follower left old segments behind."""
-        missing = [f for f in report.findings if f.code == say_log.SEGMENT_MISSING.code]
-        topic, number = task.place.topic, task.place.partition
-        if not missing or topic is None or number is None or task.kind is not FolderKind.LIVE:
-            return
-        remote = self._remote(TopicPartition(topic, number))
-        if not remote and not any(cluster.is_tiered(topic) for cluster in self._clusters):
-            return
-        for finding in missing:
-            start, end = finding.place.base_offset or 0, (finding.place.last_offset or 0) + 1
-            if remote and not _covers(remote, start, end):
-                continue
-            where = (
-                "remote storage has them"
-                if remote
-                else "remote storage has them if they were copied, which its metadata would tell (`kctl remote audit`)"
-            )
-            below = [file for file in report.files if _base_offset(file) < end]
-            report.findings[report.findings.index(finding)] = say_log.TIERED_RESIDUE.at(
-                finding.place,
-                segments=sum(file.type == "log" for file in below),
-                bytes=sum(file.size_in_bytes for file in below),
-                from_offset=start,
-                to_offset=end,
-                remote=where,
-            )
-
-
-def _covers(ranges: Iterable[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether ranges, in order, leave no offset of [START, END) out."""
-    for first, after in ranges:
-        if first <= start < after:
-            start = after
-    return start >= end
-
-
-def _base_offset(file: FileReport) -> int:
-    """The offset in a segment file's name; beyond all of them for other files."""
-    name = (file.place.file or "").rpartition("/")[2].partition(".")[0]
-    return int(name) if name.isascii() and name.isdigit() else sys.maxsize
 
 
 def topic_id_findings(topic_ids: Iterable[tuple[Place, str]]) -> Iterator[Finding]:

@@ -6,20 +6,20 @@ each only if what it was computed from is unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, Unpack
 
 from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from kctl.changes.intents import Intent
-    from kctl.changes.plan import Write
     from kctl.cluster.disks import BrokerLogDir
+    from kctl.cluster.intent import Intent, Write
+    from kctl.cluster.moves import ReplicaSize
     from kctl.cluster.old_consumers import OldGroup
-    from kctl.cluster.reassignment.moves import ReplicaSize
-    from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
+    from kctl.cluster.state import ClusterState, Endpoint, Problem, Quorum, Replicas
     from kctl.cluster.versions import KafkaVersion
     from kctl.model import TopicPartition
 
@@ -59,6 +59,10 @@ def refuse_changed(
                 f"{key} of {entity_type.removesuffix('s')} {entity_name} is {now}, not {then} as it was read; "
                 "nothing was written"
             )
+
+
+Users = Mapping[str, Mapping[str, int | None]]
+"""The iterations of each user's credentials by mechanism."""
 
 
 class Visibility(NamedTuple):
@@ -135,6 +139,16 @@ class Cluster(Protocol):
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
+
+    def taken_back_by(self, intent: Intent) -> tuple[Intent, ...]:
+        """What takes back an intent that was carried out, where only brokers tell; nothing where they do not.
+
+        Raises KctlError.
+        """
+        return ()
+
+    def scram_users(self, problems: list[Problem]) -> Users:
+        """The iterations of each user by mechanism; None where an export holds no credentials. Raises KctlError."""
 
     def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
         """The keys that brokers accept for an entity; None if they cannot be asked. Raises KctlError."""

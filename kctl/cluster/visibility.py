@@ -9,9 +9,10 @@ Source: core/src/main/scala/kafka/server/KafkaApis.scala @ 4.1.0 (handleTopicMet
 
 from collections.abc import Collection, Iterable, Sequence
 
+from formats.values import replace
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.interface import Cluster
-from kctl.cluster.reassignment.moves import ids
+from kctl.cluster.moves import ids
 from kctl.cluster.rights import CREDENTIALS, TOPIC, UNKNOWN_PRINCIPAL, Right, grant, missing
 from kctl.cluster.state import ClusterState, Problem
 from kctl.errors import Refused
@@ -95,3 +96,12 @@ def listing_all(log_dirs: Sequence[BrokerLogDir]) -> set[int]:
     """The brokers that list the replicas in each of their directories."""
     silent = {log_dir.broker_id for log_dir in log_dirs if log_dir.error}
     return {log_dir.broker_id for log_dir in log_dirs} - silent
+
+
+def with_hidden_topics(cluster: Cluster, topics: Iterable[str], state: ClusterState) -> ClusterState:
+    """The state with a problem for each of the topics that is there, or may be, and that brokers do not list to the user."""
+    missing = sorted(set(topics) - set(state.topic_names))
+    if not missing or state.backend != "admin":
+        return state
+    named = cluster.read_state(missing, partition_states=False, recent=True)
+    return replace(state, problems=(*state.problems, *named.problems))

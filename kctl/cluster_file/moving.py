@@ -4,20 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.whole_numbers import whole_number
-from kctl.changes.intents import Intent
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster
-from kctl.cluster.reassignment.execution import Execution, plan_execution
-from kctl.cluster.reassignment.moves import moves_of
-from kctl.cluster.reassignment.plan_files import identity_of
-from kctl.cluster.reassignment.planner import ReassignmentGoal
-from kctl.cluster.reassignment.planner import plan as plan_moves
-from kctl.cluster.reassignment.replica_sizes import partition_sizes
+from kctl.cluster.moves import moves_of
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.topics import parse_replica_assignment
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.resources import PLACEMENT, REPLICAS, REPLICATION_FACTOR, Resource, Value, listed
 from kctl.errors import Refused
 from kctl.model import TopicPartition, counted, some
+from kctl.operations.reassignment.execution import Execution, plan_execution
+from kctl.operations.reassignment.plan_files import identity_of
+from kctl.operations.reassignment.planner import ReassignmentGoal
+from kctl.operations.reassignment.planner import plan as plan_moves
+from kctl.operations.reassignment.replica_sizes import partition_sizes
+from kctl.operations.topics import parse_replica_assignment
 
 RACKS, BROKERS, UNTOUCHED = "racks", "brokers ", "untouched"
 Racks = Mapping[int, str | None]

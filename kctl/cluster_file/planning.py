@@ -10,37 +10,19 @@ from typing import NamedTuple, TypeVar
 
 from formats.values import Struct, field
 from kctl.access.acl import Acl
-from kctl.access.planning import ACCEPT
 from kctl.access.users import FEWEST_ITERATIONS
-from kctl.changes.intents import (
-    AddPartitions,
-    AlterAcls,
-    AlterConfig,
-    CreateTopic,
-    DeleteScram,
-    DeleteTopic,
-    Intent,
-    SetScram,
-    Several,
-)
+from kctl.changes.intents import Several
+from kctl.changes.kinds.access import AlterAcls, DeleteScram, SetScram
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.changes.plan import Plan, Stage
+from kctl.changes.unclean_allowed import guarded
 from kctl.cluster.config_keys import BROKERS_ONLY
-from kctl.cluster.configs import config_change, config_warnings, entity_path
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import brokers_named, refuse_collision
 from kctl.cluster.placement import draw, place_replicas
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.topics import (
-    MOVED_KEYS,
-    NewTopic,
-    creation_of,
-    creation_warnings,
-    deletion_of,
-    deletion_warnings,
-    growth_of,
-    parse_replica_assignment,
-)
-from kctl.cluster.unclean_allowed import guarded
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, Changed, changed_fields
 from kctl.cluster_file.document import wrong
@@ -56,6 +38,18 @@ from kctl.cluster_file.resources import (
 )
 from kctl.errors import KctlError, Refused
 from kctl.model import counted
+from kctl.operations.acls import ACCEPT
+from kctl.operations.configs import config_change, config_warnings, entity_path
+from kctl.operations.topics import (
+    MOVED_KEYS,
+    NewTopic,
+    creation_of,
+    creation_warnings,
+    deletion_of,
+    deletion_warnings,
+    growth_of,
+    parse_replica_assignment,
+)
 
 IN_A_STAGE = 100  # intents
 PARTITIONS_IN_A_STAGE = 1000

@@ -5,12 +5,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from formats.secrets import is_secret_key
-from kctl.access.live import Users, users_of, view_of
 from kctl.access.quotas import TYPES
 from kctl.access.view import RULES, USERS, NoAuthorizer
+from kctl.access_sources.live import view_of
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
-from kctl.cluster.interface import Cluster
+from kctl.cluster.interface import Cluster, Users
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic, unread
 from kctl.cluster.versions import KafkaVersion
@@ -173,7 +173,7 @@ def present_in(
             resources += map(acl_resource, view.acls)
     if "user" in kinds:
         try:
-            resources += user_resources(users_of(cluster, problems))
+            resources += user_resources(cluster.scram_users(problems))
         except KctlError as error:
             problems.append(unread(USERS, error))
     resources = list(to_hold(resources, left_out))

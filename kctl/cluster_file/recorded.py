@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from formats.secrets import is_secret_key
 from formats.values import replace
-from kctl.access.recorded import view_of_image
+from kctl.access_sources.recorded import view_of_image
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import DEFAULT, Problem, Topic
-from kctl.cluster.topics import parse_replica_assignment
 from kctl.cluster_file.holdable import configs_to_hold, quota_to_hold, to_hold
 from kctl.cluster_file.loading import SUFFIXES
 from kctl.cluster_file.present import present_in, remarks_of, topic_resource, user_resources
@@ -35,6 +34,7 @@ from kctl.identities.statements import cluster_id_of
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage
 from kctl.internal_topics.metadata_rows import furthest_image
 from kctl.internal_topics.reading import NOW, AsOf, entries
+from kctl.operations.topics import parse_replica_assignment
 from kctl.times import iso
 
 CONFIGURED = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}

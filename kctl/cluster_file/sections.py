@@ -16,7 +16,6 @@ from kctl.access.acl import CLUSTER, WILDCARD, Acl
 from kctl.access.quotas import QUOTA_NAMES, entity_of
 from kctl.access.users import FEWEST_ITERATIONS, MOST_ITERATIONS
 from kctl.cluster.names import is_internal, sanitized
-from kctl.cluster.topics import parse_replica_assignment
 from kctl.cluster_file.acceptable import refusal_of_value
 from kctl.cluster_file.document import Items, Node, Place, Scalar, Table, wrong
 from kctl.cluster_file.resources import (
@@ -31,6 +30,7 @@ from kctl.cluster_file.resources import (
     Value,
 )
 from kctl.errors import BadValue, near_names
+from kctl.operations.topics import parse_replica_assignment
 
 MOST_PARTITIONS, MOST_REPLICAS = 200_000, 1000
 OTHER_TYPE = re.compile(r"type_[0-9]{1,3}")  # of resources that newer brokers have rules on

@@ -32,10 +32,10 @@ from formats.log_dir.file_names import (
 from formats.log_dir.index_files import OFFSET_ENTRY_SIZE, OffsetIndexEntry
 from formats.messages.hashed_fields import METADATA, contents_of
 from formats.secrets import redact, redact_text
-from kctl.broker_logs.opening import GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC, chunks_of
 from kctl.collect.transport import Content, ReadFailed
 from kctl.collect.writing import Written
 from kctl.evidence.names import LOG_DIR_FILES, PARTITION_FILES
+from kctl.text_logs.opening import GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC, chunks_of
 
 AS = "headers"
 """What the manifest says of a file that was written without contents."""

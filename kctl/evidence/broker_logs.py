@@ -9,11 +9,11 @@ from pathlib import Path
 
 from formats.broker_logs.layouts import KAFKA, detect
 from formats.broker_logs.line import Head, writers_named
-from kctl.broker_logs.opening import chunks_of
-from kctl.broker_logs.shapes import shape_of
 from kctl.evidence.identity import named_broker_id
 from kctl.evidence.model import BrokerLog, LogDir
 from kctl.evidence.names import broker_id_of
+from kctl.text_logs.opening import chunks_of
+from kctl.text_logs.shapes import shape_of
 
 LOOKED_AT = 1 << 18  # bytes at the start of a log
 DECIDES = 1 << 16  # bytes of them by which a file of any name is a log or none

@@ -34,11 +34,11 @@ from formats.log_dir.file_names import (
 )
 from formats.log_dir.meta_properties import parse_properties
 from formats.log_dir.state_files import parse_partition_metadata, parse_quorum_state
-from kctl.broker_logs.opening import chunks_of
-from kctl.broker_logs.shapes import is_of_kafka, shape_of
 from kctl.evidence.broker_logs import has_broker_lines, is_mostly_broker_lines, may_be_export
 from kctl.evidence.names import MAYBE_BROKER_LOG, MAYBE_EXPORT, REMOTE_FILE, ZNODES, broker_log_kind
 from kctl.files import open_file
+from kctl.text_logs.opening import chunks_of
+from kctl.text_logs.shapes import is_of_kafka, shape_of
 
 LOOKED_AT = 1 << 16
 """Bytes at the start of a file that are read."""

@@ -20,8 +20,7 @@ from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.state_files import parse_quorum_state
 from formats.values import Struct
 from formats.znodes.json_text import parse_object
-from kctl.broker_logs.opening import chunks_of
-from kctl.cluster.kraft.features import METADATA_VERSION
+from kctl.cluster.feature_levels import METADATA_VERSION
 from kctl.errors import KctlError
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, ZnodeExport
 from kctl.evidence.znodes import read_znodes
@@ -35,6 +34,7 @@ from kctl.internal_topics.cluster_image import (
 )
 from kctl.internal_topics.reading import LIMIT, entries
 from kctl.scan.source import opened_source
+from kctl.text_logs.opening import chunks_of
 
 VOTERS = (ControlType.KRAFT_VOTERS, ControlType.LEADER_CHANGE)
 CLUSTER_ID_LINE = re.compile(rb"Cluster ID = ([\w-]{1,64})")

@@ -13,8 +13,10 @@ from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, FolderKind
 from formats.values import replace
-from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.cluster.feature_levels import LEVELS, METADATA_VERSION
 from kctl.cluster.versions import parse_version
+from kctl.copies.aside import held_batches
+from kctl.copies.moments import Znodes
 from kctl.evidence.broker_logs import own_broker_id
 from kctl.evidence.model import BrokerLog, FoundEvidence, LogDir, Replica
 from kctl.evidence.replica_copies import NOBODY, Copy
@@ -35,8 +37,6 @@ from kctl.identities.statements import (
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.log_dir_start.bootstrap import levels_in
 from kctl.model import TopicPartition
-from kctl.replica.copies.aside import held_batches
-from kctl.replica.copies.moments import Znodes
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 WRITTEN = re.compile(r"^#\w{3} (\w{3}) (\d\d) (\d\d:\d\d:\d\d) \S+ (\d{4})\s*$", re.MULTILINE)

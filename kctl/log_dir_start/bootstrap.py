@@ -18,7 +18,7 @@ from formats.errors import FormatError
 from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT
 from formats.messages.cluster_metadata import read_metadata_record
-from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.cluster.feature_levels import LEVELS, METADATA_VERSION
 from kctl.errors import KctlError
 from kctl.internal_topics.cluster_image import read_image, snapshots
 from kctl.log_dir_start.batches import LoadedBatches

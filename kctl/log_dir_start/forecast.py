@@ -15,7 +15,8 @@ from formats.log_dir.file_names import (
     parse_partition_folder,
 )
 from formats.values import Struct, field, replace
-from kctl.cluster.kraft.features import LEVELS, METADATA_VERSION
+from kctl.cluster.feature_levels import LEVELS, METADATA_VERSION
+from kctl.copies.moments import Znodes, clusters_of
 from kctl.errors import BadValue, reason_of
 from kctl.evidence.copies import CUT_OFF
 from kctl.evidence.model import FoundEvidence, LogDir
@@ -44,7 +45,6 @@ from kctl.log_dir_start.room import Room, room_of
 from kctl.log_dir_start.rules import StartRules, start_rules
 from kctl.log_dir_start.steps import PlacedStep, StartStep, StepKind
 from kctl.log_dir_start.strays import stray_step
-from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.replication.rules import parse_version
 
 NEWEST = "3.9"

@@ -8,12 +8,12 @@ import numpy as np
 
 from formats.log_dir.file_names import FolderKind
 from formats.values import replace
+from kctl.copies.moments import Znodes
+from kctl.copies.replica_log import batches_between
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import NOBODY, Copy, live_copies
 from kctl.log_dir_start.steps import Destroyed, Interval, PlacedStep, StepKind
 from kctl.model import TopicPartition
-from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import batches_between
 
 HIGHEST = (1 << 63) - 1
 

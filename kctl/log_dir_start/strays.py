@@ -11,12 +11,12 @@ from pathlib import Path
 from formats.errors import FormatError
 from formats.log_dir.file_names import PARTITION_METADATA, FolderKind, PartitionFolder
 from formats.log_dir.state_files import parse_partition_metadata
+from kctl.copies.moments import Znodes
 from kctl.files import read_lenient
 from kctl.log_dir_start.failures import LoadFails
 from kctl.log_dir_start.rules import StartRules
 from kctl.log_dir_start.steps import StartStep, StepKind
 from kctl.model import TopicPartition
-from kctl.replica.copies.moments import Znodes
 
 SOURCE = "K:log/LogManager.scala"
 

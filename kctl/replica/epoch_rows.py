@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
+from kctl.copies.lineage import Lineage, Relation, compare_lineages
+from kctl.copies.replica_log import ReplicaLog
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import Copy
 from kctl.judging.divergence import judge_divergence
 from kctl.judging.judgement import Judgement
 from kctl.model import TopicPartition
-from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
-from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.replication.epochs import EpochEndOffset, end_offset_for
 from kctl.replication.rules import ReplicationRules
 from kctl.replication.truncation import (

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from formats.values import Struct, field
+from kctl.copies.log_notes import Note
+from kctl.copies.replica_log import Holder, batches_between
 from kctl.errors import KctlError, UnreadableFile
 from kctl.evidence.replica_copies import Moment
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import Content, contents
-from kctl.replica.copies.log_notes import Note
-from kctl.replica.copies.replica_log import Holder, batches_between
 from kctl.replica.loss.causes import Cause, PartitionFacts
 from kctl.replica.loss.partition import Loss, PartitionLosses
 from kctl.replica.loss.search import LossSearch

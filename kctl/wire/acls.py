@@ -22,8 +22,8 @@ from kctl.access.acl import (
 from kctl.access.authorizer import AuthorizerSettings
 from kctl.access.forecast import Uses
 from kctl.access.view import RULES, SETTINGS, AccessView, NoAuthorizer, agreed, settings_of
-from kctl.changes.intents import AlterAcls, Intent
-from kctl.changes.plan import Write
+from kctl.changes.kinds.access import AlterAcls
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import ClusterState, Problem, unread
 from kctl.errors import KctlError

@@ -6,17 +6,17 @@ import time
 from typing import TYPE_CHECKING, Unpack
 
 from kctl.cluster.interface import Cluster, Oddity, Visibility
-from kctl.cluster.reassignment.moves import moving_targets
+from kctl.cluster.moves import moving_targets
+from kctl.cluster.state import Problem
 from kctl.wire.reading import read_cluster, read_log_dirs, read_supported_features
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from kctl.changes.intents import Intent
-    from kctl.changes.plan import Write
     from kctl.cluster.disks import BrokerLogDir
+    from kctl.cluster.intent import Intent, Write
     from kctl.cluster.interface import Scope
-    from kctl.cluster.reassignment.moves import ReplicaSize
+    from kctl.cluster.moves import ReplicaSize
     from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
     from kctl.errors import KctlError
     from kctl.model import TopicPartition
@@ -99,9 +99,19 @@ class AdminCluster(Cluster):
         """How many partitions, from the front, go in one request."""
         return min(len(partitions), PARTITIONS_IN_A_REQUEST)
 
+    def taken_back_by(self, intent: Intent) -> tuple[Intent, ...]:
+        from kctl.wire.writes.tokens import taken_back_by
+
+        return taken_back_by(self.wire, intent)
+
+    def scram_users(self, problems: list[Problem]) -> dict[str, dict[str, int]]:
+        from kctl.wire.users import read_users
+
+        return read_users(self.wire)
+
     def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
         """See the interface; quotas are not described."""
-        from kctl.cluster.reassignment.throttles import RATES
+        from kctl.changes.kinds.throttles import RATES
         from kctl.wire.configs import keys_known
         from kctl.wire.shortcuts.configs import KINDS
 
@@ -115,7 +125,7 @@ class AdminCluster(Cluster):
 
         The lag in the answers says nothing about a move: it is counted from the replica's own high watermark.
         """
-        from kctl.cluster.reassignment.moves import ReplicaSize
+        from kctl.cluster.moves import ReplicaSize
 
         return [
             ReplicaSize(replica.partition, log_dir.broker_id, replica.size_in_bytes)

@@ -16,15 +16,9 @@ from typing import Any
 from kafka.protocol.admin.groups import DeleteGroupsRequest
 from kafka.protocol.consumer.group import LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest
 
-from kctl.changes.intents import (
-    DeleteGroup,
-    GroupOffset,
-    Intent,
-    RemoveMembers,
-    SetGroupOffsets,
-    offsets_from,
-)
+from kctl.changes.kinds.groups import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offsets_from
 from kctl.changes.plan import Plan, plan_of
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.versions import needs as since
 from kctl.errors import KctlError, Refused

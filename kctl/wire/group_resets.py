@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from formats.values import Struct
-from kctl.changes.intents import GroupOffset
+from kctl.changes.kinds.groups import GroupOffset
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import partitions_named, topics_named
 from kctl.errors import BadValue, KctlError

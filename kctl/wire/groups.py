@@ -14,7 +14,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from formats.values import Struct
-from kctl.changes.intents import GroupOffset
+from kctl.changes.kinds.groups import GroupOffset
 from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, near_names

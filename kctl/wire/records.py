@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin.topics import DeleteRecordsRequest
 
-from kctl.changes.intents import DeleteRecords
+from kctl.changes.kinds.records import DeleteRecords
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_partition
 from kctl.cluster.rights import MissingRight, Right, grant
 from kctl.cluster.state import ClusterState
-from kctl.cluster.topics import require_topic
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition, counted
+from kctl.operations.topics import require_topic
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks

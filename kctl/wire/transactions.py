@@ -15,7 +15,7 @@ from kafka.protocol.admin.transactions import (
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
-from kctl.changes.intents import AbortTransaction
+from kctl.changes.kinds.records import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.names import unknown_partition

@@ -13,8 +13,8 @@ from kafka.protocol.admin.users import AlterUserScramCredentialsRequest, Describ
 from formats.znodes.security import SCRAM_MECHANISMS
 from kctl.access.users import Salted, password_not_kept
 from kctl.access.view import USERS
-from kctl.changes.intents import DeleteScram, Intent, SetScram
-from kctl.changes.plan import Write
+from kctl.changes.kinds.access import DeleteScram, SetScram
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.model import Json
 from kctl.wire.adapter import Wire

@@ -6,9 +6,11 @@ Source: core/src/main/scala/kafka/zk/ZkData.scala @ 3.9.0-rc3 (ZkAclStore)
 from collections.abc import Iterator
 
 from formats.errors import FormatError
+from formats.secrets import WITHHELD
 from formats.znodes.cluster import parse_config
 from formats.znodes.security import SCRAM_MECHANISMS, parse_acls, parse_scram, protocol_name
 from kctl.access.acl import Acl
+from kctl.access.tokens import DelegationToken
 from kctl.access.view import AccessView
 from kctl.cluster.state import Problem
 from kctl.zookeeper.reading import read_cluster
@@ -93,3 +95,27 @@ def read_access(reader: ZnodeReader, *, rules_only: bool = False) -> AccessView:
         users=users,
         problems=tuple(problems),
     )
+
+
+def read_tokens(reader: ZnodeReader, problems: list[Problem]) -> Iterator[DelegationToken]:
+    """The tokens as they are stored; of one that cannot be read, a problem.
+
+    Source: core/src/main/scala/kafka/server/DelegationTokenManagerZk.scala @ 3.9.0-rc3
+    """
+    from formats.znodes.security import parse_delegation_token
+
+    names = reader.children(TOKENS) or []
+    paths = [f"{TOKENS}/{name}" for name in names]
+    for name, path, node in zip(names, paths, reader.get_many(paths), strict=True):
+        if node is None:
+            continue
+        try:
+            token = parse_delegation_token(node.data)
+        except FormatError as error:
+            is_withheld = node.data.startswith(WITHHELD)
+            problems.append(Problem(path, "the export leaves out its content" if is_withheld else error.what))
+            continue
+        yield DelegationToken(
+            name, token.owner, token.requester, token.renewers,
+            token.issue_timestamp, token.expiration_timestamp, token.max_timestamp,
+        )  # fmt: skip

@@ -13,8 +13,8 @@ from typing import Any
 from formats.errors import FormatError
 from formats.znodes.security import AclRule, parse_acls, protocol_name
 from kctl.access.acl import Acl, Resource
-from kctl.changes.intents import AlterAcls
-from kctl.changes.plan import Write
+from kctl.changes.kinds.access import AlterAcls
+from kctl.cluster.intent import Write
 from kctl.cluster.versions import V0_9, V0_11, V1_1, V2_0, KafkaVersion, parse_version
 from kctl.errors import Refused
 from kctl.zookeeper.access import STORES

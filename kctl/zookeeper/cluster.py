@@ -14,11 +14,10 @@ from formats.znodes.requests import (
     format_reassignment,
     parse_config_change,
 )
-from kctl.changes.intents import Intent
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Cluster, Conflict, Oddity, Scope
 from kctl.cluster.old_consumers import OldGroup, OldMember
-from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.state import ClusterState, Problem, Replicas
 from kctl.cluster.versions import V2_0
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
@@ -74,6 +73,14 @@ class RecordedCluster(Cluster):
     ) -> int:
         """All of them: a plan may be made from a snapshot."""
         return len(partitions)
+
+    def scram_users(self, problems: list[Problem]) -> dict[str, dict[str, int | None]]:
+        from kctl.zookeeper.access import iterations_of, read_users
+
+        return {
+            user: {mechanism: iterations_of(value) or None for mechanism, value in credentials.items()}
+            for user, credentials in read_users(self.reader, problems).items()
+        }
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """Notifications that brokers choke on, deletion markers by age."""

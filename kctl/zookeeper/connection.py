@@ -27,7 +27,7 @@ from kazoo.security import ACL, Id
 
 from formats.values import Struct
 from formats.whole_numbers import whole_number
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import CREDENTIALS
 from kctl.errors import BadValue, KctlError, Refused

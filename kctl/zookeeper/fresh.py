@@ -2,7 +2,7 @@
 
 from formats.values import Struct, field
 from formats.whole_numbers import whole_number
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Write
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import KafkaVersion
 from kctl.zookeeper.store import Znode, ZnodeStore, parent_of

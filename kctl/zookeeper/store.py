@@ -7,7 +7,7 @@ version that it expects; unconditional overwriting is impossible.
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Write
 from kctl.cluster.rights import CREDENTIALS
 from kctl.errors import KctlError
 from kctl.model import some

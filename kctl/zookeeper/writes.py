@@ -21,23 +21,15 @@ from formats.znodes.requests import (
     parse_reassignment,
 )
 from kctl.access.users import password_not_kept
-from kctl.changes.intents import (
-    AddPartitions,
-    AlterConfig,
-    ClearThrottle,
-    CreateTopic,
-    DeleteScram,
-    DeleteTopic,
-    ElectPreferred,
-    Intent,
-    MoveController,
-    Reassign,
-    ReplaceStuckReassignment,
-    SetScram,
-    Several,
-)
-from kctl.changes.plan import Write
+from kctl.changes.intents import Several
+from kctl.changes.kinds.access import DeleteScram, SetScram
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.kinds.elections import ElectPreferred, MoveController
+from kctl.changes.kinds.reassignments import Reassign, ReplaceStuckReassignment
+from kctl.changes.kinds.throttles import ClearThrottle
+from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.cluster import names
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
@@ -156,7 +148,7 @@ def alter_config(fresh: FreshZnodes, intent: AlterConfig) -> list[Write]:
 
 def clear_throttle(fresh: FreshZnodes, intent: ClearThrottle) -> list[Write]:
     """The configurations without a reassignment's throttles, where they are still set."""
-    from kctl.cluster.reassignment.throttles import clearing_changes
+    from kctl.changes.kinds.throttles import clearing_changes
 
     return alter_configs(fresh, clearing_changes(intent, fresh.state))
 

@@ -25,9 +25,11 @@ from formats.znodes import requests as znode_requests
 from formats.znodes.cluster import TopicZnode, format_topic, parse_topic
 from kctl.changes.apply import ChangeRun, apply, deadline
 from kctl.changes.entry import new_entry
-from kctl.changes.intents import ElectPreferred, Intent, Reassign
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Plan, Stage, Write
+from kctl.changes.kinds.elections import ElectPreferred
+from kctl.changes.kinds.reassignments import Reassign
+from kctl.changes.plan import Plan, Stage
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.state import Replicas
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
@@ -371,7 +373,7 @@ def check_no_leader(patch: pytest.MonkeyPatch) -> None:
 
 
 def check_no_value(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("kctl.cluster.configs.check_values", lambda *_: None)
+    patch.setattr("kctl.operations.configs.check_values", lambda *_: None)
 
 
 def number_by_hand(patch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,9 @@ from formats.log.message_set import write_wrapper
 from formats.log.record_batch import Record, write_batch
 from kctl.audit import read_files
 from kctl.audit.batch_rows import NotedLogs
+from kctl.copies import scanned
+from kctl.copies.scanned import A_RUN, ScanNotes, packed, unpacked
 from kctl.log.folder import read_folder
-from kctl.replica.copies import scanned
-from kctl.replica.copies.scanned import A_RUN, ScanNotes, packed, unpacked
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings

@@ -8,8 +8,8 @@ import pytest
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import GLOBAL_NAMES, GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load
-from kctl.cluster.elections import ElectionCandidate
 from kctl.model import TopicPartition
+from kctl.operations.elections import ElectionCandidate
 from kctl.rows import row_type
 from tests.conftest import kctl
 

@@ -20,9 +20,9 @@ from commands.cluster.feature import list_text
 from commands.cluster.quorum import describe_text, member_rows, quorum_row
 from commands.group import reset_text
 from kctl.cluster.disks import BrokerLogDir, StoredReplica
-from kctl.cluster.kraft.features import features_of
 from kctl.cluster.rolling import rolling_restart
 from kctl.model import TopicPartition
+from kctl.operations.kraft.features import features_of
 from kctl.rows.cluster_wide import RESTART
 from kctl.rows.kraft import FEATURE_LEVELS
 from tests.conftest import kctl, rows

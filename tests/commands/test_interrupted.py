@@ -8,7 +8,8 @@ import pytest
 from commands.cli.changing import How, interrupted, run
 from commands.cli.frame import Frame
 from kctl.changes.entry import Entry, RecordedStage
-from kctl.changes.intents import ClearThrottle, Reassign
+from kctl.changes.kinds.reassignments import Reassign
+from kctl.changes.kinds.throttles import ClearThrottle
 from kctl.model import TopicPartition
 
 TP = TopicPartition("orders", 0)

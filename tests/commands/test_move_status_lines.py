@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from commands.cli.render import json_encoder, tab_separated
 from commands.reassign.rows import move_status_lines, move_status_row
-from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, MoveStatus
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V2_8
 from kctl.model import TopicPartition
+from kctl.operations.reassignment.verification import DONE, FAILED, IN_PROGRESS, MoveStatus
 
 STATE = ClusterState(cluster_id=None, kafka_version=V2_8, brokers={}, controller=None)
 IDS = st.lists(st.integers(0, 3), max_size=3).map(tuple)

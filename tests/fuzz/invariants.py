@@ -28,8 +28,8 @@ from kctl.changes.apply import ChangeRun, apply, deadline, resume
 from kctl.changes.entry import new_entry
 from kctl.changes.journal import Journal
 from kctl.changes.undo import plan_undo
-from kctl.cluster.topics import NewTopic, plan_creation
 from kctl.errors import KctlError
+from kctl.operations.topics import NewTopic, plan_creation
 from kctl.scan import pool
 from kctl.scan.splits import Split
 from kctl.zookeeper.cluster import ZookeeperCluster

@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from formats.broker_logs.layouts import KAFKA, detect, layout_of_pattern
 from formats.broker_logs.line import find_records
 from kctl.broker_logs import sources
-from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import estimate_skew
-from kctl.broker_logs.clocks.zones import Zone, zone_named
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.merging import merged, prepare, read_events
-from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.sources import LogFile, LogSource, find_sources, layouts_of
 from kctl.errors import BadValue
+from kctl.text_logs.blocks import Reading, blocks_of
+from kctl.text_logs.opening import STDIN
+from kctl.text_logs.zones import Zone, zone_named
 from kctl.times import iso
 from tests.conftest import recording, rows
 

@@ -15,12 +15,12 @@ import pytest
 from kctl.broker_logs.clocks import offsets as clock_offsets
 from kctl.broker_logs.clocks.offsets import ClockOffsets, _placed, _settle, agreed_gap
 from kctl.broker_logs.clocks.skew import ClockBounds, HandledRequest, OrderedPairs, State, estimate_skew
-from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.history.timeline import Timeline, timeline
-from kctl.broker_logs.log_files import LogSource
 from kctl.broker_logs.merging import Merge, prepare
 from kctl.broker_logs.sources import find_sources
 from kctl.model import TopicPartition
+from kctl.text_logs.log_files import LogSource
+from kctl.text_logs.zones import Zone
 from tests.conftest import kctl, recording, rows
 
 HEAD = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),", re.MULTILINE)
@@ -187,7 +187,7 @@ def epochs_of(found: Timeline) -> list[tuple[str, int, int | None]]:
 
 
 def test_zones_that_were_given_are_believed(tmp_path: Path) -> None:
-    from kctl.broker_logs.clocks.zones import zone_named
+    from kctl.text_logs.zones import zone_named
 
     folder = shifted("incidents/unclean-1.1", {2: 540}, tmp_path)
     given = {broker_id: zone_named("UTC") for broker_id in (1, 2, 3)}

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from kctl.broker_logs import containers, opening
 from kctl.broker_logs import sources as sources_module
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources
 from kctl.errors import KctlError
+from kctl.text_logs import containers, opening
 from tests.conftest import rows
 
 KAFKA_1 = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kctl.findings import Severity
-from kctl.internal_topics.group_findings import LoggedRemoval, _how, pending_findings
 from kctl.internal_topics.groups import OffsetCommit, PendingCommit, Removal
 from kctl.internal_topics.transactions import Transaction, Transactions
+from kctl.judging.group_findings import LoggedRemoval, _how, pending_findings
 from kctl.model import TopicPartition
 
 HOUR = 3_600_000

@@ -10,13 +10,13 @@ import pytest
 from formats.broker_logs.line import WRITER, writers_named
 from formats.broker_logs.table import every_table
 from kctl.broker_logs import writers
-from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import Marks, prepare, read_events
-from kctl.broker_logs.opening import PEEKED
-from kctl.broker_logs.shapes import Shapes, writer_of
 from kctl.broker_logs.sources import find_sources, only_brokers
+from kctl.text_logs.blocks import BEFORE_ALL, NO_BROKER, Reading, blocks_of
+from kctl.text_logs.opening import PEEKED
+from kctl.text_logs.shapes import Shapes, writer_of
 from tests.conftest import recording
 
 SERVER = "kafka.server.KafkaServer"

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from formats.broker_logs import layouts
 from formats.broker_logs.exports import records
 from formats.broker_logs.exports.documents import document_of, written
-from kctl.broker_logs.clocks.zones import parse_zones
 from kctl.broker_logs.explain import explain_line
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources, layout_in_words
+from kctl.text_logs.zones import parse_zones
 from tests.conftest import kctl, rows
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from formats.broker_logs.carrier_names import carrier_name
-from kctl.broker_logs.opening import PEEKED
 from kctl.broker_logs.sources import find_sources, layout_in_words
+from kctl.text_logs.opening import PEEKED
 from tests.conftest import kctl, rows
 
 NAMELESS = "[2026-10-02 10:00:02,300] ERROR Shutdown broker because all log dirs in /data/kafka have failed (kafka.log.LogManager)"

@@ -23,9 +23,9 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.parser import KafkaProtocol
 
 from formats.values import replace
-from kctl.changes.intents import AlterConfig, CreateTopic
-from kctl.cluster.configs import config_altered
-from kctl.cluster.reassignment.throttles import clearing, not_in_force
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.kinds.throttles import clearing, not_in_force
+from kctl.changes.kinds.topics import CreateTopic
 from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
@@ -166,7 +166,7 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
             configs={("brokers", "1"): config},
             backend=backend,
         )
-        assert config_altered(rate, state).is_done is is_hidden
+        assert rate.how_far(state).is_done is is_hidden
         assert (not_in_force([rate], state) == []) is is_hidden
         assert clearing(lists, state).rates["1"][RATE] == (None if is_hidden else UNTOLD)
         for before, is_known in (

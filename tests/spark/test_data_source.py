@@ -14,7 +14,6 @@ import pytest
 from formats.log_dir.file_names import parse_segment_file
 from formats.values import replace
 from kctl.checks.report import CheckOptions
-from kctl.checks.verify import verify
 from kctl.evidence.discover import discover
 from kctl.findings import Finding
 from kctl.scan.options import Level, ScanOptions
@@ -22,6 +21,7 @@ from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
 from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
 from kctl.spark.listing import list_segments
+from kctl.verification.verify import verify
 
 pytest.importorskip("pyspark")
 

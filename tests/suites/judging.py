@@ -8,10 +8,10 @@ from pathlib import Path
 
 from formats.values import Struct, field
 from kctl.checks.report import CheckOptions
-from kctl.checks.verify import verify
 from kctl.dump.kafka_text.log import with_line_feeds
 from kctl.evidence.discover import discover
 from kctl.findings import Finding, Severity
+from kctl.verification.verify import verify
 from tests.conftest import kctl
 from tests.suites.invalid import Reason, reason_of
 from tests.suites.running import Dumper, Kept

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from formats.broker_logs.table import every_table
 from formats.broker_logs.template import landmark
 from formats.values import Struct, field, replace
-from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.quorum import WANTED as OF_THE_QUORUM
 from kctl.broker_logs.clocks.quorum import QuorumPairs
 from kctl.broker_logs.clocks.skew import RECEIVED, ROUNDED, SENT, ClockBounds, OrderedPairs, State, state_of
 from kctl.broker_logs.clocks.skew import WANTED as ORDERED
-from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
-from kctl.broker_logs.log_files import LogFile, LogSource
-from kctl.broker_logs.opening import STDIN
-from kctl.broker_logs.shapes import Shapes
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import counted
+from kctl.text_logs.blocks import Reading, blocks_of
+from kctl.text_logs.log_files import LogFile, LogSource
+from kctl.text_logs.opening import STDIN
+from kctl.text_logs.shapes import Shapes
+from kctl.text_logs.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
 
 if TYPE_CHECKING:
     from kctl.broker_logs.events import Event

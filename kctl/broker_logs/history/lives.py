@@ -8,9 +8,9 @@ from bisect import bisect_left
 from collections import Counter, deque
 
 from formats.values import Struct, field
-from kctl.broker_logs.blocks import Earlier
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import SURE
+from kctl.text_logs.blocks import Earlier
 from kctl.times import iso
 
 SERVERS = (

@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from formats.values import Struct, replace
-from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
+from kctl.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replication.epochs import assign
 from kctl.replication.truncation import Algorithm, ReplicaState, out_of_range, truncate
 

@@ -28,9 +28,9 @@ from formats.log.log_bytes import LogBytes
 from formats.log.record_batch import CODEC_MASK, BatchHeader, Record
 from formats.log.records import LogEntry, iterate_records, walk
 from formats.values import Struct, field
+from kctl.copies.replica_log import NO_BATCHES, ReplicaLog, SoundBatches, joined
+from kctl.copies.scanned import shared_scan
 from kctl.errors import reason_of
-from kctl.replica.copies.replica_log import NO_BATCHES, ReplicaLog, SoundBatches, joined
-from kctl.replica.copies.scanned import shared_scan
 from kctl.scan.pool import Jobs
 from kctl.scan.source import opened_source
 

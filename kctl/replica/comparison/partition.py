@@ -6,15 +6,15 @@ from collections.abc import Container, Mapping, Sequence
 from itertools import combinations
 
 from formats.values import Struct, field, replace
+from kctl.copies.lineage import Lineage
+from kctl.copies.moments import INTERNAL_COMPACTED
+from kctl.copies.replica_log import ReplicaLog
 from kctl.evidence.replica_copies import Copy
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.comparison.best_source import BestSource, Choice, best_source
 from kctl.replica.comparison.pairs import Pair, compare_pairs
-from kctl.replica.copies.lineage import Lineage
-from kctl.replica.copies.moments import INTERNAL_COMPACTED
-from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.scan.pool import Jobs
 
 DIFFERS = "records differ at the same offsets"

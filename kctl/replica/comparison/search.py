@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.values import Struct
+from kctl.copies.moments import Znodes, assigned_in, clusters_of
+from kctl.copies.scanned import LARGE, size_of
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence
@@ -21,8 +23,6 @@ from kctl.judging.judgement import Judgement, Question
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.comparison.best_source import rejoin_table
 from kctl.replica.comparison.partition import PartitionComparison, compare_partition
-from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of
-from kctl.replica.copies.scanned import LARGE, size_of
 from kctl.replica.epoch_rows import lineage_row
 from kctl.replication.rules import ReplicationRules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT

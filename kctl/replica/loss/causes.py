@@ -20,14 +20,14 @@ from functools import cached_property
 from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.leaderships import LIKELY, SURE, place_of, shown_by
+from kctl.copies.leaders import Leaders, LeaderTerm
+from kctl.copies.log_notes import LogNotes, Note
+from kctl.copies.moments import RecordedState, Znodes
+from kctl.copies.replica_log import Holder
 from kctl.evidence.replica_copies import Copy, Moment
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, LeaderTerm
-from kctl.replica.copies.log_notes import LogNotes, Note
-from kctl.replica.copies.moments import RecordedState, Znodes
-from kctl.replica.copies.replica_log import Holder
 from kctl.replica.loss.lost_parts import LostPart
 from kctl.replica.loss.present_lineage import PresentLeader
 

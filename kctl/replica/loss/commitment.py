@@ -32,6 +32,10 @@ from formats.messages.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from formats.values import Struct, field, replace
+from kctl.copies.log_notes import Note
+from kctl.copies.moments import Znodes
+from kctl.copies.replica_log import Holder
+from kctl.copies.scanned import size_of
 from kctl.evidence.model import FoundEvidence, Replica
 from kctl.evidence.replica_copies import CHECKPOINTS, Moment
 from kctl.findings import Finding, Place
@@ -39,10 +43,6 @@ from kctl.findings.internal_topics import READ_IN_PART
 from kctl.internal_topics.groups import Groups, commit_of, read_group_records
 from kctl.internal_topics.reading import copies_to_read, newest_segments, topic_records
 from kctl.model import TopicPartition
-from kctl.replica.copies.log_notes import Note
-from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import Holder
-from kctl.replica.copies.scanned import size_of
 from kctl.replica.loss.causes import PROMPT_MS, Drop, PartitionFacts, Proof, copy_proof, line_proof
 from kctl.replica.loss.log_claims import Claim
 from kctl.replica.loss.lost_parts import LostPart

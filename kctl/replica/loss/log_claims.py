@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from formats.values import Struct, field, replace
+from kctl.copies.leaders import Leaders
+from kctl.copies.log_notes import LogNotes, Note
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders
-from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import PROMPT_MS
 from kctl.replica.loss.present_lineage import PresentLeader
 from kctl.replication.epochs import next_epoch

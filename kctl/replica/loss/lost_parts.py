@@ -22,14 +22,14 @@ from formats.errors import FormatError
 from formats.log.records import iterate_records
 from formats.log_dir.file_names import LEADER_EPOCHS, FileState, FolderKind, parse_segment_file
 from formats.values import Struct, field, replace
+from kctl.copies.aside import held_batches
+from kctl.copies.moments import INTERNAL_COMPACTED, Znodes
+from kctl.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batches_between
 from kctl.evidence.replica_copies import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.findings import Finding, Severity
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, Content, Pair, compare_pairs, content_of, entries
-from kctl.replica.copies.aside import held_batches
-from kctl.replica.copies.moments import INTERNAL_COMPACTED, Znodes
-from kctl.replica.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batches_between
 from kctl.replica.loss.other_topics import is_one_life, origin_of, other_identity
 from kctl.replica.loss.present_lineage import PresentLeader
 from kctl.replication.epochs import loaded

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from kctl.copies.moments import Znodes
+from kctl.copies.replica_log import NO_END, Holder, batches_between, first_segment
 from kctl.evidence.replica_copies import Copy, Moment
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.replica.comparison.pairs import Pair
-from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import NO_END, Holder, batches_between, first_segment
 from kctl.replica.loss.present_lineage import PresentLeader
 
 

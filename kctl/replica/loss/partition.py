@@ -8,14 +8,14 @@ from operator import itemgetter
 
 from formats.values import Struct, field, replace
 from kctl.broker_logs.history.leaderships import shown_by, where_of
+from kctl.copies.leaders import leaders_of
+from kctl.copies.log_notes import LogNotes
+from kctl.copies.moments import Znodes
+from kctl.copies.replica_log import Holder, batches_between
 from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
-from kctl.replica.copies.leaders import leaders_of
-from kctl.replica.copies.log_notes import LogNotes
-from kctl.replica.copies.moments import Znodes
-from kctl.replica.copies.replica_log import Holder, batches_between
 from kctl.replica.loss.causes import (
     Cause,
     Drop,

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from formats.values import Struct, field
+from kctl.copies.leaders import Leaders
+from kctl.copies.lineage import Lineage
+from kctl.copies.moments import RecordedState, Znodes
 from kctl.evidence.order import newest_timestamp
 from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders
-from kctl.replica.copies.lineage import Lineage
-from kctl.replica.copies.moments import RecordedState, Znodes
 from kctl.replication.epochs import Entries, loaded
 
 

@@ -26,12 +26,12 @@ from formats.log.control_records import ControlType, read_key
 from formats.log.record_batch import Record, write_batch
 from formats.log.records import LogEntry, iterate_records
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
+from kctl.copies.replica_log import batches_between
 from kctl.errors import Refused, UnreadableFile, file_error
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import Copy
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, entries
-from kctl.replica.copies.replica_log import batches_between
 from kctl.replica.loss.lost_parts import LostPart
 from kctl.replica.loss.partition import Loss
 

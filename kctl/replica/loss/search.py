@@ -11,6 +11,11 @@ from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, replace
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.sources import Sources, sources_in
+from kctl.copies.aside import aside_copies, held_batches
+from kctl.copies.leaders import LeaderTerm, leaders_of, of_present_topic
+from kctl.copies.log_notes import LogNotes, read_log_notes
+from kctl.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
+from kctl.copies.newest_epochs import epochs_of
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
@@ -23,11 +28,6 @@ from kctl.judging.fetching import of_unknown_brokers
 from kctl.judging.judgement import Judgement, Question
 from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
-from kctl.replica.copies.aside import aside_copies, held_batches
-from kctl.replica.copies.leaders import LeaderTerm, leaders_of, of_present_topic
-from kctl.replica.copies.log_notes import LogNotes, read_log_notes
-from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
-from kctl.replica.copies.newest_epochs import epochs_of
 from kctl.replica.loss.causes import Cause
 from kctl.replica.loss.commitment import ExternalOffset, external_offsets
 from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of

@@ -16,9 +16,9 @@ from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.leaderships import place_of, shown_by
 from kctl.broker_logs.history.lives import BrokerState
+from kctl.copies.leaders import LeaderTerm
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
-from kctl.replica.copies.leaders import LeaderTerm
 from kctl.replica.loss.causes import PartitionFacts, is_unclean
 
 # A follower that is still in the ISR so long after it started has fetched what it lacked, or it would be out of it.

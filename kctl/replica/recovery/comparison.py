@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from formats.values import Struct, field
+from kctl.changes.kept_records import LostRecord
 from kctl.model import OffsetRange, TopicPartition
 from kctl.replica.loss.recovery import TransactionOutcome
 from kctl.replica.recovery.lost_ranges import LostRange
 from kctl.replica.recovery.marks import (
-    LostRecord,
     Mark,
     PresentRecord,
     add_offset,

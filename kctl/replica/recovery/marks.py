@@ -9,18 +9,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from formats.log.record_batch import Record
+from kctl.changes.kept_records import LostRecord
 from kctl.model import OffsetRange, TopicPartition
 
 FROM, EPOCH, INCIDENT = b"kctl.recovered.from", b"kctl.recovered.epoch", b"kctl.recovered.incident"
 MARKS = frozenset({FROM, EPOCH, INCIDENT})
-
-
-class LostRecord(NamedTuple):
-    """A record as a copy holds it, its leader epoch (-1: unknown) and the codec of its batch."""
-
-    record: Record
-    leader_epoch: int
-    codec: int = 0
 
 
 class Mark(NamedTuple):

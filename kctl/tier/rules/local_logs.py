@@ -13,12 +13,12 @@ from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.values import Struct, field
+from kctl.copies.moments import Znodes, clusters_of
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import Copy, copies_of
 from kctl.files import read_whole
 from kctl.log.folder import LogSegment, read_folder
 from kctl.model import TopicPartition
-from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.replication.epochs import Entries, loaded, truncate_from_end
 from kctl.scan.options import Level, ScanOptions, ScanTotals
 from kctl.scan.segment import scan_segment

@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 from formats.values import Struct
 from formats.whole_numbers import whole_number
-from kctl.changes.intents import Intent, RecoverRecords
+from kctl.changes.kept_records import KeptRecords, kept_folder
+from kctl.changes.kinds.records import RecoverRecords
 from kctl.changes.plan import Plan, plan_of
+from kctl.cluster.intent import Intent
 from kctl.cluster.names import is_internal, unknown_topics
 from kctl.cluster.state import ClusterState
-from kctl.cluster.topics import NewTopic, plan_creation
 from kctl.errors import BadValue, KctlError
 from kctl.model import SILENT, Progress, TopicPartition, counted
+from kctl.operations.topics import NewTopic, plan_creation
 from kctl.replica.recovery.comparison import (
     UNCOMMITTED,
     Fate,
@@ -24,7 +26,6 @@ from kctl.replica.recovery.comparison import (
     Present,
     RangeFate,
 )
-from kctl.replica.recovery.kept_records import KeptRecords, kept_folder
 from kctl.replica.recovery.lost_ranges import LostRange, incident_of
 from kctl.rows.replica import RECOVERY
 from kctl.times import iso

@@ -26,14 +26,15 @@ from kafka.protocol.producer.transaction import (
 
 from formats.log.record_batch import NO_SEQUENCE, write_batch
 from formats.whole_numbers import whole_number
+from kctl.changes import kept_records as kept
 from kctl.changes.faults import reach
+from kctl.changes.kept_records import LostRecord
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import MissingRight
 from kctl.cluster.versions import V0_11, parse_version
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import OffsetRange, TopicPartition, counted
-from kctl.replica.recovery import kept_records as kept
-from kctl.replica.recovery.marks import LostRecord, WrittenSoFar, marked, written_so_far
+from kctl.replica.recovery.marks import WrittenSoFar, marked, written_so_far
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 from kctl.wire.configs import in_force
 from kctl.wire.replicas.fetching import LATEST, list_offsets

@@ -15,10 +15,10 @@ from kafka.protocol.consumer.fetch import FetchRequest
 
 from formats.log_dir.checkpoints import EpochEntry
 from kctl.cluster.state import ClusterState
-from kctl.cluster.unclean import ReplicaEnd, UncleanCandidate, best_of, candidates_of
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.operations.unclean import ReplicaEnd, UncleanCandidate, best_of, candidates_of
 from kctl.wire.adapter import BrokerError, TooOld, Wire, parse_id
 from kctl.wire.replicas.fetching import CONSUMER, OFFSET_OUT_OF_RANGE
 from kctl.wire.rights import failure

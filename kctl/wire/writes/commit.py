@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 from formats.values import replace
 from kctl.changes.faults import reach
-from kctl.changes.intents import Intent, Several
-from kctl.changes.plan import Write
-from kctl.changes.waiting import config_types_of, log_dirs_of, topics_of
+from kctl.changes.intents import Several
 from kctl.cluster.disks import places
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Cluster, Conflict, refuse_changed
 from kctl.cluster.state import UNTOLD, ClusterState, Replicas
 from kctl.cluster.versions import V4_0
@@ -269,9 +268,9 @@ class WireCluster(Cluster, Protocol):
 def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
     """See `kctl.cluster.interface.Cluster`; a single request is validated by the controller where it can be."""
     fresh = cluster.read_state(
-        topics_of(intent),
-        configs=config_types_of(intent),
-        log_dirs_of=log_dirs_of(intent),
+        intent.topics_concerned(),
+        configs=intent.config_types(),
+        log_dirs_of=intent.brokers_of_disks(),
         kafka_version=state.kafka_version,
         recent=True,  # it is read again before anything is sent
     )

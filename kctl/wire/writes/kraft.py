@@ -7,15 +7,15 @@ Source: clients/src/main/resources/common/message/{AddRaftVoter,RemoveRaftVoter,
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
-from kctl.changes.plan import Write
+from kctl.changes.kinds.quorum import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
+from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict, NoQuorum
-from kctl.cluster.kraft.unregistering import is_unregistered, refuse_used
-from kctl.cluster.kraft.voters import refuse_minority
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import Json
+from kctl.operations.kraft.unregistering import is_unregistered, refuse_used
+from kctl.operations.kraft.voters import refuse_minority
 from kctl.wire.adapter import Wire, parse_id
 from kctl.wire.writes.planning import Translation, request
 from kctl.wire.writes.requests import RequestItem, Sender, ask, milliseconds

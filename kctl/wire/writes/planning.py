@@ -10,19 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from formats.whole_numbers import whole_number
-from kctl.changes import intents
-from kctl.changes.intents import AlterConfig, Intent, offset_rows, partition_rows
-from kctl.changes.plan import Write
+from kctl.changes.intents import Several
+from kctl.changes.kinds.codecs import partition_rows
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.kinds.elections import ElectPreferred, ElectUnclean
+from kctl.changes.kinds.groups import DeleteGroup, RemoveMembers, SetGroupOffsets, offset_rows
+from kctl.changes.kinds.reassignments import AlterReplicaLogDirs, Reassign
+from kctl.changes.kinds.records import AbortTransaction, DeleteRecords, RecoverRecords
+from kctl.changes.kinds.throttles import LISTS, RATES, ClearThrottle, clearing_changes, rates_of_dead, split
+from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.cluster import names
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import places
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict, refuse_changed
-from kctl.cluster.reassignment.cancellation import refuse_without_leader
-from kctl.cluster.reassignment.disk_moves import check_log_dirs
-from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, rates_of_dead, split
 from kctl.cluster.state import NO_LEADER, UNTOLD, ClusterState, Replicas, Topic
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json, TopicPartition, counted
+from kctl.operations.reassignment.cancellation import refuse_without_leader
+from kctl.operations.reassignment.disk_moves import check_log_dirs
 
 REQUEST = "request"  # the action of every write of this backend
 
@@ -74,7 +80,7 @@ def existing(state: ClusterState, name: str) -> Topic:
 # --- topics -------------------------------------------------------------------------------------------
 
 
-def create_topic(fresh: ClusterState, intent: intents.CreateTopic, _: ClusterState) -> list[Write]:
+def create_topic(fresh: ClusterState, intent: CreateTopic, _: ClusterState) -> list[Write]:
     """The topic with explicit replicas."""
     if intent.topic in fresh.topic_names:
         raise names.topic_exists(intent.topic)
@@ -86,14 +92,14 @@ def create_topic(fresh: ClusterState, intent: intents.CreateTopic, _: ClusterSta
     return [request("CreateTopics", intent.topic, after)]
 
 
-def delete_topic(fresh: ClusterState, intent: intents.DeleteTopic, _: ClusterState) -> list[Write]:
+def delete_topic(fresh: ClusterState, intent: DeleteTopic, _: ClusterState) -> list[Write]:
     """The topic by its id, where the cluster has ids: never another one of the same name."""
     topic = existing(fresh, intent.topic)
     after: dict[str, Json] = {"topic": intent.topic, "topic_id": topic.topic_id}
     return [request("DeleteTopics", intent.topic, after, {"topic_id": topic.topic_id, "exists": True})]
 
 
-def add_partitions(fresh: ClusterState, intent: intents.AddPartitions, planned: ClusterState) -> list[Write]:
+def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterState) -> list[Write]:
     """The new total, and the replicas of the new partitions."""
     topic = existing(fresh, intent.topic)
     known = planned.topics.get(intent.topic)
@@ -126,7 +132,7 @@ def alter_config(fresh: ClusterState, intent: AlterConfig, _: ClusterState) -> l
     return [_alter(fresh, intent)]
 
 
-def clear_throttle(fresh: ClusterState, intent: intents.ClearThrottle, _: ClusterState) -> list[Write]:
+def clear_throttle(fresh: ClusterState, intent: ClearThrottle, _: ClusterState) -> list[Write]:
     """The configurations without a reassignment's throttles, where they are still set; dead brokers last."""
     writes = [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
     for broker, rates in rates_of_dead(intent, fresh).items() if fresh.quorum is not None else ():
@@ -196,7 +202,7 @@ def operations(change: AlterConfig) -> list[Json]:
 # --- moving and electing ------------------------------------------------------------------------------
 
 
-def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> list[Write]:
+def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Write]:
     """Throttles first, then cancellations of running moves, then the targets."""
     cancelled: dict[TopicPartition, Replicas] = {}
     moved: dict[TopicPartition, Replicas] = {}
@@ -253,9 +259,7 @@ def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> 
     return writes
 
 
-def alter_replica_log_dirs(
-    fresh: ClusterState, intent: intents.AlterReplicaLogDirs, _: ClusterState
-) -> list[Write]:
+def alter_replica_log_dirs(fresh: ClusterState, intent: AlterReplicaLogDirs, _: ClusterState) -> list[Write]:
     """Throttles first, then a request a broker, with its own request for future replicas."""
     check_log_dirs(intent.log_dirs, fresh)
     placed = places(fresh.log_dirs)
@@ -340,7 +344,7 @@ def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> N
         raise names.dead_targets(tp, dead)
 
 
-def elect_preferred(fresh: ClusterState, intent: intents.ElectPreferred, _: ClusterState) -> list[Write]:
+def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState) -> list[Write]:
     """The election of partitions whose first replica can lead."""
     rows = []
     for tp in sorted(intent.partitions):
@@ -360,7 +364,7 @@ def elect_preferred(fresh: ClusterState, intent: intents.ElectPreferred, _: Clus
     return [request("ElectLeaders", f"preferred {len(rows)}", after)]
 
 
-def elect_unclean(fresh: ClusterState, intent: intents.ElectUnclean, _: ClusterState) -> list[Write]:
+def elect_unclean(fresh: ClusterState, intent: ElectUnclean, _: ClusterState) -> list[Write]:
     """Put the chosen replica first if the controller would take another, elect, and restore the order."""
     ordered: dict[TopicPartition, Replicas] = {}
     elections: list[Json] = []
@@ -393,7 +397,7 @@ def elect_unclean(fresh: ClusterState, intent: intents.ElectUnclean, _: ClusterS
     return writes
 
 
-def abort_transaction(fresh: ClusterState, intent: intents.AbortTransaction, _: ClusterState) -> list[Write]:
+def abort_transaction(fresh: ClusterState, intent: AbortTransaction, _: ClusterState) -> list[Write]:
     """The marker, to the partition's leader."""
     tp = TopicPartition(intent.topic, intent.partition)
     _present(fresh, tp)
@@ -407,7 +411,7 @@ def abort_transaction(fresh: ClusterState, intent: intents.AbortTransaction, _: 
     return [request("WriteTxnMarkers", f"abort {tp}", after)]
 
 
-def delete_records(fresh: ClusterState, intent: intents.DeleteRecords, _: ClusterState) -> list[Write]:
+def delete_records(fresh: ClusterState, intent: DeleteRecords, _: ClusterState) -> list[Write]:
     """The first offset that each partition keeps, to the partitions' leaders."""
     topic = existing(fresh, intent.topic)
     for partition in intent.to_offsets:
@@ -420,7 +424,7 @@ def delete_records(fresh: ClusterState, intent: intents.DeleteRecords, _: Cluste
     return [request("DeleteRecords", f"topic {intent.topic}", after, {"topic_id": topic.topic_id})]
 
 
-def recover_records(fresh: ClusterState, intent: intents.RecoverRecords, _: ClusterState) -> list[Write]:
+def recover_records(fresh: ClusterState, intent: RecoverRecords, _: ClusterState) -> list[Write]:
     """The records, to the partition's leader."""
     topic = existing(fresh, intent.topic)
     tp = TopicPartition(intent.topic, intent.partition)
@@ -436,7 +440,7 @@ def recover_records(fresh: ClusterState, intent: intents.RecoverRecords, _: Clus
 # --- groups -------------------------------------------------------------------------------------------
 
 
-def set_group_offsets(fresh: ClusterState, intent: intents.SetGroupOffsets, _: ClusterState) -> list[Write]:
+def set_group_offsets(fresh: ClusterState, intent: SetGroupOffsets, _: ClusterState) -> list[Write]:
     """The offsets to set, then those to delete."""
     writes = []
     kinds = (
@@ -455,13 +459,13 @@ def set_group_offsets(fresh: ClusterState, intent: intents.SetGroupOffsets, _: C
     return writes
 
 
-def delete_group(fresh: ClusterState, intent: intents.DeleteGroup, _: ClusterState) -> list[Write]:
+def delete_group(fresh: ClusterState, intent: DeleteGroup, _: ClusterState) -> list[Write]:
     """The group, if its offsets are still those that the journal keeps."""
     before: Json = {"offsets": offset_rows(intent.previous), "all": True}
     return [request("DeleteGroups", f"group {intent.group}", {"group": intent.group}, before)]
 
 
-def remove_members(fresh: ClusterState, intent: intents.RemoveMembers, _: ClusterState) -> list[Write]:
+def remove_members(fresh: ClusterState, intent: RemoveMembers, _: ClusterState) -> list[Write]:
     """The members, by their ids."""
     after: dict[str, Json] = {"group": intent.group, "members": list(intent.members)}
     return [request("LeaveGroup", f"group {intent.group}", after)]
@@ -477,7 +481,7 @@ def _no_such_request(why: str) -> "Translation":
     return refuse
 
 
-def several(fresh: ClusterState, intent: intents.Several, planned: ClusterState) -> list[Write]:
+def several(fresh: ClusterState, intent: Several, planned: ClusterState) -> list[Write]:
     """The requests of each, in order."""
     return [write for part in intent.parts for write in TRANSLATIONS[part.kind](fresh, part, planned)]
 

@@ -21,8 +21,7 @@ from kafka.protocol.admin.topics import (
     ElectLeadersRequest,
 )
 
-from kctl.changes.intents import Intent
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import GROUP, RESOURCES, Right, grant, missing
 from kctl.cluster.versions import needs

@@ -8,30 +8,25 @@ metadata/src/main/java/org/apache/kafka/controller/DelegationTokenControlManager
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kctl.access.tokens import (
-    DelegationToken,
-    answered_tokens,
-    described_tokens,
-    made_by,
-    secret_not_kept,
-    token_named,
-)
-from kctl.changes.intents import CreateToken, ExpireToken, Intent, RenewToken
-from kctl.changes.plan import Write
+from kctl.access.tokens import DelegationToken
+from kctl.changes.kinds.tokens import CreateToken, ExpireToken, RenewToken
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import USER, Right
-from kctl.errors import Refused
+from kctl.errors import KctlError, Refused
 from kctl.model import Json
 from kctl.times import iso
 from kctl.wire.adapter import Wire
 from kctl.wire.messages import (
     CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
     ExpireDelegationTokenRequest,
     RenewDelegationTokenRequest,
 )
+from kctl.wire.rights import failure
 from kctl.wire.writes.planning import request
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
 
@@ -44,6 +39,99 @@ WHY = {
     67: "brokers take principals of the type User only",
 }
 UNTIL_BROKERS_SAY = -1  # milliseconds
+REFUSALS = {
+    61: ("brokers have none without a key for them", "set delegation.token.secret.key on all brokers"),
+    64: (
+        "brokers tell them only to a user who has logged in with SASL or a client certificate, and not with a token",
+        "connect to another listener",
+    ),
+}
+
+
+# --- the tokens that there are ---
+
+
+def answered_tokens(wire: Wire) -> list[Any]:
+    """The tokens that brokers show, as they answer, with their secrets. Raises KctlError."""
+    answer = wire.read(DescribeDelegationTokenRequest(owners=None))
+    if (refusal := REFUSALS.get(answer.error_code)) is not None:
+        raise KctlError(f"delegation tokens: {refusal[0]}", refusal[1])
+    if answer.error_code:
+        raise failure(wire, "delegation tokens", "DescribeDelegationToken", answer.error_code)
+    return list(answer.tokens)
+
+
+def described_tokens(wire: Wire) -> Iterator[DelegationToken]:
+    """The tokens that brokers show: the user's own, those that it may renew or describe. Raises KctlError."""
+    for token in answered_tokens(wire):
+        requester = None
+        if token.token_requester_principal_name:
+            requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
+        yield DelegationToken(
+            str(token.token_id),
+            f"{token.principal_type}:{token.principal_name}",
+            requester,
+            tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
+            int(token.issue_timestamp),
+            int(token.expiry_timestamp),
+            int(token.max_timestamp),
+        )
+
+
+def token_named(wire: Wire, token_id: str) -> DelegationToken:
+    """The token of this id. Raises KctlError where this user sees none."""
+    for token in described_tokens(wire):
+        if token.token_id == token_id:
+            return token
+    raise KctlError(
+        f"token {token_id}: there is none, or this user may not see it; nothing was written",
+        "`kctl token list` shows all that it may see",
+    )
+
+
+def made_by(intent: CreateToken, tokens: Iterable[DelegationToken]) -> list[DelegationToken]:
+    """The tokens that a change may have created: those that were not there before, and are as it asked for."""
+    owner = intent.owner or (intent.requester if " " not in intent.requester else None)
+    return [
+        token
+        for token in tokens
+        if token.token_id not in intent.known
+        and owner in (None, token.owner)
+        and sorted(token.renewers) == sorted(intent.renewers)
+        and (intent.lifetime is None or token.max_timestamp - token.issue_timestamp <= intent.lifetime)
+    ]
+
+
+# --- changes ---
+
+
+def taken_back_by(wire: Wire, intent: Intent) -> tuple[Intent, ...]:
+    """What takes back a change of a token that was carried out; nothing where that cannot be told. Raises KctlError."""
+    tokens = sorted(described_tokens(wire))
+    if isinstance(intent, CreateToken):
+        made = [token for token in tokens if token.token_id in wire.token_hmacs]
+        made = made or made_by(intent, tokens)
+        return tuple(
+            ExpireToken(token_id=token.token_id, owner=token.owner) for token in made if len(made) == 1
+        )
+    if isinstance(intent, RenewToken) or (isinstance(intent, ExpireToken) and intent.at is not None):
+        former = intent.expiry_timestamp
+        return tuple(
+            ExpireToken(
+                token_id=token.token_id, owner=token.owner, at=former, expiry_timestamp=token.expiry_timestamp
+            )
+            for token in tokens
+            if token.token_id == intent.token_id and former is not None
+        )
+    return ()
+
+
+def secret_not_kept(intent: Intent) -> Refused:
+    """The error that a token is not created by a change that goes on: its secret would be shown to nobody."""
+    return Refused(
+        f"{intent}: its secret is for the one who creates it; nothing was written",
+        "run `kctl token create` again",
+    )
 
 
 def create_token(wire: Wire, intent: Intent) -> list[Write]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kctl.cluster.kraft.features import LEVELS
+from kctl.cluster.feature_levels import LEVELS
 from tests.brokers.cluster import Cluster, eventually, kraft_cluster
 from tests.brokers.wire.conftest import WireKctl, fill
 from tests.brokers.wire.test_changes import plan_of

@@ -142,7 +142,7 @@ def test_recovery_killed_at_every_step(
     w: Cluster, k: WireKctl, ledger: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Gone on with by the journal, or run again: each record is there once."""
-    monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
+    monkeypatch.setattr("kctl.changes.kept_records.MOST_IN_A_BATCH", 9)
     command = ("replica", "recover", evidence(), "--into")
     points = list(dict.fromkeys(k.points(*command, topic, trace=tmp_path / "trace")))
     assert_into(w, topic)
@@ -197,7 +197,7 @@ def test_two_with_one_journal_take_turns(w: Cluster, k: WireKctl, ledger: str, t
 def test_the_leader_dies_while_records_are_written(
     w: Cluster, k: WireKctl, ledger: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
+    monkeypatch.setattr("kctl.changes.kept_records.MOST_IN_A_BATCH", 9)
     k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     with k.stopped("replica", "recover", evidence(), "--into", topic, at="produced:0:1") as process:
         w.kill(1)
@@ -275,7 +275,7 @@ def test_a_message_format_without_headers(
     w: Cluster, k: WireKctl, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brokers up to 3.x convert records to it: a file beside the journal stands for the headers, also after a kill."""
-    monkeypatch.setattr("kctl.replica.recovery.kept_records.MOST_IN_A_BATCH", 9)
+    monkeypatch.setattr("kctl.changes.kept_records.MOST_IN_A_BATCH", 9)
     create = ("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1,3:1:2", *KEPT)
     k.change(*create, "--config", "message.format.version=0.10.2")
     command = ("replica", "recover", evidence(), "--into", topic)

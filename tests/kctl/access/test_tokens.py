@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from formats.values import replace
-from kctl.access.tokens import DelegationToken, made_by
-from kctl.changes.intents import CreateToken, ExpireToken, RenewToken, intent_from_json, intent_to_json
+from kctl.access.tokens import DelegationToken
+from kctl.changes.intents import intent_from_json, intent_to_json
+from kctl.changes.kinds.tokens import CreateToken, ExpireToken, RenewToken
 from kctl.errors import Refused
 from kctl.wire.writes import tokens
+from kctl.wire.writes.tokens import made_by
 from tests.conftest import recording, rows
 
 RECORDED = recording("migration/3.9.1-clean")

@@ -13,10 +13,11 @@ from kctl.access.acl import Acl
 from kctl.access.users import credential_of, salted
 from kctl.changes.apply import ChangeRun, apply, deadline, resume
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.intents import AlterAcls, DeleteScram, Intent, SetScram
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Plan, Stage, Write, plan_of
+from kctl.changes.kinds.access import AlterAcls, DeleteScram, SetScram
+from kctl.changes.plan import Plan, Stage, plan_of
 from kctl.changes.undo import plan_undo
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.versions import parse_version
 from kctl.errors import Refused

@@ -16,30 +16,23 @@ from formats.values import replace
 from kctl.changes import apply as applying
 from kctl.changes.apply import ChangeRun, deadline
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.intents import (
-    AddPartitions,
-    AlterConfig,
-    ClearThrottle,
-    CreateTopic,
-    DeleteTopic,
-    ElectPreferred,
-    Intent,
-    MoveController,
-    Reassign,
-    ReplaceStuckReassignment,
-    intent_from_json,
-    intent_to_json,
-)
+from kctl.changes.intents import intent_from_json, intent_to_json
 from kctl.changes.journal import CHAIN, Journal
-from kctl.changes.plan import Plan, Stage, Write
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.kinds.elections import ElectPreferred, MoveController
+from kctl.changes.kinds.reassignments import Reassign, ReplaceStuckReassignment
+from kctl.changes.kinds.throttles import ClearThrottle
+from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
+from kctl.changes.plan import Plan, Stage
 from kctl.changes.undo import plan_undo
-from kctl.cluster.configs import plan_configs
+from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import Broker, ClusterState, Quorum
-from kctl.cluster.topics import NewTopic, plan_creation, plan_deletion, plan_growth
 from kctl.cluster.versions import V1_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
+from kctl.operations.configs import plan_configs
+from kctl.operations.topics import NewTopic, plan_creation, plan_deletion, plan_growth
 from kctl.zookeeper.cluster import ZookeeperCluster
 from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller, put_state
 

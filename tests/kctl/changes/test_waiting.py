@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kctl.changes.intents import Reassign
+from kctl.changes.kinds.reassignments import Reassign
 from kctl.changes.waiting import wait_for
-from kctl.cluster.reassignment.moves import ReplicaSize
+from kctl.cluster.moves import ReplicaSize
 from kctl.cluster.state import Broker, ClusterState, PartitionState, Topic
 from kctl.cluster.versions import V2_8
 from kctl.errors import KctlError

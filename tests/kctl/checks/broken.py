@@ -10,9 +10,9 @@ from struct import pack_into, unpack_from
 
 from formats.binary.crc import crc32c
 from kctl.checks.report import CheckOptions, FileReport
-from kctl.checks.verify import verify
 from kctl.evidence.discover import discover
 from kctl.findings import Finding, Severity
+from kctl.verification.verify import verify
 from tests.conftest import recording
 
 CLEAN = ("segments/2.8.2", "data-clean/broker-11/logdir-0")

@@ -19,15 +19,15 @@ from formats.log import records
 from formats.log.record_batch import Record, write_batch
 from kctl.checks import parallel
 from kctl.checks.report import CheckOptions
-from kctl.checks.verify import verify
+from kctl.copies.scanned import packed as noted
+from kctl.copies.scanned import unpacked
 from kctl.evidence.discover import discover
 from kctl.model import Progress
-from kctl.replica.copies.scanned import packed as noted
-from kctl.replica.copies.scanned import unpacked
 from kctl.scan import pool
 from kctl.scan.options import Level
 from kctl.scan.source import LocalFile
 from kctl.scan.splits import Split
+from kctl.verification.verify import verify
 from tests.conftest import recording, recordings
 from tests.kctl.checks.broken import CLEAN, KILLED, OLD, copy_of
 

@@ -245,7 +245,7 @@ def test_scan_of_a_tier(entered: None, tmp_path: Path) -> None:
 
 def test_copies_that_replica_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are scanned by the same checks; damage is what is reported of them, not findings."""
-    from kctl.replica.copies.scanned import scan_folder
+    from kctl.copies.scanned import scan_folder
 
     seen: list[int] = []
 

@@ -2,10 +2,10 @@
 
 from commands.cli.render import Page
 from commands.reassign.rows import move_status_row, move_status_text
-from kctl.cluster.reassignment.verification import DONE, IN_PROGRESS, MoveStatus, copy_rates, with_rates
 from kctl.cluster.state import ClusterState, EntityConfig
 from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
+from kctl.operations.reassignment.verification import DONE, IN_PROGRESS, MoveStatus, copy_rates, with_rates
 
 TP = TopicPartition("orders", 0)
 

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from kctl.changes.intents import AlterReplicaLogDirs, intent_from_json, intent_to_json
+from kctl.changes.intents import intent_from_json, intent_to_json
+from kctl.changes.kinds.reassignments import AlterReplicaLogDirs
 from kctl.cluster.disks import BrokerLogDir, StoredReplica
-from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
-from kctl.cluster.reassignment.disk_moves import check_log_dirs, disk_moves, moved, with_disk_moves
-from kctl.cluster.reassignment.verification import MoveStatus
 from kctl.cluster.state import Broker, ClusterState, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
+from kctl.operations.reassignment.disk_balance import plan_balance, plan_to_log_dir
+from kctl.operations.reassignment.disk_moves import check_log_dirs, disk_moves, with_disk_moves
+from kctl.operations.reassignment.verification import MoveStatus
 
 A, B = "/a", "/b"
 
@@ -143,7 +144,7 @@ INTENT = AlterReplicaLogDirs(log_dirs={(tp(0), 1): B}, previous_log_dirs={(tp(0)
     ],
 )
 def test_how_far_a_move_is(now: ClusterState, missing: str, failed: str) -> None:
-    waited = moved(INTENT, now)
+    waited = INTENT.how_far(now)
     assert waited.is_done is not bool(missing)
     assert (
         missing in "".join(waited.missing) and failed in waited.failed and bool(failed) == bool(waited.failed)

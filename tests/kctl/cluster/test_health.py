@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from formats.values import replace
-from kctl.changes.intents import ElectPreferred, MoveController
-from kctl.cluster.elections import candidates, controller_moved, elected, plan_preferred_election
-from kctl.cluster.health import CHECKS, HealthFacts, check_health
+from kctl.changes.kinds.elections import ElectPreferred, MoveController
 from kctl.cluster.interface import Oddity
 from kctl.cluster.log_ends import answer, log_end_offsets, request, total_lag
 from kctl.cluster.old_consumers import OldMember, deal, streams
@@ -23,6 +21,8 @@ from kctl.cluster.state import ClusterState, PartitionState, Problem, Quorum, Qu
 from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
+from kctl.operations.elections import candidates, plan_preferred_election
+from kctl.operations.health import CHECKS, HealthFacts, check_health
 from kctl.zookeeper.cluster import ZookeeperCluster
 from tests.fakes import FakeStore, add_topic, fake_cluster, put_state
 
@@ -500,14 +500,14 @@ def test_when_an_election_is_over(store: FakeStore) -> None:
     intent = ElectPreferred(partitions=(TopicPartition("a", 0), TopicPartition("b", 0)))
     path = "/admin/preferred_replica_election"
     store.put(path, {"version": 1, "partitions": [{"topic": "a", "partition": 0}]})
-    assert not elected(intent, look(store)).is_done
+    assert not intent.how_far(look(store)).is_done
     store.remove(path)
-    assert elected(intent, look(store)).is_done
+    assert intent.how_far(look(store)).is_done
     put_state(store, "a", 0, 2, [1, 2])
-    assert "a-0 is led by 2, not by 1" in elected(intent, look(store)).failed
-    assert controller_moved(MoveController(broker_id=1), look(store)).is_done
+    assert "a-0 is led by 2, not by 1" in intent.how_far(look(store)).failed
+    assert MoveController(broker_id=1).how_far(look(store)).is_done
     store.remove("/controller")
-    assert not controller_moved(MoveController(broker_id=1), look(store)).is_done
+    assert not MoveController(broker_id=1).how_far(look(store)).is_done
 
 
 # --- old consumers ----------------------------------------------------------------------------------------

@@ -13,28 +13,29 @@ from commands.cluster.describe import controller_row
 from commands.reassign.verify import moves_unread
 from formats.values import replace
 from kctl.changes.entry import Entry, RecordedStage
-from kctl.changes.intents import ClearThrottle, Reassign
-from kctl.cluster.configs import config_change
-from kctl.cluster.health import HealthFacts, check_health
-from kctl.cluster.interface import Cluster, Oddity
-from kctl.cluster.names import refuse_hidden
-from kctl.cluster.reassignment.cancellation import plan_cancellation
-from kctl.cluster.reassignment.execution import check_targets
-from kctl.cluster.reassignment.plan_files import PlanFile
-from kctl.cluster.reassignment.throttles import (
+from kctl.changes.kinds.reassignments import Reassign
+from kctl.changes.kinds.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
+    ClearThrottle,
     not_read,
     refuse_unseen,
     throttle_of_partitions,
     throttles_set,
 )
-from kctl.cluster.reassignment.verification import FAILED, brokers_to_clear, move_statuses
+from kctl.cluster.interface import Cluster, Oddity
+from kctl.cluster.names import refuse_hidden
 from kctl.cluster.rights import TOPIC, MissingRight, Right, missing
 from kctl.cluster.state import ClusterState, EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.judging.judgement import Judgement, Verdict
 from kctl.model import TopicPartition
+from kctl.operations.configs import config_change
+from kctl.operations.health import HealthFacts, check_health
+from kctl.operations.reassignment.cancellation import plan_cancellation
+from kctl.operations.reassignment.execution import check_targets
+from kctl.operations.reassignment.plan_files import PlanFile
+from kctl.operations.reassignment.verification import FAILED, brokers_to_clear, move_statuses
 from kctl.wire import transactions
 from kctl.wire.adapter import Wire
 from kctl.zookeeper.cluster import ZookeeperCluster

@@ -12,15 +12,12 @@ import pytest
 from formats.values import replace
 from kctl.changes.apply import ChangeRun, deadline, resume
 from kctl.changes.entry import new_entry
-from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Write
+from kctl.changes.kinds.quorum import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.cluster.disks import BrokerLogDir, StoredReplica
+from kctl.cluster.feature_levels import LEVELS, one_way
+from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict
-from kctl.cluster.kraft import features, unregistering, voters
-from kctl.cluster.kraft.features import LEVELS, features_of, one_way, plan_levels
-from kctl.cluster.kraft.unregistering import plan_unregistering
-from kctl.cluster.kraft.voters import plan_adding, plan_removing
 from kctl.cluster.prediction import has_majority_after, predict
 from kctl.cluster.rolling import Restart, rolling_restart
 from kctl.cluster.state import (
@@ -38,6 +35,9 @@ from kctl.cluster.state import (
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
+from kctl.operations.kraft.features import features_of, plan_levels
+from kctl.operations.kraft.unregistering import plan_unregistering
+from kctl.operations.kraft.voters import plan_adding, plan_removing
 from kctl.wire.writes import kraft
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -176,15 +176,15 @@ def test_voters_that_are_fixed_are_not_changed() -> None:
 
 def test_when_a_change_of_voters_is_done() -> None:
     remove = RemoveVoter(node_id=103, directory_id="dir103", listeners={})
-    assert not voters.voter_removed(remove, cluster()).is_done
-    assert voters.voter_removed(remove, cluster(quorum(101, 102))).is_done
+    assert not remove.how_far(cluster()).is_done
+    assert remove.how_far(cluster(quorum(101, 102))).is_done
     lost = cluster(quorum(101, 102, dead=(102,)))
-    assert voters.voter_removed(remove, lost).missing == ("no majority of the voters answers",)
+    assert remove.how_far(lost).missing == ("no majority of the voters answers",)
     add = remove.inverse if remove.listeners else AddVoter(node_id=103, directory_id="dir103", listeners={})
-    assert isinstance(add, AddVoter) and voters.voter_added(add, cluster()).is_done
-    assert not voters.voter_added(add, cluster(quorum(101, 102))).is_done
+    assert isinstance(add, AddVoter) and add.how_far(cluster()).is_done
+    assert not add.how_far(cluster(quorum(101, 102))).is_done
     other = AddVoter(node_id=103, directory_id="new", listeners={})
-    assert not voters.voter_added(other, cluster()).is_done, "formatted anew"
+    assert not other.how_far(cluster()).is_done, "formatted anew"
     with pytest.raises(Refused, match="the former listener of node 103 is unknown"):
         remove.inverse()
 
@@ -242,7 +242,7 @@ def test_levels_are_set_upwards_or_downwards() -> None:
     back = stage.intent.inverse()
     assert isinstance(back, UpdateFeatures) and back.is_downgrade
     assert (back.levels, back.previous_levels) == ({"group.version": 0}, {"group.version": 1})
-    assert features.updated(back, state).is_done and not features.updated(stage.intent, state).is_done
+    assert back.how_far(state).is_done and not stage.intent.how_far(state).is_done
     down = plan_levels(
         REQUESTS, cluster(features={"group.version": 1}), {"group.version": 0}, is_downgrade=True
     )
@@ -271,7 +271,7 @@ def test_a_broker_that_is_in_use_stays_registered() -> None:
     unused = cluster(replicas=((1, 2), (2, 1)), fenced=(3,))
     (stage,) = plan_unregistering(REQUESTS, unused, 3).stages
     assert stage.intent == UnregisterBroker(broker_id=3)
-    assert not unregistering.unregistered(stage.intent, unused).is_done
+    assert not stage.intent.how_far(unused).is_done
     with pytest.raises(BadValue, match="no broker 9; there are 1, 2, 3"):
         plan_unregistering(REQUESTS, unused, 9)
     older = replace(unused, kafka_version=KafkaVersion(3, 9))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commands.cli.leaving import say_error
 from formats.znodes.requests import Requested, format_reassignment
-from kctl.cluster.reassignment.moves import (
+from kctl.cluster.moves import (
     EMPTY_REQUEST,
     by_rack,
     cut,
@@ -19,10 +19,10 @@ from kctl.cluster.reassignment.moves import (
     moves_of,
     seconds_to_move,
 )
-from kctl.cluster.reassignment.plan_files import PRINTED, identity_of, plan_json, read_plan, write_plan
-from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
 from kctl.model import TopicPartition
+from kctl.operations.reassignment.plan_files import PRINTED, identity_of, plan_json, read_plan, write_plan
+from kctl.operations.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 from tests.conftest import recording, rows
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

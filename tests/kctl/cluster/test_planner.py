@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kctl.cluster.placement import draw, place_replicas
-from kctl.cluster.reassignment.planner import ReassignmentGoal, Situation, plan_placement
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
+from kctl.operations.reassignment.planner import ReassignmentGoal, Situation, plan_placement
 
 Replicas = tuple[int, ...]
 

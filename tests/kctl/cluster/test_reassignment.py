@@ -10,32 +10,34 @@ import pytest
 from formats.values import replace
 from kctl.changes.apply import ChangeRun, apply, deadline
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json, intent_to_json
+from kctl.changes.intents import intent_from_json, intent_to_json
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Plan
-from kctl.changes.undo import plan_undo
-from kctl.cluster.disks import BrokerLogDir, StoredReplica
-from kctl.cluster.reassignment.cancellation import plan_cancellation
-from kctl.cluster.reassignment.execution import Execution, plan_execution, reassigned
-from kctl.cluster.reassignment.moves import ReplicaSize, by_replica, moving_targets
-from kctl.cluster.reassignment.plan_files import PlanFile
-from kctl.cluster.reassignment.planner import ReassignmentGoal, plan, plan_like_kafka
-from kctl.cluster.reassignment.throttles import (
+from kctl.changes.kinds.reassignments import Reassign
+from kctl.changes.kinds.throttles import (
     DISK_RATE,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    ClearThrottle,
     clearing_changes,
     left_over,
     throttles_set,
     unused_throttles,
 )
-from kctl.cluster.reassignment.verification import entries_of, explain, move_statuses, owners, throttle_of
+from kctl.changes.plan import Plan
+from kctl.changes.undo import plan_undo
+from kctl.cluster.disks import BrokerLogDir, StoredReplica
+from kctl.cluster.moves import ReplicaSize, by_replica, moving_targets
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
+from kctl.operations.reassignment.cancellation import plan_cancellation
+from kctl.operations.reassignment.execution import Execution, plan_execution
+from kctl.operations.reassignment.plan_files import PlanFile
+from kctl.operations.reassignment.planner import ReassignmentGoal, plan, plan_like_kafka
+from kctl.operations.reassignment.verification import entries_of, explain, move_statuses, owners, throttle_of
 from kctl.zookeeper.cluster import ZookeeperCluster
 from tests.fakes import FakeStore, add_topic, fake_cluster, obedient_controller, put_state
 
@@ -398,13 +400,13 @@ def test_a_wait_ends_with_the_request(store: FakeStore, cluster: ZookeeperCluste
     store.put(
         REASSIGNMENT, {"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 3]}]}
     )
-    waited = reassigned(intent, look(cluster))
+    waited = intent.how_far(look(cluster))
     assert not waited.is_done
     assert not waited.failed
     store.remove(REASSIGNMENT)
-    assert "the controller took a-0 off the list" in reassigned(intent, look(cluster)).failed
+    assert "the controller took a-0 off the list" in intent.how_far(look(cluster)).failed
     add_topic(store, "a", [[1, 3], [2, 3]])
-    assert reassigned(intent, look(cluster)).is_done
+    assert intent.how_far(look(cluster)).is_done
 
 
 # --- stuck moves and cancelling -----------------------------------------------------------------------

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.changes.intents import AlterConfig
+from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.plan import Plan
-from kctl.cluster.configs import check_values, parse_assignments, plan_configs
+from kctl.changes.unclean_allowed import guarded
 from kctl.cluster.names import check_topic_name, refuse_collision, sanitized
 from kctl.cluster.placement import Draws
-from kctl.cluster.topics import NewTopic, parse_replica_assignment, plan_creation, plan_deletion, plan_growth
-from kctl.cluster.unclean_allowed import guarded
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.errors import BadValue, KctlError, Refused
+from kctl.operations.configs import check_values, parse_assignments, plan_configs
+from kctl.operations.topics import (
+    NewTopic,
+    parse_replica_assignment,
+    plan_creation,
+    plan_deletion,
+    plan_growth,
+)
 from kctl.zookeeper.cluster import ZookeeperCluster
 from kctl.zookeeper.writes import notification_form
 from tests.fakes import FakeStore, add_topic, fake_cluster, put_state

@@ -9,10 +9,10 @@ import pytest
 
 from formats.log_dir.checkpoints import EpochEntry
 from kctl.cluster.state import Broker, ClusterState, PartitionState, Topic
-from kctl.cluster.unclean import ReplicaEnd, best_of, candidates_of
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
+from kctl.operations.unclean import ReplicaEnd, best_of, candidates_of
 from kctl.wire.replicas.epochs import (
     Answer,
     Questions,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kctl.changes.intents import AlterConfig
-from kctl.cluster.configs import entity_path
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.unclean_allowed import UNCLEAN, Allowed, newly_allowed
 from kctl.cluster.state import (
     DEFAULT,
     Broker,
@@ -17,9 +17,9 @@ from kctl.cluster.state import (
     PartitionState,
     Topic,
 )
-from kctl.cluster.unclean_allowed import UNCLEAN, Allowed, newly_allowed
 from kctl.cluster.versions import parse_version
 from kctl.model import TopicPartition
+from kctl.operations.configs import entity_path
 
 
 class Told:

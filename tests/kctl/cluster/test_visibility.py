@@ -8,16 +8,15 @@ from typing import Any, cast
 import pytest
 
 from formats.values import replace
-from kctl.changes.intents import ClearThrottle
+from kctl.changes.kinds.throttles import ClearThrottle, not_read
 from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
-from kctl.cluster.health import HealthFacts, check_health
 from kctl.cluster.interface import Cluster, Visibility
-from kctl.cluster.reassignment.throttles import not_read
 from kctl.cluster.rolling import rolling_restart
 from kctl.cluster.state import ClusterState, Problem
 from kctl.cluster.visibility import refuse_partial, unseen
 from kctl.errors import Refused
 from kctl.model import TopicPartition
+from kctl.operations.health import HealthFacts, check_health
 from kctl.wire.hidden import example_of, is_topic_name
 from tests.kctl.cluster.test_kraft import cluster
 

@@ -15,10 +15,12 @@ from kctl.changes import apply as applying
 from kctl.changes import faults
 from kctl.changes.apply import ChangeRun, deadline
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.intents import SetScram, Several, intent_from_json, intent_to_json, parts_of
+from kctl.changes.intents import Several, intent_from_json, intent_to_json
 from kctl.changes.journal import Journal
-from kctl.changes.plan import Plan, Write
+from kctl.changes.kinds.access import SetScram
+from kctl.changes.plan import Plan
 from kctl.changes.undo import plan_undo
+from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster_file.difference import differences
 from kctl.cluster_file.loading import load
@@ -92,7 +94,7 @@ def export(run: ChangeRun) -> dict[str, Json]:
 def test_everything_in_one_change_in_a_safe_order(run: ChangeRun, tmp_path: Path) -> None:
     before = export(run)
     plan = planned(run, tmp_path)
-    steps = [[part.kind for part in parts_of(stage.intent)] for stage in plan.stages]
+    steps = [[part.kind for part in stage.intent.parts] for stage in plan.stages]
     assert steps == [
         ["create-topic"] * 2,
         ["alter-config"],
@@ -298,7 +300,7 @@ def test_many_are_carried_out_together(run: ChangeRun, tmp_path: Path, store: Fa
     names = "\n".join(f"  t{n}: {{configs: {{retention.ms: {n}}}}}" for n in range(250))
     text = f"defaults: {{topics: {{'*': {{partitions: 1, replication_factor: 1}}}}}}\ntopics:\n{names}\n"
     plan = planned(run, tmp_path, text)
-    assert [len(parts_of(stage.intent)) for stage in plan.stages] == [100, 100, 50]
+    assert [len(stage.intent.parts) for stage in plan.stages] == [100, 100, 50]
     assert isinstance(plan.stages[0].intent, Several)
     before = export(run)
     entry = carry_out(plan, run)

@@ -10,11 +10,11 @@ import pytest
 
 from formats.log.record_batch import Record, write_batch
 from formats.messages.cluster_metadata import MetadataRecord
+from kctl.copies.moments import clusters_of
 from kctl.evidence.discover import discover
 from kctl.findings import Finding
 from kctl.identities.of_folders import folder_findings
 from kctl.judging.identities import cluster_findings
-from kctl.replica.copies.moments import clusters_of
 from tests.conftest import rows
 from tests.kctl.test_metadata_decisions import record, write_log
 

@@ -465,7 +465,7 @@ def test_any_bytes_end_in_a_verdict(tmp_path_factory: pytest.TempPathFactory, lo
 
 
 def test_large_logs_read_by_processes_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.replica.copies.scanned.LARGE", 1)
+    monkeypatch.setattr("kctl.copies.scanned.LARGE", 1)
     monkeypatch.setattr("kctl.scan.pool.ALONE_FOR", 0)
     other = [*FRONT[:2], batch(10, 15, "x"), batch(15, 30)]
     log_dir(tmp_path, 1, [*FRONT, batch(15, 20)])

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from formats.znodes.cluster import NO_LEADER
+from kctl.copies.leaders import Leaders, LeaderTerm
+from kctl.copies.log_notes import LogNotes, Note
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, LeaderTerm
-from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import claimed_epoch
 from kctl.replica.loss.search import _is_untold
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kctl.copies.leaders import Leaders, LeaderTerm
+from kctl.copies.lineage import Lineage, compare_lineages
 from kctl.model import OffsetRange
 from kctl.replica.comparison.best_source import best_source, rejoin_table
 from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, DifferenceKind, batch_differences
-from kctl.replica.copies.leaders import Leaders, LeaderTerm
-from kctl.replica.copies.lineage import Lineage, compare_lineages
 from kctl.replica.loss.causes import is_unclean
 from kctl.replication.epochs import entries_of
 from kctl.replication.truncation import Algorithm

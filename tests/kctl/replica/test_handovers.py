@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.copies.leaders import Leaders, LeaderTerm
+from kctl.copies.lineage import Lineage
+from kctl.copies.log_notes import LogNotes, Note
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, LeaderTerm
-from kctl.replica.copies.lineage import Lineage
-from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import Cause, Drop, PartitionFacts, explain_drop
 from kctl.replica.loss.present_lineage import PresentLeader
 

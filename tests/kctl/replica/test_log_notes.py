@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kctl.broker_logs.sources import find_sources
+from kctl.copies.log_notes import Note, read_log_notes
 from kctl.model import TopicPartition
-from kctl.replica.copies.log_notes import Note, read_log_notes
 
 LINES = (
     "[2026-11-21 19:24:05,264] INFO [ReplicaFetcherManager on broker 3] Added fetcher for partitions List({fetched}) "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kctl.copies import scanned
 from kctl.evidence.discover import discover
 from kctl.judging.judgement import Row, judgement_rows
-from kctl.replica.copies import scanned
 from kctl.replica.loss.search import LossOptions, LossSearch
 from kctl.scan import pool
 from tests.conftest import recording

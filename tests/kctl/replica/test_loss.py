@@ -26,11 +26,11 @@ from formats.messages.remote_log_metadata import (
     write_remote_log_metadata,
 )
 from formats.values import replace
+from kctl.copies import replica_log
 from kctl.evidence.replica_copies import Copy
 from kctl.judging.judgement import Verdict
 from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
 from kctl.model import TopicPartition
-from kctl.replica.copies import replica_log
 from kctl.replica.loss import lost_parts
 from kctl.replica.loss.lost_parts import LostParts
 from tests.conftest import Ran, kctl, recording, rows

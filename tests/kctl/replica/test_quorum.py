@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kctl.copies.moments import Znodes, clusters_of, take_back, unconfirmed
 from kctl.errors import KctlError
 from kctl.evidence.discover import discover
 from kctl.internal_topics.decisions import Decision
 from kctl.model import TopicPartition
-from kctl.replica.copies.moments import Znodes, clusters_of, take_back, unconfirmed
 from tests.conftest import recording
 
 

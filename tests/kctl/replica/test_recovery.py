@@ -11,13 +11,14 @@ import pytest
 
 from commands.replica.recover import _unproven
 from formats.log.record_batch import Record
+from kctl.changes import kept_records as kept
+from kctl.changes.kept_records import LostRecord
 from kctl.errors import KctlError, Refused
 from kctl.model import OffsetRange, TopicPartition
 from kctl.replica.loss.recovery import LostBatch, TransactionOutcome
-from kctl.replica.recovery import kept_records as kept
 from kctl.replica.recovery.comparison import Fate, PartitionComparison, RangeFate
 from kctl.replica.recovery.lost_ranges import LostRange, exported_ranges, is_exported
-from kctl.replica.recovery.marks import LostRecord, PresentRecord, marked, written_so_far
+from kctl.replica.recovery.marks import PresentRecord, marked, written_so_far
 from kctl.wire.recovering import planning
 from kctl.wire.recovering.planning import PlannedPartition, Recovery, RecoveryOptions
 from tests.conftest import recording, rows

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from formats.values import replace
+from kctl.copies.leaders import Leaders, LeaderTerm
+from kctl.copies.lineage import Lineage
+from kctl.copies.log_notes import LogNotes, Note
 from kctl.model import TopicPartition
-from kctl.replica.copies.leaders import Leaders, LeaderTerm
-from kctl.replica.copies.lineage import Lineage
-from kctl.replica.copies.log_notes import LogNotes, Note
 from kctl.replica.loss.causes import PartitionFacts, costs_unknown, explain_drop, is_unclean
 from kctl.replica.loss.commitment import commitment_of
 from kctl.replica.loss.log_claims import Claim

@@ -8,11 +8,12 @@ from typing import Any, cast
 import pytest
 
 from formats.values import replace
-from kctl.changes.intents import AlterConfig, ClearThrottle, DeleteTopic, ElectPreferred, Intent, Reassign
-from kctl.changes.plan import Write
-from kctl.changes.waiting import Waited, how_far
-from kctl.cluster.reassignment.execution import reassigned
-from kctl.cluster.reassignment.throttles import DISK_RATE, LEADER_REPLICAS, not_read, with_hidden_topics
+from kctl.changes.kinds.configs import AlterConfig
+from kctl.changes.kinds.elections import ElectPreferred
+from kctl.changes.kinds.reassignments import Reassign
+from kctl.changes.kinds.throttles import DISK_RATE, LEADER_REPLICAS, ClearThrottle, not_read
+from kctl.changes.kinds.topics import DeleteTopic
+from kctl.cluster.intent import Intent, Waited, Write
 from kctl.cluster.state import (
     UNTOLD,
     Broker,
@@ -24,6 +25,7 @@ from kctl.cluster.state import (
     Topic,
 )
 from kctl.cluster.versions import KafkaVersion
+from kctl.cluster.visibility import with_hidden_topics
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
 from kctl.wire.cluster import AdminCluster
@@ -161,14 +163,14 @@ def test_a_move_goes_back_past_a_dead_broker(alive: tuple[int, ...]) -> None:
         topics={"t": Topic(name="t", partitions={0: (1, 2)})},
     )
     # The broker that is dead does not hold the wait up; one that lives is waited for.
-    assert reassigned(BACK, over).is_done == (1 not in alive)
+    assert BACK.how_far(over).is_done == (1 not in alive)
 
 
 def test_a_move_goes_back_past_a_failed_disk() -> None:
     now = moving((2,), (1, 2, 3), offline=(1,))
     assert len(reassign(now, BACK, now)) == 2
     over = replace(now, topics={"t": Topic(name="t", partitions={0: (1, 2)})})
-    assert reassigned(BACK, over).is_done
+    assert BACK.how_far(over).is_done
 
 
 @pytest.mark.parametrize(("isr", "alive"), [((3,), (1, 2, 3)), ((2,), (1, 3)), ((), (1, 2, 3))])
@@ -219,7 +221,7 @@ TP = TopicPartition("t", 0)
 
 
 def seen_as(intent: Intent, *problems: Problem, **values: Any) -> Waited:
-    return how_far(intent, replace(state(None, KRAFT), problems=problems, **values))
+    return intent.how_far(replace(state(None, KRAFT), problems=problems, **values))
 
 
 @pytest.mark.parametrize(

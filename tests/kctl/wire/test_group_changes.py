@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.intents import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offset_rows
+from kctl.changes.kinds.groups import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offset_rows
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.names import is_named, partitions_named
 from kctl.cluster.state import ClusterState, PartitionState, Topic

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kctl.changes.intents import GroupOffset
+from kctl.changes.kinds.groups import GroupOffset
 from kctl.cluster.interface import Visibility
 from kctl.errors import KctlError
 from kctl.model import TopicPartition

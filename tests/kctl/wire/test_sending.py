@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Write
 from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
 from kctl.wire import quorum as quorums

@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 
 from formats.errors import FormatError
 from formats.znodes.cluster import parse_partition_state, parse_topic
-from kctl.changes.plan import Write
+from kctl.cluster.intent import Write
 from kctl.cluster.state import PartitionState
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.errors import BadValue, KctlError, Refused

@@ -1,0 +1,1 @@
+"""Rules, users and tokens of a cluster as its sources tell them: brokers, znodes, a metadata log, evidence."""

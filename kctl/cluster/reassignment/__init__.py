@@ -1,1 +1,0 @@
-"""Reassignments: planning the fewest moves, carrying them out, throttles, verification, cancelling."""

@@ -1,0 +1,1 @@
+"""Copies of replicas: their moments, logs, lineages, leaders."""

@@ -1,0 +1,57 @@
+"""Folders that a broker put aside: `-stray` where its metadata do not name the replica, `-delete` where it is to go.
+
+They are of a life of the topic, which may be the present one: a replica that was moved away, or whose folder lost its
+`partition.metadata`. The topic id tells, else what the log begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from formats.log_dir.file_names import FolderKind
+from kctl.copies.replica_log import ReplicaLog
+from kctl.evidence.model import FoundEvidence
+from kctl.evidence.replica_copies import NOBODY, Copy, place_of_replica
+from kctl.model import TopicPartition
+
+ASIDE = frozenset({FolderKind.STRAY, FolderKind.DELETE})
+
+
+class HeldBatches(NamedTuple):
+    """A log's sound batches, by base offset, leader epoch and CRC, each with its number of records; and the log's end."""
+
+    batches: dict[tuple[int, int, int], int]
+    end: int
+
+    def lacking_in(self, other: HeldBatches) -> int:
+        """How many records are in batches that another log has not."""
+        return sum(records for batch, records in self.batches.items() if batch not in other.batches)
+
+
+def held_batches(copy: Copy) -> HeldBatches:
+    """What a copy holds."""
+    log = ReplicaLog(copy)
+    held = {}
+    for batches in log.batches():
+        columns = (batches.first_offset, batches.leader_epoch, batches.crc, batches.records)
+        for offset, epoch, crc, records in zip(*(column.tolist() for column in columns), strict=True):
+            held[offset, epoch, crc] = max(records, 1)
+    return HeldBatches(held, log.next_offset)
+
+
+def aside_copies(evidence: FoundEvidence, topics: Container[str] = ()) -> dict[TopicPartition, list[Copy]]:
+    """The folders aside of each partition, each of the last moment that has it; checkpoints say nothing about them."""
+    latest: dict[tuple[int | None, str], Copy] = {}
+    order = {name: place for place, name in enumerate(evidence.moments)}
+    replicas = (replica for replica in evidence.replicas if replica.kind in ASIDE)
+    for replica in sorted(replicas, key=lambda replica: order.get(replica.moment or "", -1)):
+        if topics and replica.topic not in topics:
+            continue
+        place = place_of_replica(evidence, replica)
+        broker_id = NOBODY if replica.broker_id is None else replica.broker_id
+        latest[replica.broker_id, replica.folder.name] = Copy(replica, broker_id, place)
+    copies: dict[TopicPartition, list[Copy]] = {}
+    for copy in latest.values():
+        copies.setdefault(copy.partition, []).append(copy)
+    return copies

@@ -1,0 +1,1 @@
+"""What is done to a cluster, planned as intents: topics, configurations, elections, reassignments, quorum."""

@@ -1,0 +1,1 @@
+"""Features, voters and registrations of a KRaft cluster."""

@@ -1,0 +1,1 @@
+"""Reassignments: plans, moves, throttles, their end."""

@@ -1,0 +1,1 @@
+"""Verification of a folder's evidence from one end to the other."""
