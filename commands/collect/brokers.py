@@ -119,7 +119,7 @@ class AskedCluster:
         }
         for id in parts.keys() - set(self.wire.nodes):
             parts[id].done.incomplete, parts[id].done.is_lost = "it is not alive", True
-        ReplicaCopies(run, self.wire, self.state, parts).copy(self.partitions)
+        ReplicaCopies(run, self.wire, self.state, parts, self.choice.since_ms).copy(self.partitions)
         for part in parts.values():
             yield run.ended(part.done, begun, begun_ms, self.choice, "Fetch")
 
@@ -171,12 +171,14 @@ class AskedCluster:
         ends = list_offsets(self.wire, keys, LATEST)
         watermarks = bounds(self.wire, self.state, self.partitions)
         begins = {key: start for key, start in starts.items() if isinstance(start, int)}
+        no_epochs: str | None = None
         try:
             epochs = replica_epochs(self.wire, self.state, begins)
         except TooOld as error:
-            epochs = {}
+            epochs, no_epochs = {}, error.message
             lacks("replicas.jsonl", f"epochs of replicas: {error.message}", is_there=False)
         stored = places(self.state.log_dirs)
+        unlisted = {d.broker_id: d.error for d in self.state.log_dirs if d.path is None}
         for tp in self.partitions:
             for broker_id in self.state.replicas(tp) or ():
                 key, place = (broker_id, tp), stored.get((tp, broker_id))
@@ -186,13 +188,21 @@ class AskedCluster:
                 if why:
                     lacks("replicas.jsonl", f"{tp} on broker {broker_id}: {why}")
                 is_leader = self.state.leader(tp) == broker_id
+                reasons = [why] if why else []
+                if place is None and broker_id in alive:
+                    reasons.append(unlisted.get(broker_id) or "no log directory of the broker has it")
+                if is_leader and tp not in watermarks:
+                    reasons.append("its leader does not tell the high watermark")
+                if listed is None and no_epochs and broker_id in alive:
+                    reasons.append(no_epochs)
                 yield REPLICA(
                     **tp._asdict(), broker_id=broker_id, is_leader=is_leader,
                     log_dir=place.log_dir if place else None,
                     size_in_bytes=place.size_in_bytes if place else None,
                     log_start_offset=_known(start), log_end_offset=_known(end),
                     high_watermark=watermarks.get(tp) if is_leader else None,
-                    epochs=[list(entry) for entry in listed] if isinstance(listed, list) else None, why=why,
+                    epochs=[list(entry) for entry in listed] if isinstance(listed, list) else None,
+                    why="; ".join(reasons) or None,
                 )  # fmt: skip
 
     def _groups(self, lacks: Missing) -> Iterator[Row]:

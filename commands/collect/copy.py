@@ -46,7 +46,10 @@ READ_AS = "collect as a user who may read it, or look for errors of the disk in 
 @option("--to FOLDER", "Write the copy into this folder, which is new or empty.", type=WRITTEN, required=True)
 @TOPIC
 @PARTITION
-@option("--since TIME", "Leave out broker logs that were last written to before (ISO 8601, -2h, epoch ms).")
+@option(
+    "--since TIME",
+    "Leave out broker logs last written to before, and records before with --records (ISO 8601, -2h, epoch ms).",
+)
 @flag("--records", "With --bootstrap-server also fetch the batches of each replica.")
 @flag(
     "--headers",
@@ -109,11 +112,6 @@ def collect(
         )
     if records and not asks:
         raise BadValue("--records: no brokers are named", "give --bootstrap-server HOSTS")
-    if records and resume:
-        raise BadValue(
-            "--resume: batches that brokers gave are not gone on with, as others have come since",
-            "copy them into another folder, or go on without --records",
-        )
     if headers != (hash_key is not None):
         raise BadValue(
             "--headers and --hash-key go together",
@@ -192,6 +190,7 @@ class _Run:
         from kctl.rows.verify import COLLECTION_SUMMARY
 
         begun = monotonic()
+        self._refuse_fetched()
         cluster = self._cluster(has_others=bool(paths))
         sources = self._sources(paths)
         planned = self._planned(sources, brokers, moments) if paths else []
@@ -227,6 +226,21 @@ class _Run:
             folder=str(self.to), files=files, bytes=count, seconds=round(monotonic() - begun, 3),
             sha256=seal.sha256, errors=0,
         )  # fmt: skip
+
+    def _refuse_fetched(self) -> None:
+        """Refuse to go on with batches that brokers gave; a cluster that was not reached at all is copied."""
+        from kctl.evidence.manifest import MANIFEST, has_fetched
+
+        if (
+            self.asks_records
+            and self.is_resumed
+            and (path := self.to / MANIFEST).is_file()
+            and has_fetched(path)
+        ):
+            raise BadValue(
+                "--resume: batches that brokers gave are not gone on with, as others have come since",
+                "copy them into another folder, or go on without --records",
+            )
 
     def _cluster(self, *, has_others: bool) -> AskedCluster | None:
         """The cluster that is asked over Kafka's own protocol; None without one, and where other sources are left."""

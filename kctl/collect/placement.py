@@ -22,7 +22,7 @@ SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*[=:]\s*(\d{1,9})\s*$", re.MULT
 
 
 class Choice(Struct, frozen=True):
-    """What of a source is wanted; empty stands for all. `since` is for broker logs: milliseconds."""
+    """What of a source is wanted; empty stands for all. `since_ms` is for broker logs, and for records that brokers give."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()

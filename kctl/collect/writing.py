@@ -216,6 +216,8 @@ def _refuse_others(folder: Path, sealed: Mapping[str, str | None], shown: Iterab
         )
     known = {*sealed, *map(os.path.realpath, sealed)}
     for source in shown:
+        if source.startswith("kafka://") and source.partition("/broker-")[0] in sealed:
+            continue
         if source not in known and os.path.realpath(source) not in known:
             raise Refused(
                 f"--to {folder}: {source} is no source of this copy, which is sealed",

@@ -43,6 +43,8 @@ class CopyNotes(Struct):
     counts: dict[Path, int] = field(default_factory=dict)
     clock_offsets: dict[int, int] = field(default_factory=dict)
     """How far the clock of a broker was ahead of that of the copying machine, in milliseconds."""
+    begun_later: dict[Path, int] = field(default_factory=dict)
+    """Partition folders of which records before an offset were not asked for."""
     hashed: list[Path] = field(default_factory=list)
     """Manifests of copies with hashes in the place of contents of records."""
     troubles: dict[Path, str] = field(default_factory=dict)
@@ -79,6 +81,8 @@ def _read(manifest: Path, below: Collection[Path], notes: CopyNotes) -> None:
         elif isinstance(line, WholeLine):
             open_.discard(line.path)
             whole.add(line.path)
+            if line.from_offset is not None and _is_asked(folder / line.path, below):
+                notes.begun_later[folder / line.path] = line.from_offset
         elif isinstance(line, LeftOutLine):
             if not _is_asked(folder / line.path, below):
                 continue

@@ -230,6 +230,7 @@ def _evidence(
         cut_off=tuple(cut_off),
         unreached=tuple(notes.unreached),
         unread=tuple(sorted(notes.unread.items())),
+        begun_later=tuple(sorted(notes.begun_later.items())),
         hashed=tuple(notes.hashed),
         clock_offsets=tuple(sorted(notes.clock_offsets.items())),
         order_of=ordered_moments,

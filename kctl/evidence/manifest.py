@@ -70,10 +70,11 @@ class PlannedLine(msgspec.Struct, tag="planned", tag_field="kind", omit_defaults
     fetched: bool = False
 
 
-class WholeLine(msgspec.Struct, tag="whole", tag_field="kind"):
-    """A partition folder of which all was copied."""
+class WholeLine(msgspec.Struct, tag="whole", tag_field="kind", omit_defaults=True):
+    """A partition folder of which all was copied that was asked for; `from_offset`: earlier records were not."""
 
     path: str
+    from_offset: int | None = None
 
 
 class DroppedLine(msgspec.Struct, tag="dropped", tag_field="kind"):
@@ -224,6 +225,12 @@ def hash_key_id_of(path: Path) -> str | None:
     """Which key the contents of a copy were hashed with; None for a copy with its contents. Raises UnreadableFile."""
     first = next((line for line, _ in lines_of(path, may_be_torn=True)), None)
     return first.hash_key_id if isinstance(first, CollectionLine) else None
+
+
+def has_fetched(path: Path) -> bool:
+    """Whether brokers gave batches of a partition for this copy. Raises UnreadableFile."""
+    lines = lines_of(path, may_be_torn=True, passing=FILE_BEGINNING)
+    return any(isinstance(line, PlannedLine) and line.fetched for line, _ in lines)
 
 
 def sealed_sources(path: Path) -> dict[str, str | None] | None:

@@ -191,6 +191,8 @@ class FoundEvidence(Struct, frozen=True, dict=True):
     unreached: tuple[str, ...] = ()
     # Files and folders below that might not be read as a copy was made, with the reason.
     unread: tuple[tuple[Path, str], ...] = ()
+    begun_later: tuple[tuple[Path, int], ...] = ()
+    """Partition folders of copies, and the offset before which records were not asked for (`collect --since`)."""
     hashed: tuple[Path, ...] = ()
     """Manifests of copies with hashes in the place of contents of records."""
     clock_offsets: tuple[tuple[int, int], ...] = ()

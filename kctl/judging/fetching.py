@@ -117,12 +117,55 @@ def fitting(evidence: FoundEvidence, *, is_live: bool = False) -> Callable[[Judg
     """
     if is_live:
         return lambda judgement: _refitted(judgement, _live)
-    twins = _twins_in(evidence)
+    twins, later = _twins_in(evidence), _begun_later(evidence)
+
+    def of_copies(judgement: Judgement) -> Judgement:
+        return _of_later_records(_of_two_hosts(judgement, twins), later)
+
     if any(log_dir.is_kraft for log_dir in evidence.log_dirs):
-        return lambda judgement: _refitted(
-            _of_two_hosts(judgement, twins), lambda missing, _: _of_kraft(missing)
-        )
-    return lambda judgement: _of_two_hosts(judgement, twins)
+        return lambda judgement: _refitted(of_copies(judgement), lambda missing, _: _of_kraft(missing))
+    return of_copies
+
+
+LaterStarts = dict[TopicPartition, int]
+
+
+def _begun_later(evidence: FoundEvidence) -> LaterStarts:
+    """The partitions of which records before an offset were not copied, with the greatest of these offsets."""
+    if not evidence.begun_later:
+        return {}
+    offsets, starts = dict(evidence.begun_later), LaterStarts()
+    for replica in evidence.replicas:
+        if (offset := offsets.get(replica.folder)) is not None:
+            tp = replica.topic_partition
+            starts[tp] = max(offset, starts.get(tp, 0))
+    return starts
+
+
+def _of_later_records(judgement: Judgement, later: LaterStarts) -> Judgement:
+    """What was not copied was not examined: nothing is sound up to where a copy begins."""
+    topic, partition = judgement.subject.topic, judgement.subject.partition
+    if topic is None or partition is None or judgement.verdict is not Verdict.SOUND:
+        return judgement
+    offset = later.get(TopicPartition(topic, partition))
+    if offset is None or judgement.question not in (
+        Question.LOSS,
+        Question.DIVERGENCE,
+        Question.TRANSACTIONS,
+    ):
+        return judgement
+    missing = MissingEvidence(
+        f"records before offset {offset:,}",
+        None,
+        None,
+        "`kctl collect --since` left them out",
+        f"kctl collect --to MORE --records {selecting(topic, partition)}",
+    )
+    return judgement._replace(
+        verdict=Verdict.COULD_NOT_JUDGE,
+        reason=f"from offset {offset:,} on nothing is wrong: {judgement.reason}",
+        missing=(*judgement.missing, missing),
+    )
 
 
 Twins = dict[TopicPartition, tuple[str, MissingEvidence]]

@@ -106,6 +106,8 @@ class _Replica(Struct):
     """The next one to be read."""
     until: int | None
     """None: as far as the broker gives its log."""
+    since_offset: int | None = None
+    """Where the records of the time asked begin, if others lie before."""
     log_start_offset: int = 0
     log_end_offset: int | None = None
     why: str | None = None
@@ -151,8 +153,17 @@ class _Replica(Struct):
         """Begin where the log begins now."""
         key = self.broker_id, self.partition
         start, log_start = local_starts(self.wire, [key])[key], list_offsets(self.wire, [key], EARLIEST)[key]
-        self.begin = self.offset = start if isinstance(start, int) else self.offset
-        self.log_start_offset = log_start if isinstance(log_start, int) else self.offset
+        self.begin_at(
+            start if isinstance(start, int) else self.offset,
+            log_start if isinstance(log_start, int) else self.offset,
+            self.since_offset,
+        )
+
+    def begin_at(self, start: int, log_start: int, since_offset: int | None) -> None:
+        """Read from where the log begins, or from `since_offset`: then the log of the copy begins there."""
+        self.since_offset = since_offset if since_offset is not None and since_offset > start else None
+        self.begin = self.offset = start if self.since_offset is None else self.since_offset
+        self.log_start_offset = max(log_start, self.since_offset or 0)
 
     def note(self) -> str | None:
         """What the copy lacks."""
@@ -225,6 +236,8 @@ class ReplicaCopies(Struct):
     wire: Wire
     state: ClusterState
     parts: Mapping[int, BrokerPart]
+    since_ms: int | None = None
+    """The time before which records are left out."""
 
     def copy(self, partitions: Sequence[TopicPartition]) -> None:
         """Copy the replicas of partitions; what could not be copied is noted with each broker."""
@@ -253,6 +266,7 @@ class ReplicaCopies(Struct):
         """Copy some partitions; those whose first batches were deleted meanwhile come back, and are left out."""
         self._look_again(partitions)
         until = bounds(self.wire, self.state, partitions)
+        since = self._since(partitions, until)
         for tp in partitions:
             if tp not in until and (self.state.leader(tp) or -1) >= 0:
                 for part in self._holders(tp):
@@ -263,7 +277,7 @@ class ReplicaCopies(Struct):
         by_partition: dict[TopicPartition, list[_Replica]] = {tp: [] for tp in partitions}
         for part in self.parts.values():
             held = [tp for tp in partitions if part in self._holders(tp)]
-            for replica in self._opened(fetcher, part, held, until):
+            for replica in self._opened(fetcher, part, held, until, since):
                 by_partition[replica.partition].append(replica)
         overtaken, whole = list[TopicPartition](), list[_Replica]()
         for tp, replicas in by_partition.items():
@@ -288,6 +302,19 @@ class ReplicaCopies(Struct):
             self._finish(part, [replica for replica in whole if replica.broker_id == part.broker_id])
         return overtaken
 
+    def _since(
+        self, partitions: Sequence[TopicPartition], until: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """Where the records of the time asked begin, by the leader: at the bound where there are none."""
+        if self.since_ms is None:
+            return {}
+        keys = [
+            (leader, tp) for tp in partitions if (leader := self.state.leader(tp)) is not None and leader >= 0
+        ]
+        offsets = list_offsets(self.wire, keys, self.since_ms, replica_id=CONSUMER)
+        told = {tp: offset for (_, tp), offset in offsets.items() if isinstance(offset, int)}
+        return {tp: until.get(tp, 0) if offset < 0 else offset for tp, offset in told.items()}
+
     def _look_again(self, partitions: Sequence[TopicPartition]) -> None:
         """Take note of leaders that were elected since, and of their epochs; what brokers do not tell stays as it was."""
         with suppress(KctlError):
@@ -296,7 +323,7 @@ class ReplicaCopies(Struct):
 
     def _opened(
         self, fetcher: Fetcher, part: BrokerPart, partitions: Sequence[TopicPartition],
-        until: Mapping[TopicPartition, int],
+        until: Mapping[TopicPartition, int], since: Mapping[TopicPartition, int],
     ) -> Iterator[_Replica]:  # fmt: skip
         """The replicas of a broker at their beginnings."""
         keys = [(part.broker_id, tp) for tp in partitions]
@@ -312,7 +339,7 @@ class ReplicaCopies(Struct):
                 self._lacks(part, f"{tp}: {begin.message}")
                 continue
             replica = _Replica(self.wire, fetcher, part.broker_id, tp, begin, begin, until.get(tp))
-            replica.log_start_offset = start if isinstance(start, int) else begin
+            replica.begin_at(begin, start if isinstance(start, int) else begin, since.get(tp))
             replica.log_end_offset = end if isinstance(end, int) else None
             yield replica
 
@@ -406,7 +433,7 @@ class ReplicaCopies(Struct):
             elif listed is not None:
                 entries = (entry for entry in listed if entry.start_offset <= replica.offset)
                 self._made(part, f"{folder}/{LEADER_EPOCHS}", format_checkpoint(entries))
-            self.run.manifest.add(WholeLine(folder))
+            self.run.manifest.add(WholeLine(folder, replica.since_offset))
         self.run.manifest.flush()
         part.copied += replicas
 

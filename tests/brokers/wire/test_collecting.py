@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,46 @@ def test_what_a_dead_broker_and_a_damaged_replica_lack_is_said(
     verified = k("segment", "verify", copy)
     assert verified.status == 5
     assert {row["broker_id"] for row in alarms(verified) if isinstance(row, dict)} == {2}
+
+
+def test_records_before_the_time_asked_are_left_out_and_nothing_is_called_sound(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3,2:3:1")
+    fill(w, topic, records=40)
+    time.sleep(0.1)  # so that no batch is of both times
+    since = int(time.time() * 1000)
+    time.sleep(0.1)
+    fill(w, topic, records=20)
+    copy = tmp_path / "copy"
+    ran = k("collect", "--to", copy, "--records", "--topic", topic, "--since", since)
+    assert ran.status == 0, ran.err
+    dumped = k("segment", "dump", "--records", *sorted(copy.rglob("*.log"))).of("record")
+    assert dumped and min(row["timestamp"] for row in dumped) >= since
+    verified = k("segment", "verify", copy)
+    assert (verified.status, alarms(verified)) == (0, []), verified.err
+    audited = k("audit", "run", copy, "--out", tmp_path / "report")
+    assert not alarms(audited), alarms(audited)
+    for question in ("loss", "divergence"):
+        judged = {
+            row["partition"]: row
+            for row in audited.of("judgement")
+            if row["question"] == question and row["topic"] == topic
+        }
+        assert judged[0]["verdict"] == "could_not_judge"
+        assert any("records before offset 40" in part["what"] for part in judged[0]["missing"])
+        assert judged[1]["verdict"] == "sound"  # it has no records, so that none were left out
+    hashed = tmp_path / "hashed"
+    assert k("collect", "--to", hashed, "--records", "--topic", topic,
+             "--headers", "--hash-key", tmp_path / "key").status == 0  # fmt: skip
+    assert k("collect", "verify", hashed).status == 0 and not alarms(k("segment", "verify", hashed))
+    for path in hashed.rglob("*.log"):
+        assert bool(path.stat().st_size) is path.parent.name.endswith("-0")
+        assert bytes(7) + b"\1" + bytes(7) + b"\1" not in path.read_bytes()
+    assert {row["verdict"] for row in k("replica", "loss", hashed).of("judgement")} == {"sound"}
+    nothing = tmp_path / "nothing"
+    assert (
+        k("collect", "--to", nothing, "--records", "--topic", topic, "--since", since + 3_600_000).status == 0
+    )
+    assert not any(path.stat().st_size for path in nothing.rglob("*.log"))
+    assert not alarms(k("segment", "verify", nothing))

@@ -14,6 +14,7 @@ import pytest
 from commands.collect.brokers import AskedCluster
 from kctl.cluster.state import ClusterState, PartitionState, Topic
 from kctl.cluster.versions import KafkaVersion
+from kctl.collect.collection import Collected
 from kctl.collect.placement import Choice
 from kctl.model import TopicPartition
 from kctl.wire.replicas import collecting
@@ -138,17 +139,61 @@ def test_a_variable_that_names_brokers_asks_for_nothing_beside_paths(
     monkeypatch.setenv("KCTL_BOOTSTRAP_SERVER", "127.0.0.1:1")
     ran = rows("collect", "--to", tmp_path / "one", source)
     assert ran.status == 0 and "kafka://" not in ran.err
-    named = rows(
-        "collect", "--to", tmp_path / "two", source, "--bootstrap-server", "127.0.0.1:1", "--timeout", "1s"
-    )
-    assert named.status != 0
+    named = rows("collect", "--to", tmp_path / "two", source, "--bootstrap-server", "127.0.0.1:1")
+    assert named.status == 3 and "127.0.0.1:1" in named.err
 
 
-def test_batches_are_not_gone_on_with(tmp_path: Path) -> None:
-    ran = rows(
-        "collect", "--to", tmp_path / "copy", "--bootstrap-server", "127.0.0.1:1", "--records", "--resume"
-    )
+def test_batches_are_not_gone_on_with(copy: Path) -> None:
+    fetched(copy)
+    ran = rows("collect", "--to", copy, "--bootstrap-server", "127.0.0.1:1", "--records", "--resume")
     assert ran.status == 2 and "--resume: batches that brokers gave are not gone on with" in ran.err
+
+
+def test_a_cluster_that_was_not_reached_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, source = tmp_path / "copy", recording("incidents/hwloss-1.1") / "moments" / "after"
+    asked = ("--bootstrap-server", "127.0.0.1:1", "--records")
+    ran = rows("collect", "--to", copy, source, *asked)
+    assert ran.status == 3 and "127.0.0.1:1" in ran.err
+    assert "evidence-not-reached" in rows("segment", "verify", copy).codes()
+
+    def copied(cluster: AskedCluster, run: Any, by_path: Any) -> Iterator[Collected]:
+        for name in cluster.names:
+            yield run.ended(Collected(name, [], files=1), 0, 0, Choice(), "Fetch")
+
+    monkeypatch.setattr(AskedCluster, "__init__", lambda cluster, frame, choice, records: None)
+    monkeypatch.setattr(AskedCluster, "names", ["kafka://127.0.0.1:1", "kafka://127.0.0.1:1/broker-7"])
+    monkeypatch.setattr(AskedCluster, "close", lambda cluster: None)
+    monkeypatch.setattr(AskedCluster, "copy", copied)
+    ran = rows("collect", "--resume", "--to", copy, source, *asked)
+    assert ran.status == 0, ran.err
+    assert "evidence-not-reached" not in rows("segment", "verify", copy).codes()
+    monkeypatch.setattr(AskedCluster, "names", ["kafka://elsewhere:1"])
+    ran = rows("collect", "--resume", "--to", copy, source, *asked)
+    assert ran.status == 4
+
+
+@pytest.mark.parametrize("command", [("replica", "loss"), ("replica", "compare")])
+def test_nothing_is_sound_where_earlier_records_were_not_asked_for(
+    command: tuple[str, ...], copy: Path
+) -> None:
+    def verdicts() -> dict[str, dict[str, Any]]:
+        judged = rows(*command, copy).of("judgement")
+        return {f"{row['topic']}-{row['partition']}": row for row in judged}
+
+    before = verdicts()
+    sound = {name for name, row in before.items() if row["verdict"] == "sound"}
+    name = min(sound)
+    write(copy, [
+        {**line, "from_offset": 3} if line["kind"] == "whole" and line["path"].endswith(f"/{name}") else line
+        for line in lines_of(copy)
+    ])  # fmt: skip
+    after = verdicts()
+    assert after[name]["verdict"] == "could_not_judge"
+    (missing,) = after[name]["missing"]
+    assert missing["what"] == "records before offset 3" and "kctl collect" in missing["get"]
+    assert {name for name, row in after.items() if row["verdict"] == "sound"} == sound - {name}
 
 
 def test_a_leader_that_was_elected_meanwhile_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
