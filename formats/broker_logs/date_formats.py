@@ -46,7 +46,10 @@ _OTHERS = (
     "dd-MMM-yyyy",
     "MMM dd, yyyy",
 )
-OTHER_DATES = tuple(f"{date} HH:mm:ss{fraction}" for fraction in (",SSS", "") for date in _OTHERS)
+OTHER_DATES = (
+    *(f"{date} HH:mm:ss{fraction}" for fraction in (",SSS", "") for date in _OTHERS),
+    *SECONDS_SINCE_1970,
+)
 _DIGITS = {"yyyy": r"\d{4}", "MMM": "[A-Z][a-z]{2}", "MM": r"\d\d", "dd": r"\d\d", ".": r"\."}
 _EXPRESSIONS = dict.fromkeys(
     re.sub(r"yyyy|MMM?|dd|\.", lambda part: _DIGITS[part[0]], date) for date in _OTHERS
@@ -56,7 +59,10 @@ _OF_DIGITS = [text.removeprefix(r"\d\d") for text in _EXPRESSIONS if text.starts
 _OF_NAMES = [text for text in _EXPRESSIONS if not text.startswith(r"\d\d")]
 OTHER_DATE = "|".join([rf"\d\d(?:{'|'.join(_OF_DIGITS)})", *_OF_NAMES])
 """What matches the dates of `OTHER_DATES`."""
-LIKE_OTHER_DATE = re.compile(rf"(?:{OTHER_DATE})[ T]\d\d:".encode())
+# Of numbers since 1970, those of the years 2001 to 2033 at the beginning of a line.
+LIKE_OTHER_DATE = re.compile(
+    rf"(?:{OTHER_DATE})[ T]\d\d:|\A\[?1\d{{9}}(?:\d{{3}})?[\] ]".encode()
+)
 FAR = 60
 """Bytes of a line in which its date is looked for."""
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")

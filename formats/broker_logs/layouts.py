@@ -71,6 +71,8 @@ PATTERNS = (
     "[%d] %-5p %c - %m%n",
     "[%d] %-5p %c: %m%n",
     "%d %-5p [%t] %c %m%n",
+    "%d %p (%c) %m%n",
+    "[%d] %p (%c) %m%n",
 )
 ISO_DIRECTIVE = re.compile(r"%d(?:\{ISO8601\})?(?!\{)")
 # Identities of Kafka's components hold a blank; names of threads do not.

@@ -389,6 +389,11 @@ def test_bytes_that_are_no_text_and_lines_of_ten_megabytes(tmp_path: Path) -> No
             "%d %5p %r --- [%t] %-40.40c : %m%n",
             "2026-11-21T13:00:00.001Z  INFO 1 --- [           main] state.change.logger                      : {}\n",
         ),
+        ("%d{UNIX_MILLIS} %p %m (%c)%n", "1795266000001 INFO {} (state.change.logger)\n"),
+        ("[%d{UNIX_MILLIS}] [%p] %m (%c)%n", "[1795266000001] [INFO] {} (state.change.logger)\n"),
+        ("%d{UNIX_MILLIS} [%t] %p %m (%c)%n", "1795266000001 [main] INFO {} (state.change.logger)\n"),
+        ("%d %p (%c) %m%n", "2026-11-21 13:00:00,001 INFO (state.change.logger) {}\n"),
+        ("[%d] %p (%c) %m%n", "[2026-11-21 13:00:00,001] INFO (state.change.logger) {}\n"),
         (  # since 3.2, with the name of the application
             "%d %5p %r --- [%t] %-40.40c : %m%n",
             "2026-11-21T13:00:00.001Z  INFO 1 --- [kafka] [main] state.change.logger                      : {}\n",
