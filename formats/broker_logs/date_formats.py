@@ -60,9 +60,7 @@ _OF_NAMES = [text for text in _EXPRESSIONS if not text.startswith(r"\d\d")]
 OTHER_DATE = "|".join([rf"\d\d(?:{'|'.join(_OF_DIGITS)})", *_OF_NAMES])
 """What matches the dates of `OTHER_DATES`."""
 # Of numbers since 1970, those of the years 2001 to 2033 at the beginning of a line.
-LIKE_OTHER_DATE = re.compile(
-    rf"(?:{OTHER_DATE})[ T]\d\d:|\A\[?1\d{{9}}(?:\d{{3}})?[\] ]".encode()
-)
+LIKE_OTHER_DATE = re.compile(rf"(?:{OTHER_DATE})[ T]\d\d:|\A\[?1\d{{9}}(?:\d{{3}})?[\] ]".encode())
 FAR = 60
 """Bytes of a line in which its date is looked for."""
 _LETTERS = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
