@@ -31,7 +31,8 @@ versions from 0.8.1 to 4.3, by tables from their sources; it was tested on outpu
 ## Python
 
 CPython 3.11, 3.12, 3.13 and 3.14 on Linux: `make test-pythons` runs the quick tests with each version on the machine. Tests that start Java
-(Spark, brokers) run with 3.11.
+(Spark, brokers) run with 3.11. The free-threaded build of 3.14 is not supported: google-crc32c, lz4 and zstandard have no wheels for it. kctl uses
+processes, not threads, where it uses several cores.
 
 ## Limits
 
