@@ -110,13 +110,9 @@ def offsets_in(path: Path, report: FileReport) -> dict[TopicPartition, int]:
             report.say(say_file.CHECKPOINT_DUPLICATE, partition=str(partition), count=count)
     for partition, offset in offsets:
         if offset < 0 or partition.partition < 0:
-            place = _about(report.place, partition)
+            place = report.place.in_partition(partition)
             report.say(say_file.CHECKPOINT_NEGATIVE, place, partition=str(partition), offset=offset)
     return dict(offsets)
-
-
-def _about(place: Place, partition: TopicPartition) -> Place:
-    return replace(place, topic=partition.topic, partition=partition.partition)
 
 
 def check_directory(
@@ -134,7 +130,7 @@ def check_directory(
         name = (report.place.file or "").rpartition("/")[2]
         for partition, offset in checkpoints.entries.get(name, {}).items():
             facts = logs.get(partition)
-            place = _about(report.place, partition) if report.has_room else report.place
+            place = report.place.in_partition(partition) if report.has_room else report.place
             if facts is None:
                 report.say(say.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
             elif facts.log_end_offset is not None and offset > facts.log_end_offset:
@@ -197,7 +193,7 @@ def _check_log_start(
     if high_watermark is not None and offset > high_watermark:
         report.say(
             say.LOG_START_ABOVE_HIGH_WATERMARK,
-            _about(report.place, partition),
+            report.place.in_partition(partition),
             partition=str(partition),
             offset=offset,
             high_watermark=high_watermark,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from formats.values import Struct, replace
-from kctl.model import counted
+from kctl.model import TopicPartition, counted
 from kctl.rows.common import FINDING
 
 
@@ -38,6 +38,10 @@ class Place(Struct, frozen=True):
     remote_log_segment_id: str | None = None
     evidence: str | None = None
     moment: str | None = None
+
+    def in_partition(self, partition: TopicPartition) -> "Place":
+        """The place with the partition that it is in."""
+        return replace(self, topic=partition.topic, partition=partition.partition)
 
 
 NOWHERE = Place()

@@ -93,7 +93,7 @@ def _without_topic_id(evidence: FoundEvidence) -> Iterator[Finding]:
             _is_empty(replica.folder) and image.features.get("metadata.version", 0) >= TAKES_FOR_STRAY
         )
         yield say.NO_TOPIC_ID.at(
-            replace(place, topic=replica.topic, partition=replica.partition), partition=replica.topic_partition,
+            place.in_partition(replica.topic_partition), partition=replica.topic_partition,
             known=f"; the topic has the id {topic_id}" if topic_id else "",
             severity=Severity.INFO if is_harmless else None,
         )  # fmt: skip

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, FolderKind
-from formats.values import replace
 from kctl.cluster.feature_levels import LEVELS, METADATA_VERSION
 from kctl.cluster.versions import parse_version
 from kctl.copies.aside import held_batches
@@ -171,7 +170,7 @@ def _topic_ids(evidence: FoundEvidence, moment: str | None, cluster: Znodes) -> 
         znode = f"znode /brokers/topics/{topic} of {cluster.file}" if cluster.is_zookeeper else cluster.file
         place = place_in(evidence, path, first.log_dir)
         yield type_.at(
-            place_of_partition(place, first.topic_partition), topic=topic, value=cluster.topic_ids[topic], other=topic_id,
+            place.in_partition(first.topic_partition), topic=topic, value=cluster.topic_ids[topic], other=topic_id,
             source=znode, other_source=shown(evidence, path, first.log_dir.root), count=len(replicas),
         )  # fmt: skip
 
@@ -356,15 +355,10 @@ def _stray_folders(evidence: FoundEvidence) -> Iterator[Finding]:
         )
         if left := aside.lacking_in(present):
             yield say.STRAY_HOLDS_EARLIER.at(
-                place_of_partition(place_in(evidence, stray.folder, stray.log_dir), stray.topic_partition),
+                place_in(evidence, stray.folder, stray.log_dir).in_partition(stray.topic_partition),
                 name=stray.folder.name, end=aside.end, value=stray.topic_id or "unknown", records=left,
                 partition=stray.topic_partition, live_end=present.end, other=now.topic_id or "unknown",
             )  # fmt: skip
-
-
-def place_of_partition(place: Place, partition: TopicPartition) -> Place:
-    """The place with the partition that it is of."""
-    return replace(place, topic=partition.topic, partition=partition.partition)
 
 
 def _listed(values: Iterable[object]) -> str:

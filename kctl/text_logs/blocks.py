@@ -16,7 +16,7 @@ from formats.broker_logs.line import DAY, Bools, Int64s, RecordPlaces, find_reco
 from formats.broker_logs.template import Template
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
-from kctl.findings import Finding, Place
+from kctl.findings import Finding
 from kctl.findings import state_log as say
 from kctl.text_logs.containers import numbered, only, part_lines
 from kctl.text_logs.log_files import LogFile, LogSource
@@ -238,7 +238,7 @@ def blocks_of(
         try:
             yield from _blocks_of_file(file, state, chunk, skip if file is source.files[0] else 0)
         except OSError as error:
-            reading.findings.append(say.LOG_UNREADABLE.at(_place(file), reason=reason_of(error)))
+            reading.findings.append(say.LOG_UNREADABLE.at(file.place, reason=reason_of(error)))
 
 
 class _State(Struct):
@@ -263,10 +263,6 @@ class _State(Struct):
         days = self.days + np.cumsum(np.diff(millis, prepend=self.clock) < -DAY // 2)
         self.days, self.clock = int(days[-1]), int(millis[-1])
         return day + days * DAY + millis
-
-
-def _place(file: LogFile) -> Place:
-    return Place(broker_id=file.broker_id, file=file.file, evidence=file.evidence)
 
 
 def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> Iterator[Block]:
@@ -326,7 +322,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
         records = file.layout.find(data)
         yield _block(file, state, data, len(data), records)
     for reason in damage:
-        finding = say.LOG_GZIP_DAMAGED.at(_place(file), lines=state.line - 1, reason=reason)
+        finding = say.LOG_GZIP_DAMAGED.at(file.place, lines=state.line - 1, reason=reason)
         state.reading.findings.append(finding)
 
 
@@ -417,7 +413,7 @@ def _with_likely_years(times: Int64s, starts: Int64s, file: LogFile, data: bytes
         row = data.count(b"\n", 0, int(starts[first]))
         line = state.line + row if state.numbers is None else state.numbers[row]
         year = date.fromordinal(int(times[first]) // DAY + 719_163).year
-        state.reading.findings.append(say.LOG_YEAR_UNLIKELY.at(_place(file), line=line, year=year))
+        state.reading.findings.append(say.LOG_YEAR_UNLIKELY.at(file.place, line=line, year=year))
     times = times.copy()
     for day in np.unique(times[wrong] // DAY).tolist():
         then = date.fromordinal(day + 719_163)
@@ -446,7 +442,7 @@ def _watch_clock(block: Block, state: _State) -> None:
     if behind[worst] > JUMP_BACK:
         state.told_back = block.file.file
         finding = say.LOG_CLOCK_BACK.at(
-            _place(block.file), seconds=int(behind[worst]) / 1000, line=block.line_of(worst)
+            block.file.place, seconds=int(behind[worst]) / 1000, line=block.line_of(worst)
         )
         state.reading.findings.append(finding)
 

@@ -2,6 +2,7 @@
 
 from formats.broker_logs.layouts import LineLayout
 from formats.values import Struct
+from kctl.findings import Place
 
 
 class LogFile(Struct, frozen=True):
@@ -34,6 +35,11 @@ class LogFile(Struct, frozen=True):
     """The one pod, container or host that an export names for its lines."""
     broker_by_name: str | None = None
     """The name that alone tells the broker."""
+
+    @property
+    def place(self) -> Place:
+        """Where findings about the file are."""
+        return Place(broker_id=self.broker_id, file=self.file, evidence=self.evidence)
 
     @property
     def is_without_date(self) -> bool:
