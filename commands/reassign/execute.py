@@ -71,10 +71,9 @@ def execute(
         state = read_for(cluster, file.targets, how.version, log_dirs=file.log_dirs)
         origins = {tp: replicas for tp in file.targets if (replicas := state.replicas(tp))}
         moves = list(moves_of(file.targets, origins, sizes))
-        data = {move.partition: move.data for move in moves}
         batches = cut(
             {move.partition: move.target for move in moves},
-            lambda tp: data.get(tp, 0),
+            {move.partition: move.data for move in moves},
             most_bytes=max_batch_bytes,
             most_data=max_batch_data,
             most_moves=max_batch_moves,

@@ -197,10 +197,9 @@ def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outc
         if path
         else plan_balance(state, broker, topics)
     )
-    sizes = {move.partition: move.size_in_bytes or 0 for move in planned.moves}
     batches = cut(
         planned.replicas,
-        lambda tp: sizes[tp],
+        {move.partition: move.size_in_bytes or 0 for move in planned.moves},
         most_bytes=options["max_batch_bytes"],
         most_data=options["max_batch_data"],
         most_moves=options["max_batch_moves"],

@@ -1,6 +1,6 @@
 """The effects of a plan: its moves, the replicas of each broker and rack before and after, and its batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from formats.values import Struct
@@ -140,7 +140,7 @@ def encoded_size(tp: TopicPartition, replicas: Replicas) -> int:
 
 def cut(
     targets: Mapping[TopicPartition, Replicas],
-    data: Callable[[TopicPartition], int],
+    data: Mapping[TopicPartition, int],
     *,
     most_bytes: int = DEFAULT_BATCH_BYTES,
     most_data: int | None = None,
@@ -149,7 +149,7 @@ def cut(
     """A plan cut into batches, each small enough for one request and moving no more data than asked.
 
     A ZooKeeper controller takes one request at a time and a batch ends with its slowest partition, so batches by data
-    are made of about the same size, largest partitions first. `data`: bytes that move for a partition. One partition
+    are made of about the same size, largest partitions first. `data`: bytes that move for a partition, 0 where none. One partition
     always fits, however large.
     """
     room = most_bytes - EMPTY_REQUEST
@@ -158,11 +158,11 @@ def cut(
     if most_data is None:
         order = sorted(targets)
     else:
-        total = sum(map(data, targets))
-        order = sorted(targets, key=lambda tp: (-data(tp), tp))
+        total = sum(data.get(tp, 0) for tp in targets)
+        order = sorted(targets, key=lambda tp: (-data.get(tp, 0), tp))
         batches = [_Batch() for _ in range(max(1, -(-total // most_data)))]
     for tp in order:
-        item = sizes[tp], data(tp)
+        item = sizes[tp], data.get(tp, 0)
         # Without a bound on data only the newest batch is tried: one pass, and partitions stay together.
         candidates = batches[-1:] if most_data is None else sorted(batches, key=lambda b: b.data)
         batch = next((batch for batch in candidates if batch.takes(item, room, most_data, most_moves)), None)

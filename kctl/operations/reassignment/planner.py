@@ -321,10 +321,9 @@ class Planned(Struct, frozen=True, kw_only=True):
         self, *, most_bytes: int, most_data: int | None, most_moves: int | None
     ) -> list[dict[TopicPartition, Replicas]]:
         """The plan cut into batches."""
-        data = {move.partition: move.data for move in self.moves()}
         return cut(
             self.targets,
-            lambda tp: data.get(tp, 0),
+            {move.partition: move.data for move in self.moves()},
             most_bytes=most_bytes,
             most_data=most_data,
             most_moves=most_moves,
