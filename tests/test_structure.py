@@ -16,9 +16,7 @@ BIN = Path(sys.executable).parent
 PACKAGES = ("formats", "kctl", "commands")
 LARGEST_FOLDER = 22  # files of Python; more are for nobody to take in
 # What follows may only shrink: a row goes with the circle or the large folder that it names.
-KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset(
-    {frozenset({"kctl.wire.writes.kraft", "kctl.wire.writes.requests"})}
-)
+KNOWN_CIRCLES: frozenset[frozenset[str]] = frozenset()
 KNOWN_LARGE_FOLDERS: dict[str, int] = {}
 Modules = Mapping[str, str]  # source text by dotted name; a package's is that of its `__init__`
 

@@ -30,12 +30,11 @@ from kctl.errors import KctlError
 from kctl.model import Json
 from kctl.wire.access import Access
 from kctl.wire.adapter import Wire
-from kctl.wire.cluster import AdminCluster
 from kctl.wire.configs import in_force
 from kctl.wire.groups import read_all_groups
 from kctl.wire.rights import failure
 from kctl.wire.writes.planning import request
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, WireCluster, ask
 
 ANY = 1
 ANONYMOUS = "User:ANONYMOUS"
@@ -141,7 +140,7 @@ def read_uses(wire: Wire, problems: list[Problem]) -> Uses:
     )
 
 
-def read_access(cluster: AdminCluster, *, rules_only: bool = False) -> AccessView:
+def read_access(cluster: WireCluster, *, rules_only: bool = False) -> AccessView:
     """Rules, settings and topics as brokers tell them; or the rules alone. Raises NoAuthorizer, KctlError."""
     acls = tuple(read_acls(cluster.wire))
     if rules_only:

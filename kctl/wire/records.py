@@ -18,12 +18,11 @@ from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition, counted
 from kctl.operations.topics import require_topic
 from kctl.wire.adapter import Leaderless, Wire
-from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks
 from kctl.wire.hidden import why_groups_may_be_hidden
 from kctl.wire.reading import read_cluster, read_log_dirs
 from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
+from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, WireCluster
 
 ALL = -1  # stands for the high watermark
 NOT_LEADER = frozenset({5, 6})  # no leader, or another broker
@@ -49,7 +48,7 @@ class RecordDeletion(NamedTuple):
 
 
 def choose_deletions(
-    cluster: AdminCluster,
+    cluster: WireCluster,
     topic: str,
     partitions: Collection[int] = (),
     *,
@@ -171,7 +170,7 @@ def _offsets_of_groups(
 
 
 def plan_deletion(
-    cluster: AdminCluster,
+    cluster: WireCluster,
     topic: str,
     chosen: Sequence[RecordDeletion],
     forecast: Sequence[Mapping[str, Any]],

@@ -29,9 +29,9 @@ from kctl.replica.recovery.comparison import (
 from kctl.replica.recovery.lost_ranges import LostRange, incident_of
 from kctl.rows.replica import RECOVERY
 from kctl.times import iso
-from kctl.wire.cluster import AdminCluster
 from kctl.wire.configs import in_force
 from kctl.wire.replicas.present import place_of, present_records
+from kctl.wire.writes.requests import WireCluster
 
 Row = dict[str, object]
 INTERNAL = "internal_topic"
@@ -92,7 +92,7 @@ class Recovery:
 
     def __init__(
         self,
-        cluster: AdminCluster,
+        cluster: WireCluster,
         ranges: Sequence[LostRange],
         options: RecoveryOptions,
         progress: Progress = SILENT,

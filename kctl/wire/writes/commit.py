@@ -8,29 +8,22 @@ import contextlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from formats.values import replace
 from kctl.changes.faults import reach
 from kctl.changes.intents import Several
 from kctl.cluster.disks import places
 from kctl.cluster.intent import Intent, Write
-from kctl.cluster.interface import Cluster, Conflict, refuse_changed
+from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.state import UNTOLD, ClusterState, Replicas
-from kctl.cluster.versions import V4_0
 from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
 from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.writes import kraft
 from kctl.wire.writes.planning import TRANSLATIONS, content, item_count, name_of
-from kctl.wire.writes.requests import (
-    Quantifier,
-    RequestItem,
-    can_be_validated,
-    own_request,
-    own_translation,
-    send,
-)
+from kctl.wire.writes.requests import Quantifier, RequestItem, WireCluster, can_be_validated
+from kctl.wire.writes.sending import own_request, own_translation, send
 
 SETTLING = 5.0  # seconds to find out whether a lost request was carried out
 # Seconds that brokers have to apply a throttle; those not in force then are reported after the write.
@@ -41,7 +34,7 @@ LOOK = "`kctl journal resume` looks and goes on"
 
 def topics_touched(writes: Sequence[Write]) -> set[str] | None:
     """The topics that the writes change; None for all."""
-    if any(name_of(write) == kraft.UNREGISTER for write in writes):
+    if any(name_of(write) in kraft.OF_ANY_TOPIC for write in writes):
         return None
     topics: set[str] = set()
     for write in writes:
@@ -150,12 +143,9 @@ def is_done(write: Write, state: ClusterState) -> bool:
 
 
 def can_tell(write: Write, state: ClusterState) -> bool:
-    """Whether the cluster shows if the write was done: a value that brokers do not return looks as it did before.
-
-    So does, before 4.0, the registration of a broker that is not alive.
-    """
-    if name_of(write) == kraft.UNREGISTER:
-        return state.kafka_version >= V4_0
+    """Whether the cluster shows if the write was done: a value that brokers do not return looks as it did before."""
+    if state.kafka_version < kraft.SHOWN_SINCE.get(name_of(write), state.kafka_version):
+        return False
     before, after = json.loads(write.before or b"{}").get("configs", {}), content(write)
     if after.get("is_to_come") or after.get("at_controller"):
         return False
@@ -256,13 +246,6 @@ CHECKS = {
     DISKS: _moved,
     "ElectLeaders": _elected,
 }
-
-
-class WireCluster(Cluster, Protocol):
-    """A cluster that is written to over its connections."""
-
-    wire: Wire
-    has_written: bool  # something that was not read back yet
 
 
 def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tuple[Write, ...]:

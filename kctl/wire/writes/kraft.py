@@ -11,7 +11,7 @@ from kctl.changes.kinds.quorum import AddVoter, RemoveVoter, UnregisterBroker, U
 from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict, NoQuorum
 from kctl.cluster.state import ClusterState
-from kctl.cluster.versions import needs
+from kctl.cluster.versions import V4_0, needs
 from kctl.errors import KctlError
 from kctl.model import Json
 from kctl.operations.kraft.unregistering import is_unregistered, refuse_used
@@ -21,6 +21,8 @@ from kctl.wire.writes.planning import Translation, request
 from kctl.wire.writes.requests import RequestItem, Sender, ask, milliseconds
 
 ADD, REMOVE, UPDATE, UNREGISTER = "AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures", "UnregisterBroker"
+OF_ANY_TOPIC = frozenset({UNREGISTER})  # any topic may have a replica there
+SHOWN_SINCE = {UNREGISTER: V4_0}  # before, a broker that is not alive looks as if it were not registered
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 VALIDATES = 1  # the first version of UpdateFeatures with validate_only
 

@@ -4,11 +4,9 @@ Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incre
 (reassignments), KIP-460 (elections), KIP-546 (quotas)
 """
 
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
@@ -21,17 +19,16 @@ from kafka.protocol.admin.topics import (
     ElectLeadersRequest,
 )
 
-from kctl.cluster.intent import Intent, Write
-from kctl.cluster.interface import Conflict
-from kctl.cluster.rights import GROUP, RESOURCES, Right, grant, missing
+from kctl.cluster.intent import Write
+from kctl.cluster.interface import Cluster, Conflict
+from kctl.cluster.rights import Right, grant, missing
 from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
-from kctl.wire.reading import DEFAULT, QUOTA_TYPES, await_controller
-from kctl.wire.rights import right_for
+from kctl.wire.reading import DEFAULT, QUOTA_TYPES
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
-from kctl.wire.writes.planning import content, name_of
+from kctl.wire.writes.planning import name_of
 
 OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
 ELECTIONS = {"preferred": 0, "unclean": 1}
@@ -96,49 +93,6 @@ class RequestItem(NamedTuple):
 
 
 Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]
-
-
-def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[RequestItem]:
-    """Send a write to the broker that carries it out; returns the items that failed. Raises NoAnswer, TooOld.
-
-    A request that no controller took is sent again to the one that is elected; one for which a quota is used up, when
-    the broker allows.
-    """
-    sender, end = _sender(write), time.monotonic() + PATIENCE
-    items = list(sender(wire, content(write), validate_only))
-    while (codes := {item.error_code for item in items}) & SENT_AGAIN and time.monotonic() < end:
-        if NOT_CONTROLLER in codes:
-            await_controller(wire)
-        else:
-            wire.pause(PAUSE)
-        items = list(sender(wire, content(write), validate_only))
-    late = [item for item in items if item.error_code == REQUEST_TIMED_OUT]
-    if late and not validate_only:
-        message = late[0].error_message or "the broker did not get to it in time"
-        raise NoAnswer(f"{late[0].what}: {message.rstrip('.')}")
-    return [_denied(wire, write, item) for item in items if item.error_code]
-
-
-def _denied(wire: Wire, write: Write, item: RequestItem) -> RequestItem:
-    """The item, with the right that is missing where the broker says so."""
-    after = content(write)
-    name = item.topic or str(after.get("topic") or "")
-    if RESOURCES.get(item.error_code) == GROUP:
-        name = str(after.get("group") or after.get("entity_name") or "")
-    elif not name and after.get("entity_type") == "topics":
-        name = str(after["entity_name"])
-    right = right_for(name_of(write), item.error_code, name)
-    return item if right is None else item._replace(right=right, principal=wire.principal)
-
-
-def _sender(write: Write) -> Sender:
-    name = name_of(write)
-    if (own := own_request(write)) is not None:
-        return lambda wire, after, validate_only: own.send(wire, after)
-    if name in SENDERS:
-        return SENDERS[name]
-    sender: Sender = import_module("kctl.wire.writes.kraft").SENDERS[name]  # it imports this module
-    return sender
 
 
 def can_be_validated(write: Write) -> bool:
@@ -391,50 +345,8 @@ class OwnRequest(NamedTuple):
     refuse_changed: Callable[[Wire, Mapping[str, Any], Mapping[str, Any]], None]
 
 
-# Modules that have such a request as `REQUESTS[NAME]`; imported only to send it.
-OWN_REQUESTS = {
-    "WriteTxnMarkers": "transactions",
-    "DeleteRecords": "records",
-    "OffsetCommit": "group_changes",
-    "OffsetDelete": "group_changes",
-    "DeleteGroups": "group_changes",
-    "LeaveGroup": "group_changes",
-    "AlterShareGroupOffsets": "group_changes",
-    "DeleteShareGroupOffsets": "group_changes",
-    "CreateAcls": "acls",
-    "DeleteAcls": "acls",
-    "AlterUserScramCredentials": "users",
-    "CreateDelegationToken": "writes.tokens",
-    "RenewDelegationToken": "writes.tokens",
-    "ExpireDelegationToken": "writes.tokens",
-    "Produce": "recovering.producing",
-}
-# Modules that have the translation of such an intent as `TRANSLATIONS[KIND]`: what it stands on brokers have to be asked.
-OWN_INTENTS = {
-    "alter-acls": "acls",
-    "set-scram": "users",
-    "delete-scram": "users",
-    "create-token": "writes.tokens",
-    "renew-token": "writes.tokens",
-    "expire-token": "writes.tokens",
-}
+class WireCluster(Cluster, Protocol):
+    """A cluster that is written to over its connections."""
 
-
-def own_translation(intent: Intent) -> Callable[[Wire, Intent], list[Write]] | None:
-    """What makes requests of an intent whose present state brokers have to be asked for; None for another intent."""
-    module = OWN_INTENTS.get(intent.kind)
-    if module is None:
-        return None
-    translation: Callable[[Wire, Intent], list[Write]] = import_module(f"kctl.wire.{module}").TRANSLATIONS[
-        intent.kind
-    ]
-    return translation
-
-
-def own_request(write: Write) -> OwnRequest | None:
-    """The request of a write whose outcome brokers have to be asked for; None if the metadata shows it."""
-    module = OWN_REQUESTS.get(name_of(write))
-    if module is None:
-        return None
-    request: OwnRequest = import_module(f"kctl.wire.{module}").REQUESTS[name_of(write)]
-    return request
+    wire: Wire
+    has_written: bool  # something that was not read back yet

@@ -13,7 +13,8 @@ from kctl.errors import KctlError
 from kctl.wire import quorum as quorums
 from kctl.wire.adapter import NoAnswer
 from kctl.wire.writes import requests as sending
-from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, RequestItem, send
+from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, RequestItem
+from kctl.wire.writes.sending import send
 
 
 class Waiting:
