@@ -87,7 +87,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Handler:
         file_systems.SCHEMES, "s3", lambda url: (found, url.removeprefix("s3://").rstrip("/"))
     )
     # Processes that a slow machine would have spawned know nothing of this store.
-    for module in ("scan.pool", "replica.copies.scanned"):
+    for module in ("scan.pool", "copies.scanned"):
         monkeypatch.setattr(f"kctl.{module}.default_jobs", lambda: 1)
     return handler
 

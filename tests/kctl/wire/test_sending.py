@@ -12,9 +12,8 @@ from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
 from kctl.wire import quorum as quorums
 from kctl.wire.adapter import NoAnswer
-from kctl.wire.writes import requests as sending
+from kctl.wire.writes import requests, sending
 from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, RequestItem
-from kctl.wire.writes.sending import send
 
 
 class Waiting:
@@ -45,7 +44,7 @@ def request() -> Write:
 def test_a_quota_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     wire = Waiting()
     answering(monkeypatch, [QUOTA_EXCEEDED, QUOTA_EXCEEDED, 0])
-    assert send(wire, request()) == []  # type: ignore[arg-type]
+    assert sending.send(wire, request()) == []  # type: ignore[arg-type]
     assert wire.pauses == 2
 
 
@@ -54,14 +53,14 @@ def test_the_next_controller_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
     wire, waits = Waiting(), list[Any]()
     monkeypatch.setattr(sending, "await_controller", waits.append)
     answering(monkeypatch, [NOT_CONTROLLER, NOT_CONTROLLER, NOT_CONTROLLER, QUOTA_EXCEEDED, 0])
-    assert send(wire, request()) == []  # type: ignore[arg-type]
+    assert sending.send(wire, request()) == []  # type: ignore[arg-type]
     assert waits == [wire] * 3 and wire.pauses == 1
 
 
 def test_a_quota_that_stays_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "PATIENCE", 0.0)
     answering(monkeypatch, [QUOTA_EXCEEDED])
-    (item,) = send(Waiting(), request())  # type: ignore[arg-type]
+    (item,) = sending.send(Waiting(), request())  # type: ignore[arg-type]
     assert "controller_mutation_rate" in item.reason and "THROTTLING_QUOTA_EXCEEDED" in item.reason
 
 
@@ -78,7 +77,7 @@ def test_a_missing_right_is_named(
     monkeypatch: pytest.MonkeyPatch, target: str, after: bytes, item: RequestItem, right: str
 ) -> None:
     monkeypatch.setattr(sending, "_sender", lambda write: lambda wire, after, validate_only: iter([item]))
-    (refused,) = send(Waiting(), Write(action="set", target=target, after=after))  # type: ignore[arg-type]
+    (refused,) = sending.send(Waiting(), Write(action="set", target=target, after=after))  # type: ignore[arg-type]
     error = refused.error()
     assert error.message == f"{item.what}: {right} is missing for User:ann; nothing was written"
     assert "kctl acl create --principal User:ann --operation" in error.hint and error.exit_code == 3
@@ -98,7 +97,7 @@ def test_a_controller_that_wants_other_credentials_is_named(monkeypatch: pytest.
     leader = QuorumMember(101, True, 5, None, endpoints=(Endpoint("CONTROLLER", "10.0.0.1", 9094),))
     monkeypatch.setattr(quorums, "read_quorum", lambda wire: Quorum(101, 1, 5, (leader,)))
     with pytest.raises(KctlError) as caught:
-        sending.ask_leader(OtherCredentials(), request())  # type: ignore[arg-type]
+        requests.ask_leader(OtherCredentials(), request())  # type: ignore[arg-type]
     assert not isinstance(caught.value, NoAnswer)
     assert "10.0.0.1:9094 (listener CONTROLLER): the connection was closed" in caught.value.message
     assert caught.value.message.endswith("nothing was written")
