@@ -1,12 +1,12 @@
 """The words that every part of kctl shares."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from formats.whole_numbers import counted as counted
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-Row = Mapping[str, object]
+Row = dict[str, object]  # as commands print it; `kctl/rows/` has what is in it
 # Characters that reorder the text around them (Unicode's property Bidi_Control), as in a class of an expression.
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 

@@ -53,6 +53,14 @@ def iso(milliseconds: int | None) -> str:
         return f"{milliseconds} ms"
 
 
+def utc_text(milliseconds: int) -> str:
+    """A time within a sentence, `2026-11-21 13:00:00 UTC`; of one beyond the calendar, the milliseconds."""
+    try:
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{milliseconds} ms"
+
+
 def parse_iso(text: str) -> int:
     """The milliseconds that `iso` made the text of; -1 for an unknown time."""
     return int(text[:-3]) if text.endswith(" ms") else parse_time(text or "-1")

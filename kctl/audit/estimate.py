@@ -10,12 +10,11 @@ from pathlib import Path
 from formats.log_dir.file_names import FolderKind
 from kctl.audit.slices import LARGE, OF_A_CORE
 from kctl.evidence.model import FoundEvidence
-from kctl.model import counted
+from kctl.model import Row, counted
 from kctl.rows.audit import AUDIT_ESTIMATE
 from kctl.stores.mirror import given_name, mirror_of
 from kctl.stores.objects import RANGE
 
-Row = dict[str, object]
 RATE = 200_000_000
 """Bytes of log by second of a core: audits of 300 MB took 220 MB/s of lz4 and 330 uncompressed, start-up included."""
 TOGETHER = 3_500_000_000  # the same where slices are put together: measured with batches of 8 kB

@@ -23,14 +23,13 @@ from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.files import read_whole
 from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
-from kctl.model import SILENT, Progress
+from kctl.model import SILENT, Progress, Row
 from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
 if TYPE_CHECKING:
     from kctl.internal_topics.groups import Groups
 
-Row = dict[str, object]
 MOST_NOTED = 27_000_000  # bytes: of a million batches at the least
 CLUSTER_METADATA = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTER_METADATA})

@@ -28,7 +28,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.judging.fetching import fitting
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
-from kctl.model import counted
+from kctl.model import Row, counted
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, Jobs, WorkerDied
@@ -39,7 +39,6 @@ from kctl.stores.sent_mirrors import SentStore, reached, stores
 from kctl.times import iso
 from kctl.version import __version__
 
-Row = dict[str, object]
 WritePage = Callable[[Path], object]
 DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 

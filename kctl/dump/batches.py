@@ -16,11 +16,10 @@ from kctl.dump.seeking import first_position
 from kctl.dump.selection import DumpSelection
 from kctl.dump.values import header_rows, named
 from kctl.findings import Finding, Place, segments
+from kctl.model import Row
 from kctl.rows.dump import BATCH, RECORD
 from kctl.scan.damage import finding_of
 from kctl.scan.source import Source
-
-Row = dict[str, object]
 
 
 class RowLimit(Struct):

@@ -9,9 +9,9 @@ from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError, UnreadableFile, file_error
+from kctl.model import Row
 from kctl.stores.mirror import given_name
 
-Row = dict[str, object]
 Report = Callable[[Exception], None]
 NAMES = frozenset((*OFFSET_CHECKPOINTS, LEADER_EPOCHS))
 

@@ -28,6 +28,7 @@ from kctl.dump.file_kinds import FileKind, base_offset_of
 from kctl.dump.opening import whole
 from kctl.dump.selection import DumpSelection
 from kctl.errors import UnreadableFile
+from kctl.model import Row
 from kctl.rows.dump import (
     EPOCH_ENTRY,
     INDEX_ENTRY,
@@ -38,7 +39,6 @@ from kctl.rows.dump import (
 )
 from kctl.scan.source import Source
 
-Row = dict[str, object]
 Rows = Callable[[Source, str, str, DumpSelection], Iterator[Row]]
 
 Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)

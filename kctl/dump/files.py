@@ -12,9 +12,8 @@ from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError, UnreadableFile
+from kctl.model import Row
 from kctl.stores.mirror import given_name
-
-Row = dict[str, object]
 
 
 def dump_rows(

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from formats.log.columns.headers import Headers
 from formats.log.log_bytes import LogBytes
 from formats.log.records import walk
-from kctl.dump.batches import Row, RowLimit, item_rows
+from kctl.dump.batches import RowLimit, item_rows
 from kctl.dump.json_columns import chunk_lines, lines_of_batches
 from kctl.dump.plain_runs import has_plain_batches, is_plain
 from kctl.dump.seeking import first_position, likely_positions
 from kctl.dump.selection import DumpSelection
 from kctl.dump.text_columns import Lines
+from kctl.model import Row
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.records import Records
 from kctl.scan.segment import scan_segment

@@ -30,10 +30,10 @@ from kctl.evidence.names import (
     is_read_beside_logs,
 )
 from kctl.files import what_it_is
+from kctl.model import Row
 from kctl.rows.audit import EVIDENCE_FILE, EVIDENCE_GROUP, INVENTORY
 from kctl.stores.mirror import mirror_of
 
-Row = dict[str, object]
 GROUPS = ("log-dirs", "logs", "settings", "tier", "znodes", "other")
 AT_ONCE = 10_000
 """Names of a folder that are put in order and logs of a folder that tell its broker."""

@@ -7,7 +7,8 @@ from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image, shown_value
 from kctl.internal_topics.reading import NOW, AsOf, Unreadable
-from kctl.internal_topics.rows import Row, unreadable_rows
+from kctl.internal_topics.rows import unreadable_rows
+from kctl.model import Row
 from kctl.rows.internal_topics import METADATA, METADATA_BROKER, METADATA_PARTITION, METADATA_TOPIC
 
 

@@ -29,6 +29,7 @@ from kctl.internal_topics.transactions import (
     fold_transactions,
     is_every_partition,
 )
+from kctl.model import Row
 from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
     GROUP,
@@ -39,7 +40,6 @@ from kctl.rows.internal_topics import (
 if TYPE_CHECKING:
     from kctl.internal_topics.groups import Groups, Member, OffsetCommit, PendingCommit
 
-Row = dict[str, object]
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 

@@ -13,9 +13,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from formats.values import Struct, field
+from kctl.model import Row
 from kctl.rows.judging import COVERAGE, JUDGEMENT
-
-Row = dict[str, object]
 
 
 class Question(StrEnum):

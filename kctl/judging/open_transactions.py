@@ -19,7 +19,7 @@ from kctl.internal_topics.reading import (
     entries,
     segments,
 )
-from kctl.internal_topics.rows import TRANSACTION_STATE, Row, transactions_in, unreadable_rows
+from kctl.internal_topics.rows import TRANSACTION_STATE, transactions_in, unreadable_rows
 from kctl.internal_topics.transactions import (
     OpenTransaction,
     Transaction,
@@ -31,6 +31,7 @@ from kctl.internal_topics.transactions import (
 )
 from kctl.judging.judgement import Judgement
 from kctl.judging.transactions import judge_transactions
+from kctl.model import Row
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 
 

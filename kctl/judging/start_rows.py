@@ -9,9 +9,8 @@ from kctl.evidence.model import FoundEvidence
 from kctl.judging.start import is_lost
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep
+from kctl.model import Row
 from kctl.rows.verify import START, START_STEP
-
-Row = dict[str, object]
 
 
 def start_rows(start: BrokerStart, evidence: FoundEvidence, reason: str) -> Iterator[Row]:

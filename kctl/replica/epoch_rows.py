@@ -11,7 +11,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import Copy
 from kctl.judging.divergence import judge_divergence
 from kctl.judging.judgement import Judgement
-from kctl.model import TopicPartition
+from kctl.model import Row, TopicPartition
 from kctl.replication.epochs import EpochEndOffset, end_offset_for
 from kctl.replication.rules import ReplicationRules
 from kctl.replication.truncation import (
@@ -26,7 +26,6 @@ from kctl.replication.truncation import (
 )
 from kctl.rows.replica import DIVERGENCE, END_OFFSET, EPOCH_DIFFERENCE, LINEAGE, TRUNCATION, VERDICT
 
-Row = dict[str, object]
 VERDICTS = {
     Relation.EQUAL: "equal",
     Relation.FIRST_BEHIND: "behind",

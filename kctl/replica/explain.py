@@ -11,14 +11,13 @@ from kctl.copies.log_notes import Note
 from kctl.copies.replica_log import Holder, batches_between
 from kctl.errors import KctlError, UnreadableFile
 from kctl.evidence.replica_copies import Moment
-from kctl.model import TopicPartition
+from kctl.model import Row, TopicPartition
 from kctl.replica.comparison.pairs import Content, contents
 from kctl.replica.loss.causes import Cause, PartitionFacts
 from kctl.replica.loss.partition import Loss, PartitionLosses
 from kctl.replica.loss.search import LossSearch
 from kctl.rows.replica import EXPLANATION
 
-Row = dict[str, object]
 NAMES = "ABCDEFGH"
 CAUSES = {
     "unclean_election": "the election was unclean: the new leader was not in the ISR",

@@ -7,10 +7,10 @@ import re
 import socket
 import ssl
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from kctl.model import Diagnosis
+from kctl.times import utc_text
 from kctl.tls.files import without_checks
 
 NO_TIME_CHECK = 0x200000  # X509_V_FLAG_NO_CHECK_TIME of OpenSSL
@@ -74,7 +74,7 @@ def _certificate(host: str, port: int, context: ssl.SSLContext, seconds: float) 
 
 
 def _moment(text: str) -> str:
-    return f"{datetime.fromtimestamp(ssl.cert_time_to_seconds(text), UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return utc_text(ssl.cert_time_to_seconds(text) * 1000)
 
 
 def alert_of(failure: ssl.SSLError, *, has_certificate: bool) -> Diagnosis | None:

@@ -11,7 +11,6 @@ import re
 import time
 from base64 import b64encode, urlsafe_b64decode
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -22,6 +21,7 @@ from kctl.cluster.rights import UNKNOWN_PRINCIPAL
 from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.files import read_text
 from kctl.settings import is_open_to_others
+from kctl.times import utc_text
 from kctl.wire.access import Access
 from kctl.wire.causes import NOT_LET_IN
 
@@ -316,7 +316,7 @@ def refusal_of(mechanism: str | None, text: str, tokens: Callable[[], str] | Non
     if tokens is not None:
         expiry = _expiry_in(tokens)
         if expiry is not None and expiry < time.time():
-            return f"the token is not accepted: it expired {datetime.fromtimestamp(expiry, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            return f"the token is not accepted: it expired {utc_text(round(expiry * 1000))}"
         return f"the token is not accepted: {message}" if message else "the token is not accepted"
     if mechanism == "GSSAPI":
         return (

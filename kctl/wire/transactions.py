@@ -28,14 +28,13 @@ from kctl.findings.internal_topics import HANGING_TRANSACTION
 from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.judging.transactions import judge_transactions
-from kctl.model import TopicPartition, counted
+from kctl.model import Row, TopicPartition, counted
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire
 from kctl.wire.hidden import visibility_of
 from kctl.wire.rights import failure, right_for
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
-Row = dict[str, object]
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
 

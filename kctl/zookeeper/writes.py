@@ -35,6 +35,7 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
+from kctl.times import utc_text
 from kctl.zookeeper.access import iterations_of, read_users
 from kctl.zookeeper.acl_writes import alter_acls
 from kctl.zookeeper.fresh import FreshZnodes, missing_parents, set_or_create
@@ -308,16 +309,10 @@ def _refuse_under_way(fresh: FreshZnodes, path: str, request: str) -> None:
     (node,) = fresh.get(path)
     if node is not None:
         raise Refused(
-            f"another {request} is under way: {path} exists since {_moment(node.stat.ctime)} "
+            f"another {request} is under way: {path} exists since {utc_text(node.stat.ctime)} "
             f"({len(node.data):,} bytes); nothing was written",
             "wait for it; deleting the znode does not cancel it",
         )
-
-
-def _moment(milliseconds: int) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _check_moves(

@@ -10,6 +10,7 @@ import re
 
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.quorum_terms import LOSES_MAJORITY, TAKES_ROLE, role_of
+from kctl.model import Row
 from kctl.rows.state_log import METADATA_LOG, QUORUM_STATE
 from kctl.times import iso
 
@@ -24,7 +25,6 @@ NAMED = re.compile(r"(\d{20})-(\d{10})|[oO]ffset=(\d{1,19}), (?:epoch|lastContai
 OFFSET = re.compile(r"(?:offset|snapshot) (\d{1,19})")
 LEADERLESS = frozenset(("unattached", "voted", "prospective", "candidate"))
 MOST_PROOFS = 20
-Row = dict[str, object]
 
 
 class QuorumMembers:

@@ -30,6 +30,7 @@ from kctl.errors import KctlError, Refused
 from kctl.model import Json, counted, some
 from kctl.operations.configs import MIN_ISR
 from kctl.operations.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_backend
+from kctl.times import utc_text
 
 NETWORK_RATE = 100 * 1024 * 1024  # bytes a second to estimate an unthrottled move
 
@@ -195,9 +196,7 @@ def _refuse_under_way(state: ClusterState, moves: Sequence[Move]) -> None:
 def _moment(milliseconds: int | None) -> str:
     if milliseconds is None:
         return ""
-    from datetime import UTC, datetime
-
-    return f" since {datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f" since {utc_text(milliseconds)}"
 
 
 def _warnings(execution: Execution, moves: Sequence[Move], state: ClusterState) -> list[str]:

@@ -20,15 +20,13 @@ from kctl.judging.cut_off import with_cut_off
 from kctl.judging.divergence import AGREEING, judge_divergence
 from kctl.judging.fetching import of_unknown_brokers
 from kctl.judging.judgement import Judgement, Question
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, Row, TopicPartition
 from kctl.replica.comparison.best_source import rejoin_table
 from kctl.replica.comparison.partition import PartitionComparison, compare_partition
 from kctl.replica.epoch_rows import lineage_row
 from kctl.replication.rules import ReplicationRules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
 from kctl.scan.pool import Jobs, ordered
-
-Row = dict[str, object]
 
 
 class CompareOptions(Struct, frozen=True):

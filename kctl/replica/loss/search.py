@@ -27,7 +27,7 @@ from kctl.judging.cut_off import with_cut_off
 from kctl.judging.fetching import of_unknown_brokers
 from kctl.judging.judgement import Judgement, Question
 from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_acknowledged, judge_loss
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, Row, TopicPartition
 from kctl.replica.loss.causes import Cause
 from kctl.replica.loss.commitment import ExternalOffset, external_offsets
 from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of
@@ -35,7 +35,6 @@ from kctl.replica.loss.recovery import Segments, export_loss, remote_segments, t
 from kctl.rows.replica import LOSS
 from kctl.scan.pool import Jobs, forks, ordered
 
-Row = dict[str, object]
 METADATA_LOG = "__cluster_metadata"
 NO_TIER: Segments = {}
 

@@ -23,7 +23,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.judging.judgement import Judgement
 from kctl.judging.tier import TierJudge
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, Row, TopicPartition
 from kctl.rows.remote import TIER_PARTITION, TIER_SUMMARY
 from kctl.scan.options import Level
 from kctl.tier.audit.exchanged import Exchanges
@@ -43,8 +43,6 @@ from kctl.tier.metadata.rows import segment_row
 from kctl.tier.metadata.selection import NOW, MetadataAsOf
 from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
 from kctl.tier.stores import LocalStore, Store, bounded_map
-
-Row = dict[str, object]
 
 
 class AuditOptions(Struct, frozen=True):

@@ -11,11 +11,10 @@ from kctl.errors import KctlError, file_error
 from kctl.evidence.discover import discover
 from kctl.evidence.model import FoundEvidence
 from kctl.judging.judgement import Judgement, Question, judgement_rows
+from kctl.model import Row
 from kctl.rows.remote import TIER_SUMMARY
 from kctl.tier.audit.audit import AuditOptions, AuditResult, audit_tier, stores_in
 from kctl.tier.stores import Store, open_store
-
-Row = dict[str, object]
 
 
 class OpenedAudit(Struct):

@@ -18,12 +18,12 @@ from formats.messages.remote_log_metadata import (
     TopicIdPartition,
 )
 from formats.tier.metadata_columns import read_metadata_columns
+from kctl.model import Row
 from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
 from kctl.tier.metadata.fold import Fold
 from kctl.tier.metadata.log import Say, ValueChunk
 from kctl.tier.metadata.remote_segments import RemoteSegment, SegmentRows, custom_of, epochs_of, ids_of
 
-Row = dict[str, object]
 _STATES = {
     SegmentState.COPY_SEGMENT_FINISHED: "readable",
     SegmentState.COPY_SEGMENT_STARTED: "unfinished",

@@ -9,6 +9,7 @@ from formats.log_dir.checkpoints import parse_leader_epochs
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.object_names import LOCAL_TIERED_STORAGE, ObjectKind, ObjectLayout
 from kctl.errors import KctlError
+from kctl.model import Row
 from kctl.replication.epochs import Entries, entries_in_range
 from kctl.rows.remote import FOLLOWER
 from kctl.tier.audit.inventory import take_inventory
@@ -20,7 +21,6 @@ from kctl.tier.rules.lookup import object_keys
 from kctl.tier.rules.partition_facts import TieredPartition
 from kctl.tier.stores import Store
 
-Row = dict[str, object]
 EpochIndex = Callable[[SegmentMetadata], Entries | None]
 NOTHING = ReplicaView((), 0, 0, 0)
 WORDS = {

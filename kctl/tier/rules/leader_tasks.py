@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from formats.values import Struct
 from kctl.log.folder import LogSegment
+from kctl.model import Row
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
 from kctl.scan.options import Level
 from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limit
@@ -18,7 +19,6 @@ from kctl.tier.rules.local_logs import LocalLog, totals_of
 from kctl.tier.rules.partition_facts import TieredPartition
 from kctl.tier.rules.retention import DeletionRule, Expiration, expire
 
-Row = dict[str, object]
 AS_RETENTION = -2  # local.retention.*: the same as retention.*
 REASONS = {
     DeletionRule.LOG_START_OFFSET: "it ends before the log start offset",

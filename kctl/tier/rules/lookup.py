@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.object_names import ObjectLayout, ObjectName
+from kctl.model import Row
 from kctl.replication.epochs import Entries, epoch_for_offset
 from kctl.rows.remote import LOOKUP
 from kctl.tier.audit.metadata_checks import effective_log_start
 from kctl.tier.metadata.partition_tier import PartitionTier
 from kctl.tier.metadata.remote_log_metadata_cache import FINISHED, epoch_end
 from kctl.tier.rules.partition_facts import TieredPartition
-
-Row = dict[str, object]
 
 
 def object_keys(segment: SegmentMetadata, layout: ObjectLayout, prefix: str = "") -> list[str]:

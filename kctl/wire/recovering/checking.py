@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kctl.judging.judgement import Judgement
 from kctl.judging.loss import judge_recovered
-from kctl.model import SILENT, Progress
+from kctl.model import SILENT, Progress, Row
 from kctl.replica.loss.partition import Loss
 from kctl.replica.loss.recovery import export_loss
 from kctl.replica.loss.search import LossSearch, loss_row
@@ -14,8 +14,6 @@ from kctl.replica.recovery.lost_ranges import LostRange, range_of
 from kctl.scan.pool import Jobs
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.recovering.planning import Recovery, RecoveryOptions
-
-Row = dict[str, object]
 
 
 def recovered_rows(

@@ -17,7 +17,7 @@ from kctl.cluster.intent import Intent
 from kctl.cluster.names import is_internal, unknown_topics
 from kctl.cluster.state import ClusterState
 from kctl.errors import BadValue, KctlError
-from kctl.model import SILENT, Progress, TopicPartition, counted
+from kctl.model import SILENT, Progress, Row, TopicPartition, counted
 from kctl.operations.topics import NewTopic, plan_creation
 from kctl.replica.recovery.comparison import (
     UNCOMMITTED,
@@ -33,7 +33,6 @@ from kctl.wire.configs import in_force
 from kctl.wire.replicas.present import place_of, present_records
 from kctl.wire.writes.requests import WireCluster
 
-Row = dict[str, object]
 INTERNAL = "internal_topic"
 USUAL_REPLICAS = 3
 RETENTION = "retention.ms"

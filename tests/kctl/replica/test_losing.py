@@ -6,7 +6,8 @@ import pytest
 
 from kctl.copies import scanned
 from kctl.evidence.discover import discover
-from kctl.judging.judgement import Row, judgement_rows
+from kctl.judging.judgement import judgement_rows
+from kctl.model import Row
 from kctl.replica.loss.search import LossOptions, LossSearch
 from kctl.scan import pool
 from tests.conftest import recording
