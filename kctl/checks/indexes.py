@@ -205,6 +205,10 @@ class TimeIndexCheck:
         self.target = np.full(self.used.count, NOWHERE, np.int64)  # where the batch named begins
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
         self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
+        self._largest_since = np.full(self.used.count, NOWHERE, np.int64)  # from the batch of the first entry on
+        self._since = NOWHERE
+        # Epochs of the batch of the first entry, and of the last one before it with a larger timestamp.
+        self._first_epoch = self._larger_epoch = -1
         self._excused = np.zeros(self.used.count, bool)
         self._dropped = np.zeros(self.used.count, bool)  # the entry names magic 0, which has no timestamps
         self._largest_filled = np.full(self.used.count, NOWHERE, np.int64)  # the same without empty batches
@@ -232,6 +236,10 @@ class TimeIndexCheck:
         self._batch[near] = sound.max_timestamp[row]
         self._largest[near] = newest[row]
         self._largest_filled[near] = filled[row]
+        self._note_epochs(sound, int(np.searchsorted(highest, self.offset[0])))
+        since = highest_so_far(np.where(highest < self.offset[0], NOWHERE, sound.max_timestamp), self._since)
+        self._largest_since[near] = since[row]
+        self._since = int(since[-1])
         self._dropped[near] = sound.magic[row] == 0
         ended = np.concatenate(([self._end], sound.next_position[:-1]))
         before = np.concatenate(([self.last_offset_before], highest[:-1]))
@@ -239,6 +247,14 @@ class TimeIndexCheck:
             self._excused |= (self.offset > before[gap]) & (self.offset < sound.base_offset[gap])
         self.newest, self.newest_filled = int(newest[-1]), int(filled[-1])
         self.last_offset_before, self._end = int(highest[-1]), int(sound.next_position[-1])
+
+    def _note_epochs(self, sound: Headers, first: int) -> None:
+        """`first` is the row of the batch of the first entry, beyond the last for one that follows."""
+        larger = np.flatnonzero(sound.max_timestamp[:first] > self.timestamp[0])
+        if larger.size:
+            self._larger_epoch = int(sound.partition_leader_epoch[larger[-1]])
+        if self._first_epoch < 0 and first < len(sound):
+            self._first_epoch = int(sound.partition_leader_epoch[first])
 
     def excuse_tail(self) -> None:
         """Do not judge entries about what follows the last sound batch, as it is damaged."""
@@ -255,8 +271,19 @@ class TimeIndexCheck:
         largest = (self.timestamp == self._largest) | (self.timestamp == self._largest_filled)
         wrong = (self.timestamp != self._batch) | ~largest
         dropped = self._dropped & (self.timestamp > self._largest)
-        judged: Mask = wrong & ~self._excused & ~dropped
+        judged: Mask = wrong & ~self._excused & ~dropped & ~self.forgetful()
         return judged
+
+    def forgetful(self) -> Mask:
+        """Entries that are the largest timestamp since the log was cut, where a larger one comes before.
+
+        What follows a cut is of a later epoch.
+        """
+        if not 0 <= self._larger_epoch < self._first_epoch:
+            return np.zeros(self.used.count, bool)
+        known = (self.timestamp == self._batch) & (self.timestamp == self._largest_since)
+        forgets: Mask = known & (self.timestamp < self._largest_filled)
+        return forgets
 
     def is_complete(self) -> bool:
         """Whether the last entry has the largest timestamp of the log's records, or one that the log has no more."""
@@ -387,7 +414,7 @@ class TimeIndex(Struct):
 
         From 2.3 on (KAFKA-7283) a broker reads the latest timestamp from the time index when it first needs it. One that
         starts and truncates the segment before that cuts the only entry off first, takes the segment for one without
-        timestamps, and rolls it without an entry (`core:LogSegment.scala @ 2.3.1`, `S:LogSegment.java @ 3.9.0-rc3`,
+        timestamps, and rolls it without an entry, or enters what is appended from then on (`core:LogSegment.scala @ 2.3.1`, `S:LogSegment.java @ 3.9.0-rc3`,
         truncateTo). Such a segment is short of an entry in its offset index too.
         """
         report, check = self.report, self.check
@@ -396,6 +423,13 @@ class TimeIndex(Struct):
         if not log.is_sound:
             check.excuse_tail()
         wrong, unordered = check.misplaced(), check.unordered()
+        if (forgetful := np.flatnonzero(check.forgetful())).size:
+            first = int(forgetful[0])
+            report.say(
+                say.TIME_INDEX_FORGETS,
+                report.at(first * TIME_ENTRY_SIZE, TIME_ENTRY_SIZE),
+                count=len(forgetful), entry=first, timestamp=int(check.timestamp[first]), why=check.why(first),
+            )  # fmt: skip
         stale = stale_from(wrong, unordered, check.used, log)
         for entry in np.flatnonzero((wrong | unordered)[:stale]).tolist():
             place = report.at(entry * TIME_ENTRY_SIZE, TIME_ENTRY_SIZE)

@@ -79,6 +79,13 @@ TIME_INDEX_ENTRY_WRONG = warning("""timeindex-entry-wrong
     A search by time starts at the wrong position, and retention by time may delete the segment too early or too late.
     Damage of the time index, or one that belongs to another copy of the log.
     @rebuild-index""")
+TIME_INDEX_FORGETS = info("""timeindex-forgets
+    {count:entry/entries} from entry {entry} (timestamp {timestamp}) on {count:is|are} of what was appended since the log was
+        truncated: {why}.
+    A search by time may begin too late, and retention by time take the segment for older than it is.
+    Kafka 2.3 and later: a broker that starts and truncates a short segment forgets the latest timestamp of what is left
+        (`core:LogSegment.scala @ 2.3.1`, truncateTo).
+    @rebuild-index""")
 TIME_INDEX_ENTRY_UNORDERED = warning("""timeindex-entry-unordered
     Entry {entry} (timestamp {timestamp}, offset {offset}) does not come after the entry before it.
     Timestamps of a time index strictly increase, and its offsets do not decrease.

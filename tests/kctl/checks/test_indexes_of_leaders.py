@@ -123,3 +123,34 @@ def test_timestamps_that_the_log_has_no_more(
     for suffix in ("index", "timeindex"):
         (tmp_path / f"{len(log):020d}.{suffix}").write_bytes(b"")
     assert wrong(tmp_path) == codes
+
+
+@pytest.mark.parametrize(
+    ("epoch", "entries", "code"),
+    [
+        (1, [(4_000, 1)], "timeindex-forgets"),
+        (1, [(4_000, 1), (4_500, 2)], "timeindex-forgets"),
+        (1, [(4_000, 1), (4_200, 2)], "timeindex-entry-wrong"),
+        (0, [(4_000, 1)], "timeindex-entry-wrong"),  # nothing was cut within an epoch
+    ],
+)
+def test_a_latest_timestamp_that_a_cut_made_a_broker_forget(
+    tmp_path: Path, epoch: int, entries: list[tuple[int, int]], code: str
+) -> None:
+    """A broker of 2.8 that had a fast clock led before, and the follower was started and cut (seed 968)."""
+    times = [(5_000, 0), (4_000, epoch), (4_500, epoch)]
+    batches = [
+        write_batch([Record(offset, time, b"k", b"v")], partition_leader_epoch=of)
+        for offset, (time, of) in enumerate(times)
+    ]
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(batches))
+    (tmp_path / f"{0:020d}.index").write_bytes(b"")
+    (tmp_path / f"{0:020d}.timeindex").write_bytes(b"".join(pack(">qi", *entry) for entry in entries))
+    epochs = "0\n1\n0 0\n" if not epoch else "0\n2\n0 0\n1 1\n"
+    (tmp_path / "leader-epoch-checkpoint").write_text(epochs)
+    report = check_replica(ReplicaTask(tmp_path, Place(file=".")), CheckOptions())
+    codes = {finding.code for file in report.files for finding in file.findings}
+    assert {one for one in codes if one.startswith("timeindex")} - {"timeindex-incomplete"} == (
+        {code} if code.endswith("forgets") else {code, *codes & {"timeindex-forgets"}}
+    )
+    assert code in codes
