@@ -13,6 +13,8 @@ from tests.nemesis.truth import batches, checkpoint, recorded_epochs
 
 # What a cluster under faults may well be in, whatever its bytes.
 OF_STATE = {"isr-below-minimum", "stale-controller-request"}
+LOG_START_EVERY = 60_000
+"""Milliseconds between which a broker writes where its logs start."""
 CUT_WITHIN = {"recovery-point-above-log-end", "segment-missing"}
 CUT_AND_CLEANED = {"recovery-point-above-log-end", "snapshot-beyond-log-end"}
 
@@ -62,6 +64,14 @@ def judge_damage(
         if row["code"] == "cleaner-point-above-log-end":  # until 2.2 no cut takes the point back
             point = int(re.findall(r"\d+", row["message"])[0])
             right |= any(cut[:2] == (broker, partition_of(row)) and cut[2] < point for cut in cuts)
+        # Records were deleted, and the broker was killed before it wrote the new log start, which its epochs begin with.
+        if row["code"] == "epoch-entry-missing":
+            right |= any(
+                partition_of(row) == deleted.detail["partition"]
+                and deleted.time < killed.time < deleted.time + LOG_START_EVERY
+                for deleted in story.of("delete-records")
+                for killed in story.of("kill", broker=broker)
+            )
         if "made anew after the checkpoint" in row["message"] and row["severity"] == "warning":
             right |= partition_of(row) in story.before
         what = f"{row['severity']} {row['code']} {row.get('file')}: {row['message'][:200]}"
