@@ -205,7 +205,9 @@ class TimeIndexCheck:
         self.target = np.full(self.used.count, NOWHERE, np.int64)  # where the batch named begins
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
         self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
-        self._largest_since = np.full(self.used.count, NOWHERE, np.int64)  # from the batch of the first entry on
+        self._largest_since = np.full(
+            self.used.count, NOWHERE, np.int64
+        )  # from the batch of the first entry on
         self._since = NOWHERE
         # Epochs of the batch of the first entry, and of the last one before it with a larger timestamp.
         self._first_epoch = self._larger_epoch = -1

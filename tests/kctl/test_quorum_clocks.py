@@ -165,3 +165,17 @@ def test_nodes_of_separate_files_and_controllers_of_their_own(ahead: int, tmp_pa
     # Of two nodes nobody knows whose clock is right: the first is taken for it.
     assert off.keys() == ({100} if ahead else set())
     assert all(abs(ms - AHEAD) < 500 for ms in off.values())
+
+
+@pytest.mark.parametrize(("late", "ahead"), [((0, 300, 30), 420), ((0, 9_000, 70_000), None)])
+def test_a_controller_that_never_leads_is_put_beside_one_that_heard_the_same(
+    late: tuple[int, ...], ahead: int | None
+) -> None:
+    """Nothing that it writes must come before what others write (4.1, seed 971); who is late is not late by the same."""
+    pairs = QuorumPairs()
+    for number, delay in enumerate(late):
+        at = 1_000_000 + 20_000 * number
+        pairs.heard[f"incarnation {number}", 101] = at
+        pairs.heard[f"incarnation {number}", 102] = at + 420_000 + delay
+    bounds = pairs.bounds().get((101, 102))
+    assert (bounds and round(bounds.estimate / 1000)) == ahead

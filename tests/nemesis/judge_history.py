@@ -149,6 +149,9 @@ def judge_beginning(
     return said
 
 
+NO_LEADER = -1
+
+
 def hows(state: State, before: State | None) -> set[str]:
     """How a leadership may be said to have begun, by its state and the one before it."""
     unknown = {"unknown"}
@@ -156,6 +159,9 @@ def hows(state: State, before: State | None) -> set[str]:
         return {"creation", *unknown}
     if state.leader < 0:
         return {"none"}
+    if state.is_unclean and state.leader in state.isr[1:] and before.leader not in (NO_LEADER, *state.isr):
+        # A reassignment that ends takes the leader away as the one that leads next joins the ISR.
+        return {"unclean", "reassignment", *unknown}
     if state.is_unclean:
         return {"unclean", *unknown}
     if state.leader == before.leader:

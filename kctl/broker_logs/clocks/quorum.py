@@ -12,8 +12,9 @@ raft/src/main/java/org/apache/kafka/raft/QuorumState.java @ 3.9.1
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations, product
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from formats.values import Struct, field
@@ -35,6 +36,10 @@ INCARNATION = re.compile(r"incarnationId=([\w-]{22})")
 # More nodes than these are not put beside each other over third ones.
 MOST_NODES = 64
 MOST = 100_000
+# Controllers that replay the same, each by its own clock: how many must agree, how closely, and over how long.
+FEWEST_AGREEING = 3
+TOGETHER = 1_000
+APART = 5_000
 
 
 class QuorumPairs(Struct):
@@ -122,12 +127,39 @@ class QuorumPairs(Struct):
         nodes = sorted({node for pair in most for node in pair})
         if len(nodes) <= MOST_NODES:
             _close(most, nodes)
+            for first, second, low, high, agreeing in self._heard_together():
+                if (first, second) not in most or (second, first) not in most:
+                    most[first, second], most[second, first] = high, -low
+                    pairs[frozenset((first, second))] = agreeing
+            _close(most, nodes)
         bounds: dict[tuple[int, int], ClockBounds] = {}
         for (first, second), ahead in most.items():
             if first < second and (second, first) in most:
                 bound = bounds[first, second] = ClockBounds(-most[second, first], ahead)
                 bound.pairs = pairs.get(frozenset((first, second)), 2)
         return bounds
+
+    def _heard_together(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Two controllers, the least and the most that the clock of the second is ahead, and how many incarnations say so.
+
+        Both replay what the quorum committed. One that is slow or cut off is late by another time each time, so that
+        incarnations of several moments which agree tell of clocks.
+        """
+        heard: dict[int, dict[str, int]] = {}
+        for (incarnation, controller), time_ms in self.heard.items():
+            heard.setdefault(controller, {})[incarnation] = time_ms
+        for first, second in combinations(sorted(heard)[:MOST_NODES], 2):
+            both = [
+                (heard[first][one], heard[second][one]) for one in heard[first].keys() & heard[second].keys()
+            ]
+            if len(both) < FEWEST_AGREEING:
+                continue
+            middle = median_low([after - before for before, after in both])
+            agreeing = [pair for pair in both if abs(pair[1] - pair[0] - middle) <= TOGETHER]
+            moments = [before for before, _ in agreeing]
+            if len(agreeing) >= max(FEWEST_AGREEING, len(both) / 2) and max(moments) - min(moments) > APART:
+                ahead = [after - before for before, after in agreeing]
+                yield first, second, min(ahead), max(ahead), len(agreeing)
 
 
 def _close(most: dict[tuple[int, int], int], nodes: Iterable[int]) -> None:
