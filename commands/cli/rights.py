@@ -94,7 +94,9 @@ def rights() -> Iterator[tuple[str, tuple[Right, ...]]]:
 
 def _right(text: str) -> Right:
     operation, resource, *name = text.split(" ")
-    return Right(operation, resource, "" if resource == CLUSTER else "".join(name))
+    named = "" if resource == CLUSTER else "".join(name)
+    is_prefix = named.endswith("*") and named != "*"
+    return Right(operation, resource, named.removesuffix("*") if is_prefix else named, is_prefix)
 
 
 def markdown() -> str:

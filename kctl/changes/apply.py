@@ -28,6 +28,7 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.cluster.visibility import with_hidden_topics
 from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
 from kctl.model import SILENT, Progress, counted
+from kctl.times import parse_iso
 
 ADMIN = "admin"  # the backend without compare-and-set
 LATE = 5.0  # seconds
@@ -296,7 +297,7 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
     Of records that were written again, their offsets; of tokens, what takes the change back.
     """
     stage = entry.stages[index]
-    note_what_takes_back(stage, run)
+    note_what_takes_back(entry, stage, run)
     for name, items in stage.intent.details_written().items():
         noted = entry.details.setdefault(name, {})
         assert isinstance(noted, dict)
@@ -311,13 +312,17 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
         note_made(entry, stage.intent, read_for(stage.intent, run, recent=True))
 
 
-def note_what_takes_back(stage: RecordedStage, run: ChangeRun) -> None:
-    """Record what takes back a change where that follows from what brokers show after it."""
+def note_what_takes_back(entry: Entry, stage: RecordedStage, run: ChangeRun) -> None:
+    """Record what takes back a change where that follows from what brokers show after it, or why nothing does."""
     if not stage.intent.is_answered:
         return
-    with contextlib.suppress(KctlError):  # it is written, even if it cannot be read now
-        if undo := run.cluster.taken_back_by(stage.intent):
+    try:
+        if undo := run.cluster.taken_back_by(stage.intent, parse_iso(entry.time)):
             stage.undo, stage.undo_refused = undo, ""
+    except Refused as error:
+        stage.undo_refused = error.message
+    except KctlError:  # it is written, even if it cannot be read now
+        pass
 
 
 def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:

@@ -34,7 +34,7 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
         if not stage.may_be_written or (is_unknown and not _may_stand(entry, index, run)):
             continue
         if is_unknown:
-            note_what_takes_back(stage, run)
+            note_what_takes_back(entry, stage, run)
         if stage.undo_refused:
             raise Refused(
                 stage.undo_refused,

@@ -140,10 +140,10 @@ class Cluster(Protocol):
     ) -> int:
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
 
-    def taken_back_by(self, intent: Intent) -> tuple[Intent, ...]:
-        """What takes back an intent that was carried out, where only brokers tell; nothing where they do not.
+    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...]:
+        """What takes back an intent of a change that began at a time, where only brokers tell; nothing where they do not.
 
-        Raises KctlError.
+        Raises KctlError; Refused where they tell too much to be sure.
         """
         return ()
 

@@ -34,15 +34,16 @@ CREDENTIALS = "its access list shows who may: set the credentials of one of them
 
 
 class Right(NamedTuple):
-    """An operation on a resource, with Kafka's names. The cluster has no name."""
+    """An operation on a resource, with Kafka's names. The cluster has no name; `is_prefix`: on all whose names begin so."""
 
     operation: str
     resource: str = CLUSTER
     name: str = ""
+    is_prefix: bool = False
 
     def __str__(self) -> str:
         """`Describe on Cluster`, `Read on Topic orders`."""
-        return f"{self.operation} on {self.resource}{self.name and f' {self.name}'}"
+        return f"{self.operation} on {self.resource}{self.name and f' {self.name}'}{'*' * self.is_prefix}"
 
 
 class MissingRight(KctlError):
@@ -72,10 +73,7 @@ def command_for(right: Right, principal: str) -> str:
     who = "TYPE:NAME" if principal == UNKNOWN_PRINCIPAL else quote(principal)
     operation = "_".join(re.findall("[A-Z][a-z]*", right.operation)).lower()
     option = OPTIONS[right.resource]
-    is_prefix = right.name.endswith("*") and right.name != "*"
     names = right.name.split(", ") if right.resource == TOPIC else [right.name]  # they are said together
-    named = "".join(
-        f" {option} {quote(name.removesuffix('*') if is_prefix else name)}" for name in names if name
-    )
-    pattern = " --pattern prefixed" if is_prefix else ""
+    named = "".join(f" {option} {quote(name)}" for name in names if name)
+    pattern = " --pattern prefixed" if right.is_prefix else ""
     return f"kctl acl create --principal {who} --operation {operation}{named or f' {option}'}{pattern}"

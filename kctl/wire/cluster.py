@@ -99,10 +99,10 @@ class AdminCluster(Cluster):
         """How many partitions, from the front, go in one request."""
         return min(len(partitions), PARTITIONS_IN_A_REQUEST)
 
-    def taken_back_by(self, intent: Intent) -> tuple[Intent, ...]:
+    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...]:
         from kctl.wire.writes.tokens import taken_back_by
 
-        return taken_back_by(self.wire, intent)
+        return taken_back_by(self.wire, intent, begun_ms)
 
     def scram_users(self, problems: list[Problem]) -> dict[str, dict[str, int]]:
         from kctl.wire.users import read_users

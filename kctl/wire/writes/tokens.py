@@ -17,7 +17,7 @@ from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import USER, Right
 from kctl.errors import KctlError, Refused
-from kctl.model import Json
+from kctl.model import Json, counted, some
 from kctl.times import iso
 from kctl.wire.adapter import Wire
 from kctl.wire.messages import (
@@ -105,15 +105,40 @@ def made_by(intent: CreateToken, tokens: Iterable[DelegationToken]) -> list[Dele
 # --- changes ---
 
 
-def taken_back_by(wire: Wire, intent: Intent) -> tuple[Intent, ...]:
-    """What takes back a change of a token that was carried out; nothing where that cannot be told. Raises KctlError."""
+NEAR = 10 * 60_000
+"""Milliseconds within which a broker dates a token that was asked for as a change began, whatever its clock."""
+
+
+def told_apart(
+    intent: CreateToken, tokens: Iterable[DelegationToken], begun_ms: int
+) -> DelegationToken | None:
+    """The token that a change created which began at a time, and whose answer is not known; None where none fits.
+
+    Raises Refused where none of those that fit is of that time, and where several are: one of somebody else may be among them.
+    """
+    fitting = made_by(intent, tokens)
+    near = [token for token in fitting if abs(token.issue_timestamp - begun_ms) <= NEAR]
+    if len(near) == 1:
+        return near[0]
+    if not fitting:
+        return None
+    names = some([f"{token.token_id} of {iso(token.issue_timestamp)}" for token in near or fitting])
+    raise Refused(
+        f"whether the change created a token, and which, cannot be judged: {counted(len(near or fitting), 'token')} may be it: {names};"
+        " `kctl token expire ID` ends the right one"
+    )
+
+
+def taken_back_by(wire: Wire, intent: Intent, begun_ms: int) -> tuple[Intent, ...]:
+    """What takes back a change of a token that was carried out and began at a time; nothing where that cannot be told.
+
+    Raises KctlError, Refused as `told_apart`.
+    """
     tokens = sorted(described_tokens(wire))
     if isinstance(intent, CreateToken):
         made = [token for token in tokens if token.token_id in wire.token_hmacs]
-        made = made or made_by(intent, tokens)
-        return tuple(
-            ExpireToken(token_id=token.token_id, owner=token.owner) for token in made if len(made) == 1
-        )
+        token = made[0] if len(made) == 1 else told_apart(intent, tokens, begun_ms)
+        return (ExpireToken(token_id=token.token_id, owner=token.owner),) if token else ()
     if isinstance(intent, RenewToken) or (isinstance(intent, ExpireToken) and intent.at is not None):
         former = intent.expiry_timestamp
         return tuple(

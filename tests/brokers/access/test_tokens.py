@@ -204,6 +204,20 @@ def test_a_creation_killed_and_gone_on_with(owner: Login, point: str, way: str, 
     )
 
 
+@pytest.mark.parametrize("guarded", ["kraft-4.3"], indirect=True)
+def test_of_two_tokens_that_a_killed_creation_may_have_made_none_is_ended(owner: Login) -> None:
+    assert owner.killed("token", "create", fault="sent:1")
+    for _ in eventually("the broker shows the token"):
+        if len(listed(owner)) == 1:
+            break
+    (id,), (mine,) = owner.ids(), listed(owner)
+    owner.change("token", "create")  # of the same owner and renewers, as somebody else would make it
+    (other,) = set(listed(owner)) - {mine}
+    ran = owner.change("journal", "undo", id, status=4)
+    assert "cannot be judged" in ran.err and mine in ran.err and other in ran.err
+    assert set(listed(owner)) == {mine, other}
+
+
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("guarded", ["kraft-4.3"], indirect=True)
 def test_an_end_killed_and_gone_on_with(owner: Login, point: str) -> None:

@@ -22,9 +22,10 @@ from kctl.cluster.rights import UNKNOWN_PRINCIPAL, Right, command_for, grant
         (Right("Read", "Group", "a, b c"), "--operation read --group 'a, b c'"),
         (Right("CreateTokens", "User", "User:bob"), "--operation create_tokens --user-principal User:bob"),
         (
-            Right("Write", "TransactionalId", "kctl.*"),
+            Right("Write", "TransactionalId", "kctl.", is_prefix=True),
             "--operation write --transactional-id kctl. --pattern prefixed",
         ),
+        (Right("Read", "Group", "x*"), "--operation read --group 'x*'"),
         (Right("Describe", "DelegationToken", "x"), "--operation describe --delegation-token x"),
     ],
 )

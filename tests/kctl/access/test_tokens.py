@@ -14,7 +14,7 @@ from kctl.changes.intents import intent_from_json, intent_to_json
 from kctl.changes.kinds.tokens import CreateToken, ExpireToken, RenewToken
 from kctl.errors import Refused
 from kctl.wire.writes import tokens
-from kctl.wire.writes.tokens import made_by
+from kctl.wire.writes.tokens import NEAR, made_by, told_apart
 from tests.conftest import recording, rows
 
 RECORDED = recording("migration/3.9.1-clean")
@@ -69,6 +69,24 @@ def test_which_token_a_change_created() -> None:
     ]
     unknown = replace(intent, requester="this connection's principal")
     assert [made.token_id for made in made_by(unknown, others)] == ["b"]
+
+
+def test_a_token_of_somebody_else_is_not_taken_for_the_one_that_a_change_created() -> None:
+    """Only one that a broker dates near the beginning of the change, and the only such one."""
+    intent = CreateToken(owner=None, requester="User:a", renewers=(), lifetime=None, known=("old",))
+
+    def token(id: str, issued: int) -> DelegationToken:
+        return DelegationToken(id, "User:a", "User:a", (), issued, issued + 9 * NEAR, issued + 9 * NEAR)
+
+    begun = 100 * NEAR
+    mine, later = token("mine", begun + 2000), token("later", begun + 2 * NEAR)
+    assert told_apart(intent, [token("old", begun), later, mine], begun) == mine
+    assert told_apart(intent, [token("old", begun)], begun) is None
+    for shown in ([later], [mine, token("twin", begun + 3000), later]):
+        with pytest.raises(Refused, match="cannot be judged") as refused:
+            told_apart(intent, shown, begun)
+        assert "kctl token expire ID" in str(refused.value)
+        assert all(t.token_id in str(refused.value) for t in shown if t is not later or len(shown) == 1)
 
 
 def test_what_takes_a_change_back_and_what_does_not() -> None:
