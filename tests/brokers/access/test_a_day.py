@@ -32,7 +32,7 @@ ENTITIES = {
 }
 
 
-USERS, CLIENTS, BOTH = ("users",), ("clients",), ("users", "clients")
+USERS, CLIENTS, BOTH, IPS = ("users",), ("clients",), ("users", "clients"), ("ips",)
 
 
 def by_kafka_configs(

@@ -6,7 +6,7 @@ import pytest
 
 from kctl.access.quotas import LEVELS
 from tests.brokers.access.conftest import EVERYWHERE, Guarded
-from tests.brokers.access.test_a_day import by_kafka_configs, quotas_by_kctl
+from tests.brokers.access.test_a_day import IPS, by_kafka_configs, quotas_by_kctl
 from tests.brokers.processes import eventually
 from tests.brokers.running import Kctl
 
@@ -70,3 +70,22 @@ def test_names_of_users_and_clients(guarded: Guarded, k: Kctl, name: str) -> Non
         k.change("journal", "undo", id)
     assert quotas_by_kctl(k) == by_kafka_configs(guarded)[1]
     assert not [key for key in quotas_by_kctl(k) if name in str(key)]
+
+
+def test_addresses(guarded: Guarded, k: Kctl) -> None:
+    """Quotas of addresses, and of all others, as Kafka's tool lists them (KIP-612)."""
+    if guarded.is_before_protocol:
+        pytest.skip("quotas of addresses came with Kafka 2.7")
+    before = by_kafka_configs(guarded, IPS)[1]
+    for address, rate in (("192.0.2.1", 10), ("2001:db8::1", 20), ("<default>", 30)):
+        k.change("quota", "set", "--ip", address, f"connection_creation_rate={rate}")
+    shown = {
+        ((("ip", row["ip"]),), row["key"]): row["value"]
+        for row in k("quota", "list").of("quota")
+        if row["ip"] is not None
+    }
+    assert shown == by_kafka_configs(guarded, IPS)[1]
+    assert shown[(("ip", "<default>"),), "connection_creation_rate"] == 30 and len(shown) >= 3
+    for id in reversed(k.ids()):
+        k.change("journal", "undo", id)
+    assert by_kafka_configs(guarded, IPS)[1] == before
