@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from inspect import cleandoc
 
-from benchmarks import cluster_file, compare, growth, remote, small, state_log, tier
+from benchmarks import cluster_file, collecting, compare, growth, remote, small, state_log, tier
 from benchmarks.corpus import bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
@@ -66,6 +66,7 @@ EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     "start-up": small.part_start_up,
     "small-logs": small.part_small_logs,
     "cluster-file": cluster_file.part_cluster_file,
+    "collect": collecting.part_collect,
 }
 
 

@@ -320,7 +320,7 @@ def note_what_takes_back(entry: Entry, stage: RecordedStage, run: ChangeRun) -> 
         if undo := run.cluster.taken_back_by(stage.intent, parse_iso(entry.time)):
             stage.undo, stage.undo_refused = undo, ""
     except Refused as error:
-        stage.undo_refused = error.message
+        stage.undo_refused = f"{error.message}; {error.hint}"
     except KctlError:  # it is written, even if it cannot be read now
         pass
 

@@ -124,8 +124,8 @@ def told_apart(
         return None
     names = some([f"{token.token_id} of {iso(token.issue_timestamp)}" for token in near or fitting])
     raise Refused(
-        f"whether the change created a token, and which, cannot be judged: {counted(len(near or fitting), 'token')} may be it: {names};"
-        " `kctl token expire ID` ends the right one"
+        f"whether the change created a token, and which, cannot be judged: {counted(len(near or fitting), 'token')} may be it: {names}",
+        "`kctl token expire ID` ends the right one",
     )
 
 

@@ -85,7 +85,7 @@ def test_a_token_of_somebody_else_is_not_taken_for_the_one_that_a_change_created
     for shown in ([later], [mine, token("twin", begun + 3000), later]):
         with pytest.raises(Refused, match="cannot be judged") as refused:
             told_apart(intent, shown, begun)
-        assert "kctl token expire ID" in str(refused.value)
+        assert "kctl token expire ID" in refused.value.hint
         assert all(t.token_id in str(refused.value) for t in shown if t is not later or len(shown) == 1)
 
 
