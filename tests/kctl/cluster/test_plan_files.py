@@ -269,7 +269,7 @@ def test_a_plan_of_another_systems_editor_is_read(tmp_path: Path, encoding: str)
          "it holds the present assignment (--current) and the proposed one (--proposed)"),
         ("Current partition replica assignment\n\n{}\n\nSave this", "it holds the present assignment"),
         ('{"version":1,"topics":[{"topic":"orders"}]}', "is a list of topics to move"),
-        ('{"partitions":[\n  {"topic":"t",}\n]}', "line 2 column 16"),
+        ('{"partitions":[\n  {"topic":"t" 1}\n]}', "line 2 column 16"),
     ],
 )  # fmt: skip
 def test_what_is_no_plan_is_named(tmp_path: Path, text: str, words: str) -> None:
@@ -282,12 +282,12 @@ def test_what_is_no_plan_is_named(tmp_path: Path, text: str, words: str) -> None
 
 def test_the_place_of_a_mistake_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plan.json"
-    path.write_text('{"partitions":[\n  {"topic":"t",}\n]}')
+    path.write_text('{"partitions":[\n  {"topic":"t" 1}\n]}')
     with pytest.raises(KctlError) as raised:
         read_plan(path)
     say_error(raised.value)
     _, line, mark, hint = capsys.readouterr().err.splitlines()
-    assert (line, mark) == ('        {"topic":"t",}', "                     ^") and "correct the file" in hint
+    assert (line, mark) == ('        {"topic":"t" 1}', "                     ^") and "correct the file" in hint
 
 
 GENERATED = (
