@@ -287,7 +287,10 @@ def test_the_place_of_a_mistake_is_marked(tmp_path: Path, capsys: pytest.Capture
         read_plan(path)
     say_error(raised.value)
     _, line, mark, hint = capsys.readouterr().err.splitlines()
-    assert (line, mark) == ('        {"topic":"t" 1}', "                     ^") and "correct the file" in hint
+    assert (line, mark) == (
+        '        {"topic":"t" 1}',
+        "                     ^",
+    ) and "correct the file" in hint
 
 
 GENERATED = (
