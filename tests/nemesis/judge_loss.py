@@ -280,7 +280,9 @@ def _of_cause(story: Story, row: Row, where: str) -> list[Statement]:
 def _is_of_lines(row: Row) -> bool:
     """Whether lines in which a broker cut its log tell of the records, and no copy holds them."""
     kinds = {proof["kind"] for proof in row.get("evidence", ())}
-    return bool(kinds & {"truncation", "zombie"}) and "copy" not in kinds
+    # Copies among the proofs may be of other offsets that the same election dropped.
+    is_in_copies = "copy" in kinds and row["records"] is not None
+    return bool(kinds & {"truncation", "zombie"}) and not is_in_copies
 
 
 def _of_bytes(
