@@ -124,7 +124,8 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
     """Count the tests that this level leaves to others, by level and reason."""
     for item in items:
         left = item.config.stash.setdefault(LEFT, Counter())
-        left[left_to({mark.name for mark in item.iter_markers()}, repeated(item.nodeid))] += 1
+        mark = item.get_closest_marker("repeated")  # by its name, to which xdist may have added a group since
+        left[left_to({mark.name for mark in item.iter_markers()}, mark.args[0] if mark else None)] += 1
         worker = getattr(
             item.config, "workeroutput", None
         )  # of xdist: the process that prints collects nothing
