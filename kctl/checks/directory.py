@@ -143,7 +143,7 @@ def check_directory(
                     )  # fmt: skip
                     continue
                 ran = False if is_clean or name not in MAY_BE_LATER else has_run()
-                _say_above_end(report, name, where, ran, str(partition), offset, facts)
+                _say_above_end(report, name, where, ran, str(partition), offset, facts, is_clean=is_clean)
             elif name == RECOVERY_POINT and is_clean and offset < (facts.log_end_offset or 0):
                 end = facts.log_end_offset or 0
                 where = replace(place, base_offset=offset, last_offset=end - 1)
@@ -172,6 +172,8 @@ def _say_above_end(
     partition: str,
     offset: int,
     facts: LogFacts,
+    *,
+    is_clean: bool,
 ) -> None:
     """A checkpoint above the log's end: a loss, or only the order of copying where the broker ran."""
     type_ = say.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]
@@ -179,7 +181,7 @@ def _say_above_end(
     finding = type_.at(
         place, severity=None, partition=partition, offset=offset, log_end=facts.log_end_offset, **subject
     )
-    unless = [PERHAPS_LATER] * (ran is None) + [PERHAPS_NEW] * (facts.looks_new and not ran)
+    unless = [PERHAPS_LATER] * (ran is None) + [PERHAPS_NEW] * (facts.looks_new and not ran and not is_clean)
     if unless:
         message = " ".join([finding.message, *unless])
         finding = replace(finding, severity=Severity.WARNING, message=message)

@@ -290,7 +290,8 @@ class TimeIndexCheck:
     def is_complete(self) -> bool:
         """Whether the last entry has the largest timestamp of the log's records, or one that the log has no more."""
         last = int(self.timestamp[-1]) if self.used.count else NOWHERE
-        return last >= self.newest_filled or self.newest_filled < 0
+        largest = self._since if self.forgetful().any() else self.newest_filled
+        return last >= largest or self.newest_filled < 0
 
     def why(self, entry: int) -> str:
         """What contradicts one misplaced entry."""

@@ -161,6 +161,7 @@ def check_replica(
     _check_others(check)
     check.report.facts.looks_new = (
         check.report.facts.log_end_offset == 0
+        and not any(segment.log and segment.log.size_in_bytes for segment in check.folder.logs)
         and not check.folder.snapshots
         and all(finding.severity is Severity.INFO for finding in check.report.all_findings())
     )

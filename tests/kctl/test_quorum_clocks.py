@@ -179,3 +179,14 @@ def test_a_controller_that_never_leads_is_put_beside_one_that_heard_the_same(
         pairs.heard[f"incarnation {number}", 102] = at + 420_000 + delay
     bounds = pairs.bounds().get((101, 102))
     assert (bounds and round(bounds.estimate / 1000)) == ahead
+
+
+def test_what_was_heard_together_says_nothing_against_the_order_of_lines() -> None:
+    """Three incarnations were heard three seconds late, by a node whose clock is at most 50 ms ahead."""
+    pairs = QuorumPairs()
+    pairs.led[7], pairs.followed[7, 101, 102] = (101, 900_000), 900_050
+    for number in range(3):
+        at = 1_000_000 + 20_000 * number
+        pairs.heard[f"incarnation {number}", 101] = at
+        pairs.heard[f"incarnation {number}", 102] = at + 3_000 + number
+    assert (101, 102) not in pairs.bounds()

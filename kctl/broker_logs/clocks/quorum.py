@@ -128,8 +128,10 @@ class QuorumPairs(Struct):
         if len(nodes) <= MOST_NODES:
             _close(most, nodes)
             for first, second, low, high, agreeing in self._heard_together():
-                if (first, second) not in most or (second, first) not in most:
-                    most[first, second], most[second, first] = high, -low
+                is_open = (first, second) not in most or (second, first) not in most
+                at_most, at_least = most.get((first, second), high), -most.get((second, first), -low)
+                if is_open and low <= at_most and high >= at_least:  # else the order of lines says otherwise
+                    most[first, second], most[second, first] = min(high, at_most), -max(low, at_least)
                     pairs[frozenset((first, second))] = agreeing
             _close(most, nodes)
         bounds: dict[tuple[int, int], ClockBounds] = {}

@@ -91,12 +91,16 @@ def token_named(wire: Wire, token_id: str) -> DelegationToken:
 
 def made_by(intent: CreateToken, tokens: Iterable[DelegationToken]) -> list[DelegationToken]:
     """The tokens that a change may have created: those that were not there before, and are as it asked for."""
-    owner = intent.owner or (intent.requester if " " not in intent.requester else None)
+    requester = (
+        intent.requester if " " not in intent.requester else None
+    )  # else words of who it is not known to be
+    owner = intent.owner or requester
     return [
         token
         for token in tokens
         if token.token_id not in intent.known
         and owner in (None, token.owner)
+        and requester in (None, token.requester or requester)
         and sorted(token.renewers) == sorted(intent.renewers)
         and (intent.lifetime is None or token.max_timestamp - token.issue_timestamp <= intent.lifetime)
     ]

@@ -535,3 +535,14 @@ def test_an_empty_log_below_a_checkpoint_may_be_of_a_topic_made_anew(tmp_path: P
     (new / segment(0, ".index")).write_bytes(b"\0\0\0\7\0\0\1\0")
     (finding,) = Seen(folder).of("high-watermark-above-log-end")
     assert "made anew" not in finding.message, "the log had records"
+    (new / segment(0, ".index")).write_bytes(bytes(4096))
+    (new / segment(0, ".log")).write_bytes(bytes(4096))
+    assert "made anew" not in Seen(folder).of("high-watermark-above-log-end")[0].message, (
+        "zeros of a power failure"
+    )
+    (new / segment(0, ".log")).write_bytes(b"")
+    (folder / ".kafka_cleanshutdown").touch()
+    (finding,) = Seen(folder).of("high-watermark-above-log-end")
+    assert (finding.severity, "made anew" in finding.message) == (Severity.ERROR, False), (
+        "it was written last"
+    )
