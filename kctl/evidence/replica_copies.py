@@ -17,7 +17,7 @@ from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
 from formats.values import replace
-from kctl.errors import reason_of
+from kctl.errors import Refused, reason_of
 from kctl.evidence.model import FoundEvidence, LogDir, Replica
 from kctl.files import read_lenient
 from kctl.findings import Place
@@ -158,10 +158,29 @@ def every_copy(evidence: FoundEvidence, topics: Iterable[str] = ()) -> list[Copy
 
 
 def copies_of(evidence: FoundEvidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
-    """The live copies of each partition by moment and broker, without those of unknown brokers."""
+    """The live copies of each partition by moment and broker, without those of unknown brokers.
+
+    Raises Refused where the same contents are other bytes in some of them.
+    """
+    if evidence.hashed:
+        _refuse_other_keys(evidence)
     by_partition: dict[TopicPartition, ByMoment] = {}
     for copy in live_copies(evidence, topics):
         if copy.broker_id != NOBODY:
             by_moment = by_partition.setdefault(copy.partition, {})
             by_moment.setdefault(copy.moment, {}).setdefault(copy.broker_id, copy)
     return dict(sorted(by_partition.items()))
+
+
+def _refuse_other_keys(evidence: FoundEvidence) -> None:
+    """Refuse copies whose contents were replaced by several keys, or in some of them alone: none would be equal."""
+    from kctl.evidence.manifest import hash_key_id_of
+
+    keys = {path.parent: hash_key_id_of(path) for path in evidence.hashed}
+    without = [d.path for d in evidence.log_dirs if not any(map(d.path.is_relative_to, keys))]
+    if len({*keys.values()}) + bool(without) > 1:
+        other = without[0] if without else list(keys)[-1]
+        raise Refused(
+            f"contents of {next(iter(keys))} were replaced by a key (`kctl collect --headers`), those of {other} were not by the same",
+            "examine them apart, or collect all of them by one --hash-key",
+        )

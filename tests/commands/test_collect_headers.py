@@ -195,6 +195,13 @@ def test_contents_that_were_equal_are_equal_in_copies_by_one_key(broker: Path, t
     assert a == b != c
     keys = {record.key for item in walk(a) if isinstance(item, LogEntry) for record in iterate_records(item)}
     assert len(keys) == 1
+    for copies, status in (("ab", 0), ("ac", 4)):
+        for command in ("compare", "loss"):
+            ran = kctl("replica", command, *(tmp_path / name for name in copies))
+            assert (ran.status == 4, "by the same" in ran.err) == (status == 4, status == 4), (
+                command,
+                ran.err,
+            )
 
 
 def test_it_goes_on_with_the_same_key_alone(broker: Path, tmp_path: Path) -> None:
