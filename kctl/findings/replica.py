@@ -50,7 +50,8 @@ NO_COMMON_RANGE = warning("""replica-no-common-range
     Brokers {one} and {other} hold no offset in common, so their records cannot be compared: the copy of broker
         {earlier} ends at {end}, that of broker {later} begins at {start}.
     One log ends before the other begins. The bytes do not show whether they belong to one lineage.
-    A replica was offline longer than the retention time, or it was started with another disk.
+    A replica was offline longer than the retention time, or it was started with another disk; or brokers that ran were
+        copied one after the other, with a short retention.
     Compare their epochs with `kctl epoch compare`; older copies or remote segments could settle it.""")
 TOPIC_RECREATED = warning("""replica-topic-recreated
     Copies of {partition} are of different topics of that name: {ids}.

@@ -10,7 +10,7 @@ from kctl.copies.lineage import Lineage
 from kctl.copies.moments import INTERNAL_COMPACTED
 from kctl.copies.replica_log import ReplicaLog
 from kctl.evidence.replica_copies import Copy
-from kctl.findings import Finding, Place
+from kctl.findings import Finding, Place, Severity
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.comparison.best_source import BestSource, Choice, best_source
@@ -46,6 +46,7 @@ class PartitionComparison(Struct):
     verdict: str = "unknown"
     reason: str = ""
     behind: tuple[int, ...] = ()
+    running: Container[int] = ()
 
     @property
     def place(self) -> Place:
@@ -55,6 +56,7 @@ class PartitionComparison(Struct):
         self, assigned: Sequence[int], is_compacted: bool | None, running: Container[int], jobs: Jobs
     ) -> None:
         """Read the copies side by side and judge them; see `compare_partition`."""
+        self.running = running
         comparable = self._same_cluster()
         logs = [ReplicaLog(copy) for copy in self.copies.values()]
         indexes = list(combinations(range(len(logs)), 2)) if comparable else []
@@ -62,7 +64,7 @@ class PartitionComparison(Struct):
         self.logs = dict(zip(self.copies, logs, strict=True))
         self.lineages = {broker_id: log.lineage() for broker_id, log in self.logs.items()}
         comparable = comparable and self._same_topic(pairs)
-        self._note_problems(running)
+        self._note_problems()
         self._note_missing(assigned)
         if comparable:
             compacted = self._looks_compacted() if is_compacted is None else is_compacted
@@ -114,14 +116,14 @@ class PartitionComparison(Struct):
             for pair in pairs
         )
 
-    def _note_problems(self, running: Container[int]) -> None:
+    def _note_problems(self) -> None:
         for broker_id, log in self.logs.items():
             for problem in dict.fromkeys(log.problems):
                 finding = say.COPY_UNREADABLE.at(log.copy.place, broker_id=broker_id, reason=problem)
                 self.findings.append(finding)
             for what, name in (("recovery_point", "recovery point"), ("high_watermark", "high watermark")):
                 checkpointed = log.copy.checkpoint(what)
-                if broker_id in running:
+                if broker_id in self.running:
                     break  # its checkpoints may have been copied after its log
                 if (checkpointed or 0) > log.next_offset and log.base_offset is not None:
                     place, end = log.copy.place, log.next_offset
@@ -180,11 +182,14 @@ class PartitionComparison(Struct):
         end = lineages[earlier].log_end_offset
         if starts[later] > end:
             place = replace(self.copies[later].place, base_offset=starts[later])
-            self.findings.append(
-                say.NO_COMMON_RANGE.at(
-                    place, one=first, other=second, earlier=earlier, end=end, later=later, start=starts[later]
-                )
+            finding = say.NO_COMMON_RANGE.at(
+                place, one=first, other=second, earlier=earlier, end=end, later=later, start=starts[later]
             )
+            if (
+                earlier in self.running
+            ):  # its log went on, until retention took what the other copy begins behind
+                finding = replace(finding, severity=Severity.INFO)
+            self.findings.append(finding)
 
     def _note_epochs(self, first: int, second: int) -> bool:
         """Add a finding where one copy has a batch of an older epoch behind one of a newer epoch of the other.

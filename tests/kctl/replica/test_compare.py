@@ -298,6 +298,11 @@ def test_no_common_offset_leaves_the_verdict_open(tmp_path: Path) -> None:
     ran = compared(tmp_path)
     assert verdict(ran)["verdict"] == "unknown"
     assert ran.codes("warning") == ["replica-no-common-range"]
+    lines = [{"path": "/brokers/ids/1", "data": encoded({"version": 4})}, {"path": "/controller_epoch"}]
+    (tmp_path / "znodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ran = compared(tmp_path)  # broker 1 ran, and its log went on after it was copied
+    assert (verdict(ran)["verdict"], ran.codes("warning")) == ("unknown", [])
+    assert ran.codes("info") == ["replica-no-common-range"]
 
 
 def message(offset: int, text: str = "v", magic: int = 1) -> bytes:
