@@ -31,12 +31,20 @@ from formats.log.records import (
     Damage,
     DamageReason,
     LogEntry,
+    iterate_records,
 )
 
 PERMUTED = 8
 """Contents shorter than this are permuted, so that different ones stay different; of longer ones the hash is enough."""
 ROUNDS = 10
 DIGEST = 16
+CONTROL_KEY_SIZE = 4
+UNUSED_ATTRIBUTES = 0xFF80
+"""Bits of the attributes of a batch that have no meaning."""
+UNUSED_OLD_ATTRIBUTES = 0xF0
+UNREADABLE_LENGTH = bytes((0x7F, 0xFF, 0xFF, 0xFF))
+FIELDS_AT = CRC_STARTS_AT + 2
+"""Behind the attributes, which say how a batch is compressed."""
 ZEROED = pattern(rb"\0{512,}")
 """Runs of zeros, as a disk leaves them, stay in the midst of damage: they hold nothing."""
 
@@ -106,7 +114,9 @@ def hashed_entry(entry: LogEntry, contents: Contents) -> bytes:
     """The bytes of an entry without its contents."""
     data = bytearray(entry.data)
     if entry.batch is not None:
-        return _batch(data, entry.batch, contents)
+        if entry.batch.is_control and _is_control(entry):
+            return bytes(data)
+        return _batch(data, entry.batch, contents, is_sure=entry.crc_valid)
     return bytes(_message(data, contents, is_inner=False))
 
 
@@ -147,8 +157,7 @@ def _head(head: bytes, bytes_left: int, last_offset: int, content_hash: ContentH
         return head[:FRAMING_SIZE]
     is_legal = framing.magic in MAGICS
     if 0 < framing.offset - last_offset < NEARBY:
-        fields = TIMESTAMP_AT + 8 * framing.magic if framing.magic < 2 else HEADER_SIZE
-        return head[: fields if is_legal else FRAMING_SIZE]
+        return head[: _kept_of_header(head, framing.magic) if is_legal else FRAMING_SIZE]
     # Contents may stand where a header was to be: of their bytes none stays but a length that may be one.
     noise = bytearray(content_hash.noise(head[:FRAMING_SIZE]))
     noise[MAGIC_AT] = framing.magic if is_legal else noise[MAGIC_AT] | 0x40
@@ -158,16 +167,50 @@ def _head(head: bytes, bytes_left: int, last_offset: int, content_hash: ContentH
     return bytes(noise)
 
 
+def _kept_of_header(head: bytes, magic: int) -> int:
+    """How many bytes of the header of an entry stay: behind the framing may be contents."""
+    if magic < 2:
+        is_plausible = not any(byte & UNUSED_OLD_ATTRIBUTES for byte in head[TIMESTAMP_AT - 1 : TIMESTAMP_AT])
+        return TIMESTAMP_AT + 8 * magic if is_plausible else FRAMING_SIZE
+    is_whole = len(head) >= HEADER_SIZE
+    return HEADER_SIZE if is_whole and _is_plausible(read(BatchHeader, head)) else FRAMING_SIZE
+
+
 # --- magic 2 ------------------------------------------------------------------------------------------
 
 
-def _batch(data: bytearray, header: BatchHeader, contents: Contents) -> bytes:
-    if header.is_control:
-        return bytes(data)
+def _is_control(entry: LogEntry) -> bool:
+    """Whether a batch that says it is one of control records has these alone, and a right checksum."""
+    if not entry.crc_valid:
+        return False
+    try:
+        records = list(iterate_records(entry))
+    except FormatError:
+        return False
+    has_none = len(entry.data) == HEADER_SIZE
+    return all(len(r.key or b"") == CONTROL_KEY_SIZE and not r.headers for r in records) and (
+        bool(records) or has_none
+    )
+
+
+def _is_plausible(header: BatchHeader) -> bool:
+    """Whether the fields behind the framing may be those of a header, and not contents that stand in its place."""
+    return (
+        header.attributes & UNUSED_ATTRIBUTES == 0
+        and header.last_offset_delta >= 0
+        and 0 <= header.records_count <= header.last_offset_delta + 1
+    )
+
+
+def _batch(data: bytearray, header: BatchHeader, contents: Contents, *, is_sure: bool) -> bytes:
+    """A batch; `is_sure`: its checksum is right, so that its header is one."""
     body = bytes(data[HEADER_SIZE:])
     hashed = _body(body, header, contents)
     before = crc32c(bytes(data[CRC_STARTS_AT:]))
     sized = write(header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(hashed)))
+    if not is_sure and not _is_plausible(header):
+        noise = sized[:FIELDS_AT] + contents.hash.noise(sized[FIELDS_AT:])
+        sized = write(read(BatchHeader, noise)._replace(records_count=-1))
     after = crc32c(sized[CRC_STARTS_AT:] + hashed)
     framed = read(BatchHeader, sized)._replace(crc=header.crc ^ before ^ after)
     return write(framed) + hashed
@@ -219,6 +262,7 @@ def _replace_in_record(data: bytearray, position: int, contents: Contents) -> in
     fields: list[Place] = []
     headers: list[tuple[bytes, int, int]] = []
     is_whole = False
+    behind_value: int | None = None
     try:
         size, at = read_varint(data, at)
         start, end = at, at + size
@@ -229,6 +273,7 @@ def _replace_in_record(data: bytearray, position: int, contents: Contents) -> in
         for _ in ("key", "value"):
             field, at = _field(data, at, end)
             fields.append(field)
+        behind_value = at
         count, at = read_varint(data, at)
         for _ in range(min(count, end - at)):
             named, at = _field(data, at, end)
@@ -246,7 +291,8 @@ def _replace_in_record(data: bytearray, position: int, contents: Contents) -> in
     for name, first, behind in headers:
         data[first:behind] = contents.of_header(name, bytes(data[first:behind]))
     if not is_whole:
-        raise _Unreadable(at)
+        # What was taken for names of headers may be a value whose length is damaged.
+        raise _Unreadable(at if behind_value is None else behind_value)
     return at
 
 
@@ -283,7 +329,10 @@ def _message(data: bytearray, contents: Contents, *, is_inner: bool) -> bytearra
             _put(data, fields, contents)
             data[end:] = contents.hash.noise(data[end:])
     except _Unreadable as unreadable:
-        data[unreadable.position :] = contents.hash.noise(data[unreadable.position :])
+        start = header.fields_at
+        data[start:] = contents.hash.noise(data[start:])
+        if unreadable.position > start + 4 <= len(data):  # none of the noise is to be taken for a field
+            data[start : start + 4] = UNREADABLE_LENGTH
     header = header._replace(message_size=len(data) - LOG_OVERHEAD)
     after = crc32(bytes(data[MESSAGE_CRC_STARTS_AT:]))
     data[:TIMESTAMP_AT] = write(header._replace(crc=header.crc ^ before ^ after))
@@ -309,17 +358,19 @@ def _with_set(
     data: bytearray, value: Place, header: MessageHeader, contents: Contents, *, is_inner: bool
 ) -> bytearray:
     """A wrapper with the contents of its messages replaced. Raises _Unreadable."""
-    if value is None or is_inner:
+    if value is None:
         raise _Unreadable(header.fields_at)
     start, end = value
     try:
+        if is_inner:
+            raise FormatError("a message of a set is not compressed", start)
         plain = bytearray(
             decompress(header.codec, bytes(data[start:end]), magic=header.magic, limit=DEFAULT_LIMIT)
         )
+        _replace_all(plain, range(len(plain)), _replace_in_set, contents)
+        packed = compress(header.codec, plain, magic=header.magic)
     except FormatError:
-        raise _Unreadable(start) from None
-    _replace_all(plain, range(len(plain)), _replace_in_set, contents)
-    packed = compress(header.codec, plain, magic=header.magic)
+        packed = contents.hash.noise(data[start:end])
     if start - 4 > header.fields_at + 4:  # a key, which no wrapper has
         data[header.fields_at + 4 : start - 4] = contents.hash.noise(data[header.fields_at + 4 : start - 4])
     rest = contents.hash.noise(data[end:])
@@ -331,6 +382,6 @@ def _replace_in_set(data: bytearray, position: int, contents: Contents) -> int:
     start = position + LOG_OVERHEAD
     end = start + int.from_bytes(data[position + 8 : start], "big", signed=True)
     if end < start + MIN_SIZES[0] or end > len(data):
-        raise _Unreadable(min(start, len(data)))
+        raise _Unreadable(position)
     data[position:end] = _message(data[position:end], contents, is_inner=True)
     return end

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.log.hashed_contents import ContentHash, hashed_damage, hashed_entry
+from formats.binary.crc import crc32
+from formats.compression import decompress
+from formats.compression.writers import compress
+from formats.errors import FormatError
+from formats.log.hashed_contents import ContentHash, _is_plausible, hashed_damage, hashed_entry
 from formats.log.log_bytes import LogBytes
-from formats.log.message_set import write_message, write_wrapper
+from formats.log.message_set import read_message, write_message, write_wrapper
 from formats.log.record_batch import CONTROL, Record, write_batch
 from formats.log.records import Damage, DamageReason, LogEntry, iterate_records, walk
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record, write_metadata_record
@@ -22,6 +27,9 @@ from tests.log_examples import LOG
 
 HASH = ContentHash(b"a key that nobody has")
 SECRET = b"the contents of a record"
+KEY = b"a key that nobody is to see"
+AT_THE_FRONT = ("base_offset", "partition_leader_epoch", "magic", "attributes")
+"""Fields of the header of a batch that stay where contents may stand behind them."""
 
 
 def hashed(data: bytes, topic: str | None = "orders", key: ContentHash = HASH) -> bytes:
@@ -45,6 +53,8 @@ def shape(data: bytes) -> Iterator[tuple[Any, ...]]:
             continue
         header = item.header
         kept = {name: getattr(header, name) for name in header._fields}
+        if not item.crc_valid and item.batch is not None and not _is_plausible(item.batch):
+            kept = {name: v for name, v in kept.items() if name in AT_THE_FRONT}
         kept = {name: v for name, v in kept.items() if name not in ("crc", "batch_length", "message_size")}
         yield kept, item.crc_valid, None if header.codec else item.size_in_bytes
 
@@ -107,6 +117,83 @@ def test_messages_of_old_formats_stay_but_for_their_contents(magic: int, codec: 
 def test_control_batches_stay_as_they_are() -> None:
     data = write_batch([Record(0, 1, b"\0\0\0\1", b"\0\0\0\0\0\7")], attributes=CONTROL, producer_id=7)
     assert hashed(data) == data
+
+
+def is_seen(out: bytes, *secrets: bytes) -> bool:
+    """Whether ten bytes of a content stand together in what was written, or in what is packed in it."""
+    plain = bytearray(out)
+    for item in walk(out):
+        if isinstance(item, LogEntry):
+            with suppress(FormatError):
+                for record in iterate_records(item):
+                    plain += b"|" + (record.key or b"") + b"|" + (record.value or b"")
+    return any(s[n : n + 10] in plain for s in secrets or (SECRET, KEY) for n in range(len(s) - 9))
+
+
+def between(damaged: bytes, magic: int = 2) -> bytes:
+    """Damaged bytes between two entries that are right."""
+    if magic == 2:
+        before, behind = (write_batch([Record(n, 1, KEY, SECRET)]) for n in (10, 12))
+    else:
+        before, behind = (write_message(magic, n, KEY, SECRET, timestamp=1) for n in (10, 12))
+    return before + damaged + behind
+
+
+@pytest.mark.parametrize("codec", [0, 2])
+def test_what_says_it_is_control_and_is_not_is_replaced(codec: int) -> None:
+    wrong = bytearray(write_batch([Record(11, 1, KEY, SECRET)]))
+    wrong[22] |= CONTROL
+    assert not is_seen(hashed(between(bytes(wrong))))
+    right = write_batch([Record(11, 1, KEY, SECRET)], attributes=CONTROL, codec=codec)
+    assert not is_seen(hashed(between(right)))
+    (_, (_, is_right, _), _) = shape(hashed(between(right)))
+    assert is_right
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_damaged_messages_of_old_formats_show_neither_key_nor_value(magic: int) -> None:
+    fields_at = 18 + 8 * magic
+    for place, flipped in (
+        (17, 1),
+        (17, 7),
+        (fields_at + 4 + len(KEY), 0x40),
+        (fields_at, 0x40),
+        (fields_at + 3, 3),
+    ):
+        damaged = bytearray(write_message(magic, 11, KEY, SECRET, timestamp=1))
+        damaged[place] ^= flipped
+        data = between(bytes(damaged), magic)
+        out = hashed(data)
+        assert not is_seen(out), (place, flipped)
+        assert list(shape(out)) == list(shape(data))
+        assert found_in(out) == found_in(data)
+
+
+def test_what_lies_behind_the_messages_of_a_set_is_not_to_be_seen() -> None:
+    inner = write_message(1, 0, KEY, SECRET, timestamp=1) + SECRET + KEY
+    message = bytearray(write_message(1, 5, None, compress(1, inner, magic=1), timestamp=1))
+    message[17] |= 1
+    message[12:16] = crc32(bytes(message[16:])).to_bytes(4, "big")
+    (entry,) = walk(hashed(bytes(message)))
+    assert isinstance(entry, LogEntry) and entry.crc_valid
+    packed = read_message(bytes(entry.data)).value
+    assert packed is not None and not is_seen(bytes(decompress(1, packed, magic=1)))
+
+
+@pytest.mark.parametrize("length", [b"\x80\x00", b"\x81\x00", b"\x82\x00"])
+def test_a_value_whose_length_is_damaged_is_not_taken_for_names_of_headers(length: bytes) -> None:
+    value = b"Rb" + SECRET * 3
+    damaged = bytearray(write_batch([Record(11, 1, b"key", value)]))
+    at = damaged.index(value)
+    damaged[at - 2 : at] = length
+    assert not is_seen(hashed(between(bytes(damaged))))
+
+
+def test_contents_in_the_place_of_a_header_are_not_to_be_seen() -> None:
+    batch = write_batch([Record(11, 1, KEY, SECRET)])
+    for data in (batch[:20] + (SECRET * 9)[: len(batch) - 20], batch[:20] + SECRET * 2):
+        assert not is_seen(hashed(between(data))), data
+        assert not is_seen(hashed(write_batch([Record(10, 1, KEY, SECRET)]) + data)), data
 
 
 @pytest.mark.parametrize(
