@@ -14,11 +14,19 @@ from commands.cli.render import Row
 from kctl.errors import BadValue, KctlError
 
 if TYPE_CHECKING:
+    from formats.log.hashed_contents import ContentHash
     from kctl.collect.collection import Collected, Collection
     from kctl.collect.placement import Choice
     from kctl.model import TopicPartition
 
 METADATA = "metadata"
+
+
+def without_metadata(rows: Iterable[Row], content_hash: ContentHash) -> Iterator[Row]:
+    """Rows with hashes in the place of what clients said of their commits."""
+    for row in rows:
+        told = row.get("metadata")
+        yield {**row, "metadata": content_hash.replaced_text(told)} if isinstance(told, str) else row
 
 
 class Missing(Protocol):
@@ -104,6 +112,8 @@ class AskedCluster:
             noted.add((name, why))
 
         for name, rows in self._files(lacks):
+            if run.content_hash is not None:
+                rows = without_metadata(rows, run.content_hash)
             write_made(run, f"{METADATA}/{name}", self.shown, _lines(rows), done)
         return run.ended(done, begun, begun_ms, self.choice, "requests of Kafka's protocol")
 

@@ -19,7 +19,7 @@ from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.collect.collection import Collected, Collection
 from kctl.collect.headers_only import AS, HashedLog, nothing, source_of
-from kctl.collect.transport import FILE, Content, Entry
+from kctl.collect.transport import FILE, Content, Entry, ReadFailed
 from kctl.collect.writing import Written
 from kctl.errors import KctlError
 from kctl.evidence.manifest import DroppedLine, FileLine, PlannedLine, WholeLine
@@ -361,6 +361,8 @@ class ReplicaCopies(Struct):
             self._lose(part, error)
         except KctlError as error:
             replica.why, replica.is_cut_off = error.message, True
+        except ReadFailed as error:
+            replica.why, replica.is_cut_off = str(error), True
 
     def _is_read(self, part: BrokerPart, replica: _Replica) -> bool:
         """Copy a replica from its beginning; whether no batch of it was deleted before it came."""
