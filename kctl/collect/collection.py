@@ -22,6 +22,7 @@ from kctl.collect.headers_only import (
     AS,
     HashedLog,
     Kept,
+    NotKnown,
     Positions,
     RedactedExport,
     RedactedLog,
@@ -495,6 +496,10 @@ class _Copying(Struct):
         except SourceLost:
             self.run.target.remove(where)
             raise
+        except NotKnown as error:
+            self.run.target.remove(where)
+            self._leave_out(folder, where.rpartition("/")[0], content.entry.name, FILE, str(error))
+            return None
         except ReadFailed as error:
             self.run.target.remove(where)
             self._gone(folder, place, Gone(content.entry, str(error), is_there=True))
@@ -589,7 +594,7 @@ def _whole(content: Content, limit: int) -> bytes:
     """All bytes of a small file, up to a limit."""
     data = bytearray()
     for piece in content.pieces():
-        data += bytes(piece) if isinstance(piece, int) else piece
+        data += bytes(min(piece, limit + 1 - len(data))) if isinstance(piece, int) else piece
         if len(data) > limit:
             break
     return bytes(data[:limit])

@@ -12,6 +12,7 @@ import zlib
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
+from re import compile as pattern
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
@@ -33,7 +34,7 @@ from formats.log_dir.index_files import OFFSET_ENTRY_SIZE, OffsetIndexEntry
 from formats.messages.hashed_fields import METADATA, contents_of
 from formats.secrets import redact, redact_text
 from kctl.collect.transport import Content, ReadFailed
-from kctl.collect.writing import Written
+from kctl.collect.writing import Written, add_zeros
 from kctl.evidence.names import LOG_DIR_FILES, PARTITION_FILES
 from kctl.text_logs.opening import GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC, chunks_of
 
@@ -43,11 +44,23 @@ IN_MEMORY = 16 << 20
 LARGEST_INDEX = 64 << 20
 LAST_POSITION = (1 << 31) - 1
 LONGEST_LINE = 8 << 20
+GZIP_TRAILER, XZ_FOOTER = 8, 12
 WITHOUT_CONTENTS = frozenset(
     {*LOG_DIR_FILES, *PARTITION_FILES, *OFFSET_CHECKPOINTS, META_PROPERTIES, REMOTE_LOG_SNAPSHOT}
 )
 UNKNOWN = "what it holds is not known (--headers)"
+NO_TEXT = (b"BZh", b"PK\3\4", b"7z\xbc\xaf", b"\x04\x22\x4d\x18", b"\x1f\x9d", b"\x1f\xa0")
+"""How files begin that hold text in a form that is not unpacked here."""
+CONTROLS = bytes({*range(32), 127} - {*b"\t\n\f\r\x1b"})
+LEFT_BY_DISKS = pattern(rb"\0{16,}")
 Took = Callable[[int], None]
+
+
+class NotKnown(ReadFailed):
+    """A file that is left out: what it holds is not known."""
+
+    def __init__(self) -> None:
+        super().__init__(UNKNOWN)
 
 
 class Positions:
@@ -103,6 +116,9 @@ class Kept:
 class Rewritten:
     """A file that is read whole, then written in another form; `took` is told what is read of the source."""
 
+    largest: int | None = None
+    """Bytes that such a file can have at most."""
+
     def __init__(self, content: Content, took: Took) -> None:
         self.entry = content.entry
         self.source: Written | None = None
@@ -119,12 +135,19 @@ class Rewritten:
         digest, size = hashlib.sha256(), 0
         try:
             for piece in self._content.pieces():
-                data = bytes(piece)  # so many zeros for a number
-                digest.update(data)
-                file.write(data)
-                size += len(data)
-                if not isinstance(piece, int):
-                    self._took(len(data))
+                size += piece if isinstance(piece, int) else len(piece)
+                if self.largest is not None and size > self.largest:
+                    raise ReadFailed("it is longer than a segment can be (--headers)")
+                if isinstance(piece, int):  # so many zeros
+                    add_zeros(digest.update, piece)
+                    if size > IN_MEMORY:
+                        file.rollover()
+                    file.seek(size)
+                    file.truncate(size)
+                    continue
+                digest.update(piece)
+                file.write(piece)
+                self._took(len(piece))
         except OSError as error:
             raise ReadFailed(f"the temporary folder does not take it: {error.strerror}") from error
         file.seek(0)
@@ -140,6 +163,8 @@ class Rewritten:
 
 class HashedLog(Rewritten):
     """A segment, or a snapshot of metadata, with hashes in the place of contents."""
+
+    largest = LAST_POSITION
 
     def __init__(self, content: Content, took: Took, topic: str | None, content_hash: ContentHash) -> None:
         super().__init__(content, took)
@@ -184,9 +209,13 @@ class _Spooled:
 
 
 class RedactedLog(Rewritten):
-    """A broker log with `(redacted)` in the place of secrets, packed as it was; UTF-16 becomes UTF-8."""
+    """A broker log with `(redacted)` in the place of secrets, packed as it was; UTF-16 becomes UTF-8.
+
+    What was packed and breaks off does so in the copy too.
+    """
 
     _is_redacted = False
+    _broken: str | None = None
 
     def _written(self, file: Any, size: int) -> Iterator[memoryview | int]:
         magic = file.read(6)
@@ -194,18 +223,25 @@ class RedactedLog(Rewritten):
         pack = _packer(magic)
         rest = b""
         broken: list[str] = []
+        is_first = True
         for chunk in chunks_of(f"/proc/self/fd/{file.fileno()}", broken.append, is_as_written=True):
+            if not _is_text(chunk, is_first=is_first):
+                raise NotKnown
+            is_first = False
             *lines, rest = (rest + chunk).split(b"\n")
+            text = b"".join(self._redacted(line) + b"\n" for line in lines)
             if len(rest) > LONGEST_LINE:
-                lines, rest = [*lines, rest], b""
-            if redacted := pack.compress(b"".join(self._redacted(line) + b"\n" for line in lines)):
+                text, rest = text + self._redacted(rest), b""
+            if redacted := pack.compress(text):
                 yield memoryview(redacted)
-        if ending := pack.compress(self._redacted(rest)) + pack.flush():
+        self._broken = broken[0] if broken else None
+        ending = pack.compress(self._redacted(rest)) + _ending(pack, magic, is_broken=bool(broken))
+        if ending:
             yield memoryview(ending)
 
     def what_happened(self) -> str | None:
         """What changed while it was read, and whether a secret was replaced."""
-        notes = [super().what_happened(), "secrets redacted" if self._is_redacted else None]
+        notes = [super().what_happened(), self._broken, "secrets redacted" if self._is_redacted else None]
         return "; ".join(filter(None, notes)) or None
 
     def _redacted(self, line: bytes) -> bytes:
@@ -239,6 +275,25 @@ class _Plain:
 
     def flush(self) -> bytes:
         return b""
+
+
+def _is_text(chunk: bytes, *, is_first: bool) -> bool:
+    """Whether bytes are text in which secrets can be found; zeros that a disk left in it are no reason against it."""
+    if is_first and chunk.startswith(NO_TEXT):
+        return False
+    shown = LEFT_BY_DISKS.sub(b"", chunk)
+    return len(shown) - len(shown.translate(None, CONTROLS)) <= 1 + len(shown) // 100
+
+
+def _ending(pack: Any, magic: bytes, *, is_broken: bool) -> bytes:
+    """The end of what was packed; without its trailer where that of the source was not reached."""
+    if is_broken and magic.startswith(ZSTD_MAGIC):
+        import zstandard
+
+        ended: bytes = pack.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        return ended
+    ended = pack.flush()
+    return ended[: -GZIP_TRAILER if magic.startswith(GZIP_MAGIC) else -XZ_FOOTER] if is_broken else ended
 
 
 def _packer(magic: bytes) -> Any:
@@ -276,11 +331,12 @@ def without_contents(place: str, content: Content, took: Took, content_hash: Con
 def _whole(content: Content, took: Took) -> bytes:
     data = bytearray()
     for piece in content.pieces():
+        size = piece if isinstance(piece, int) else len(piece)
+        if len(data) + size > LARGEST_INDEX:
+            raise ReadFailed(f"no index has more than {LARGEST_INDEX >> 20} MiB")
         data += bytes(piece)
         if not isinstance(piece, int):
-            took(len(piece))
-        if len(data) > LARGEST_INDEX:
-            raise ReadFailed(f"no index has more than {LARGEST_INDEX >> 20} MiB")
+            took(size)
     return bytes(data)
 
 

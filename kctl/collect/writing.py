@@ -100,7 +100,7 @@ class Target:
             for piece in content.pieces():
                 is_hole = isinstance(piece, int)
                 if isinstance(piece, int):
-                    _add_zeros(digest.update, piece)
+                    add_zeros(digest.update, piece)
                     os.lseek(descriptor, piece, os.SEEK_CUR)
                     size += piece
                 else:
@@ -162,7 +162,8 @@ def _write(descriptor: int, data: memoryview) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _add_zeros(update: Callable[[memoryview], None], count: int) -> None:
+def add_zeros(update: Callable[[memoryview], None], count: int) -> None:
+    """Have a digest take so many zeros, a piece at a time."""
     while count:
         step = min(count, len(ZEROS))
         update(ZEROS[:step])

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import io
 import json
+import lzma
 import os
+import zipfile
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands.collect.brokers import without_metadata
+from formats.log.hashed_contents import ContentHash
 from formats.log.record_batch import Record, write_batch
 from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.index_files import OffsetIndexEntry, read_offset_index, write_index
+from kctl.collect.headers_only import HashedLog, RedactedLog, nothing, without_contents
+from kctl.collect.transport import FILE, Content, Entry, ReadFailed
 from kctl.evidence.manifest import MANIFEST
 from tests.conftest import kctl, recording, rows, unchanged
 
@@ -250,3 +259,94 @@ def test_no_records_come_out_of_hashes(tmp_path: Path) -> None:
     assert ran.status == 4 and "hashes in the place" in ran.err and not (tmp_path / "lost").exists()
     ran = kctl("replica", "recover", copy, "--bootstrap-server", "127.0.0.1:1", "--dry-run")
     assert ran.status == 4 and "hashes in the place" in ran.err
+
+
+@pytest.mark.parametrize("name", ["server.log.1.bz2", "server.log.zip", "server.log.2", "server.log.3.gz"])
+def test_a_log_in_which_secrets_cannot_be_found_is_left_out(name: str, broker: Path, tmp_path: Path) -> None:
+    line = (broker / "logs" / "server.log").read_bytes() * 40
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("server.log", line)
+    written = {
+        "server.log.1.bz2": bz2.compress(line),
+        "server.log.zip": zipped.getvalue(),
+        "server.log.2": line.decode().encode("utf-16-le"),
+        "server.log.3.gz": gzip.compress(bz2.compress(line)),
+    }
+    (broker / "logs" / name).write_bytes(written[name])
+    copy = tmp_path / "copy"
+    collect(broker, copy, tmp_path / "key")
+    path = f"broker-7/logs/{name}"
+    assert not (copy / path).exists() and (copy / "broker-7" / "logs" / "server.log").exists()
+    left_out = {line["path"]: line["why"] for line in manifest(copy) if line["kind"] == "left_out"}
+    assert "not known" in left_out[path]
+    assert rows("collect", "verify", copy).status == 0
+
+
+class Given:
+    """A file whose bytes are given."""
+
+    def __init__(self, *pieces: bytes | int) -> None:
+        size = sum(piece if isinstance(piece, int) else len(piece) for piece in pieces)
+        self.entry = Entry("server.log", FILE, size, 0, 0o600, 0, 0)
+        self._pieces = pieces
+
+    def pieces(self) -> Iterator[memoryview | int]:
+        for piece in self._pieces:
+            yield piece if isinstance(piece, int) else memoryview(piece)
+
+    def what_happened(self) -> str | None:
+        return None
+
+
+def written(content: Content) -> bytes:
+    return b"".join(bytes(piece) for piece in content.pieces())
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_packed_log_that_breaks_off_does_so_in_the_copy(pack: Any) -> None:
+    lines = b"".join(
+        b"INFO line %d of a log, and its digest is %d\n" % (n, hash(str(n))) for n in range(9000)
+    )
+    packed = pack(lines)
+    log = RedactedLog(Given(packed[: len(packed) // 2]), nothing)
+    copy = RedactedLog(Given(written(log)), nothing)
+    list(copy.pieces())
+    for broken in (log, copy):
+        assert "it ends before its" in (broken.what_happened() or "")
+    whole = RedactedLog(Given(packed), nothing)
+    assert (gzip if pack is gzip.compress else lzma).decompress(written(whole)) == lines
+    assert whole.what_happened() is None
+
+
+def test_a_very_long_line_stays_one() -> None:
+    text = b"first\n" + b"x" * (19 << 20) + b"\nlast"
+    assert written(RedactedLog(Given(text), nothing)) == text
+
+
+def test_holes_of_any_size_take_no_memory() -> None:
+    content_hash = ContentHash(b"a key that nobody has")
+    for pieces in ((8 << 40,), (b"x", 8 << 40, b"y")):
+        with pytest.raises(ReadFailed, match="longer than a segment"):
+            list(HashedLog(Given(*pieces), nothing, "orders", content_hash).pieces())
+        with pytest.raises(ReadFailed, match="no index has more"):
+            without_contents(f"data/orders-0/{BASE}.index", Given(*pieces), nothing, content_hash)
+    hole = HashedLog(Given(40 << 20, b""), nothing, "orders", content_hash)
+    assert list(hole.pieces()) == [40 << 20]
+    assert hole.source is not None
+    assert (hole.source.size, hole.source.sha256) == (40 << 20, hashlib.sha256(bytes(40 << 20)).hexdigest())
+    batch = write_batch([Record(0, 1, b"key", SECRET)])
+    padded = written(HashedLog(Given(batch, 5000, batch), nothing, "orders", content_hash))
+    assert len(padded) == 2 * len(batch) + 5000 and padded[len(batch) :].startswith(bytes(5000))
+
+
+def test_what_clients_said_of_their_commits_is_replaced() -> None:
+    content_hash = ContentHash(b"a key that nobody has")
+    rows_before: list[dict[str, object]] = [
+        {"offset": 1, "metadata": "of a customer"},
+        {"metadata": None},
+        {"group": "a"},
+    ]
+    told, *others = without_metadata(rows_before, content_hash)
+    assert told["offset"] == 1 and "customer" not in str(told["metadata"])
+    assert others == rows_before[1:]
