@@ -61,6 +61,10 @@ class ContentHash:
         """A name of the key that does not tell it."""
         return blake2b(b"id", key=self._key, digest_size=8, person=b"kctl key id").hexdigest()
 
+    def of_digest(self, sha256: str) -> str:
+        """A digest of a file that says nothing to those who lack the key: of its SHA-256 in hexadecimal digits."""
+        return blake2b(sha256.encode(), key=self._key, digest_size=32, person=b"kctl source").hexdigest()
+
     def replaced(self, content: bytes) -> bytes:
         """As many bytes that stand for these."""
         size = len(content)

@@ -7,7 +7,6 @@ first and the active one last, the epochs once more; at the end the checkpoints 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import time
@@ -27,6 +26,7 @@ from kctl.collect.headers_only import (
     RedactedExport,
     RedactedLog,
     Rewritten,
+    digests_of,
     is_hashed,
     log_of_index,
     nothing,
@@ -392,7 +392,8 @@ class _Copying(Struct):
                 continue
             written = self.run.target.write(planned.place, shown, content)
             note = "secrets redacted" if shown != data else None
-            original = Written(len(data), hashlib.sha256(data).hexdigest())
+            # No digest of what was read: by it, short passwords could be tried out.
+            original = Written(len(data), "") if shown != data else None
             self._note_file(planned.folder, planned.place, content, written, note, read_at, original)
 
     def others(self, planned: PlannedFiles) -> None:
@@ -534,11 +535,12 @@ class _Copying(Struct):
         """Add the line of a file; `original` is what was read where something else was written."""
         entry = content.entry
         other = original if original is not None and original.sha256 != written.sha256 else None
+        plain, keyed = digests_of(other, self.run.content_hash)
         self.run.manifest.add(
             FileLine(
                 place, encodable(self.source.shown_path(folder / entry.name)), written.size, written.sha256,
                 entry.mode, entry.uid, entry.gid, entry.mtime_ns // 1_000_000, entry.mtime_ns, read_at, note,
-                other and other.size, other and other.sha256, AS if other and is_hashed(content) else None,
+                other and other.size, plain, AS if other and is_hashed(content) else None, keyed,
             )
         )  # fmt: skip
         self.done.files += 1

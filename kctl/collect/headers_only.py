@@ -351,6 +351,13 @@ def source_of(content: Content) -> Written | None:
     return content.source if isinstance(content, (Rewritten, Kept)) else None
 
 
+def digests_of(source: Written | None, content_hash: ContentHash | None) -> tuple[str | None, str | None]:
+    """The digest of a source that was written in another form: plain, or keyed where there is a key."""
+    if source is None or not source.sha256:
+        return None, None
+    return (source.sha256, None) if content_hash is None else (None, content_hash.of_digest(source.sha256))
+
+
 def is_hashed(content: Content) -> bool:
     """Whether contents of records were replaced, or positions of an index for that reason."""
     return isinstance(content, (HashedLog, Kept))

@@ -34,7 +34,8 @@ class FileLine(msgspec.Struct, tag="file", tag_field="kind"):
     """A copied file. Times are milliseconds, `mtime_ns` nanoseconds.
 
     `sha256` is of the bytes as written, `source_sha256` of those read where they differ. `as`: `headers` where contents
-    of records were replaced.
+    of records were replaced; in such a copy `source_keyed_digest` stands for `source_sha256`, by which contents could be
+    tried out: a BLAKE2b of it, keyed by the key of the hashes.
     """
 
     path: str
@@ -51,6 +52,7 @@ class FileLine(msgspec.Struct, tag="file", tag_field="kind"):
     source_size: int | None = None
     source_sha256: str | None = None
     as_: str | None = msgspec.field(default=None, name="as")
+    source_keyed_digest: str | None = None
 
 
 class LeftOutLine(msgspec.Struct, tag="left_out", tag_field="kind", omit_defaults=True):

@@ -22,6 +22,7 @@ from formats.log.hashed_contents import ContentHash
 from formats.log.record_batch import Record, write_batch
 from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.index_files import OffsetIndexEntry, read_offset_index, write_index
+from kctl.collect.hash_key import content_hash_of
 from kctl.collect.headers_only import HashedLog, RedactedLog, nothing, without_contents
 from kctl.collect.transport import FILE, Content, Entry, ReadFailed
 from kctl.evidence.manifest import MANIFEST
@@ -170,10 +171,13 @@ def test_the_manifest_names_what_was_read_and_what_was_left_out(broker: Path, tm
     assert len(lines[0]["hash_key_id"]) == 16
     by_path = {line["path"]: line for line in lines if line["kind"] == "file"}
     log = by_path[f"broker-7/data/orders-0/{BASE}.log"]
-    assert (log["as"], log["source_size"], log["source_sha256"]) == (
-        "headers", source.stat().st_size, sha256(source),
+    content_hash = content_hash_of(tmp_path / "key", [])
+    assert (log["as"], log["source_size"], log["source_keyed_digest"]) == (
+        "headers", source.stat().st_size, content_hash.of_digest(sha256(source)),
     )  # fmt: skip
-    assert log["sha256"] == sha256(copy / log["path"]) != log["source_sha256"]
+    assert log["sha256"] == sha256(copy / log["path"])
+    assert all(line["source_sha256"] is None for line in by_path.values())
+    assert sha256(source) not in (copy / MANIFEST).read_text()
     assert by_path[f"broker-7/data/orders-0/{BASE}.index"]["as"] == "headers"
     assert by_path[f"broker-7/data/orders-0/{BASE}.timeindex"]["as"] is None
     assert by_path["broker-7/logs/server.log"]["note"] == "secrets redacted"

@@ -18,7 +18,7 @@ from formats.log_dir.state_files import PartitionMetadata, format_partition_meta
 from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.collect.collection import Collected, Collection
-from kctl.collect.headers_only import AS, HashedLog, nothing, source_of
+from kctl.collect.headers_only import AS, HashedLog, digests_of, nothing, source_of
 from kctl.collect.transport import FILE, Content, Entry, ReadFailed
 from kctl.collect.writing import Written
 from kctl.errors import KctlError
@@ -204,11 +204,12 @@ def _note(
     run: Collection, place: str, shown: str, entry: Entry, written: Written, note: str | None, read_at: int,
     done: Collected, source: Written | None = None,
 ) -> None:  # fmt: skip
+    plain, keyed = digests_of(source, run.content_hash)
     run.manifest.add(
         FileLine(
             place, shown, written.size, written.sha256, entry.mode, entry.uid, entry.gid,
             entry.mtime_ns // 1_000_000, entry.mtime_ns, read_at, note,
-            source and source.size, source and source.sha256, AS if source else None,
+            source and source.size, plain, AS if source else None, keyed,
         )
     )  # fmt: skip
     done.files += 1

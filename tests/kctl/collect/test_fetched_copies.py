@@ -12,13 +12,19 @@ from typing import Any
 import pytest
 
 from commands.collect.brokers import AskedCluster
+from formats.log.hashed_contents import ContentHash
+from formats.log.record_batch import Record, write_batch
 from kctl.cluster.state import ClusterState, PartitionState, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.collect.collection import Collected
+from kctl.collect.headers_only import HashedLog
 from kctl.collect.placement import Choice
+from kctl.collect.transport import ReadFailed
+from kctl.collect.writing import Target
 from kctl.model import TopicPartition
 from kctl.wire.replicas import collecting
-from kctl.wire.replicas.collecting import ReplicaCopies
+from kctl.wire.replicas.collecting import BrokerPart, ReplicaCopies, _Replica
+from kctl.wire.replicas.fetching import Fetched
 from tests.conftest import recording, rows
 from tests.kctl.collect.test_copies_as_evidence import lines_of, write
 
@@ -238,3 +244,23 @@ def test_a_broker_whose_logs_were_copied_by_path_is_not_fetched() -> None:
     )
     sources = [done.source for done in cluster._records(run, {1, None})]  # type: ignore[arg-type]
     assert sources == ["kafka://h/broker-2"]
+
+
+def test_a_replica_that_cannot_be_spooled_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ReadFailed("the temporary folder does not take it: No space left on device")
+
+    monkeypatch.setattr(HashedLog, "_spool", refuse)
+    run = SimpleNamespace(
+        content_hash=ContentHash(b"a key of sixteen"), target=Target(tmp_path), now_ms=lambda: 0
+    )
+    part = BrokerPart(1, "kafka://b/broker-1", Collected("kafka://b/broker-1", [1]))
+    data = write_batch([Record(0, 1, b"key", b"value")])
+    fetcher = SimpleNamespace(fetch=lambda positions, most: [Fetched(data, 1, 0)])
+    nothing: Any = None
+    given: Any = fetcher
+    its_run: Any = run
+    replica = _Replica(nothing, given, 1, TopicPartition("orders", 0), 0, 0, 1)
+    ReplicaCopies(its_run, nothing, nothing, {1: part})._segments(replica)
+    assert replica.is_cut_off and "No space left" in (replica.why or "")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
