@@ -7,6 +7,7 @@ first and the active one last, the epochs once more; at the end the checkpoints 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import time
@@ -392,8 +393,9 @@ class _Copying(Struct):
                 continue
             written = self.run.target.write(planned.place, shown, content)
             note = "secrets redacted" if shown != data else None
-            # No digest of what was read: by it, short passwords could be tried out.
-            original = Written(len(data), "") if shown != data else None
+            # By a digest of what was read short passwords could be tried out: none is given to others.
+            digest = "" if self.run.content_hash is not None else hashlib.sha256(data).hexdigest()
+            original = Written(len(data), digest) if shown != data else None
             self._note_file(planned.folder, planned.place, content, written, note, read_at, original)
 
     def others(self, planned: PlannedFiles) -> None:
