@@ -215,7 +215,9 @@ class Output:
             self._held += self._more()
 
     def _more(self) -> bytes:
-        ready, _, _ = select.select([self._descriptor], [], [], SILENCE)
+        answer = select.poll()  # a descriptor may be beyond those that `select` takes
+        answer.register(self._descriptor, select.POLLIN)
+        ready = answer.poll(SILENCE * 1000)
         if not ready:
             raise SourceLost(f"{self._shown}: nothing came for {SILENCE:.0f} s")
         data = os.read(self._descriptor, 1 << 16)

@@ -127,7 +127,9 @@ class Engine:
         command = ["audit", "run", url, "--out", str(out), "--resume", *map(str, self.options)]
         self.host.stdin.write(json.dumps(command) + "\n")
         self.host.stdin.flush()
-        assert select.select([self.host.stdout], [], [], PATIENCE)[0], "it hangs"
+        answer = select.poll()  # a descriptor may be beyond those that `select` takes
+        answer.register(self.host.stdout, select.POLLIN)
+        assert answer.poll(PATIENCE * 1000), "it hangs"
         said = self.host.stdout.readline()
         if not said:
             return self.host.wait(PATIENCE), ""
