@@ -42,6 +42,12 @@ CONTROL_KEY_SIZE = 4
 UNUSED_ATTRIBUTES = 0xFF80
 """Bits of the attributes of a batch that have no meaning."""
 UNUSED_OLD_ATTRIBUTES = 0xF0
+LONGEST = 1 << 28
+"""No entry of a log is as long, and none has so many offsets: four bytes of a text are more."""
+FAR = 1 << 20
+"""Offsets that are further from the last one may be bytes of a text."""
+LATEST = 1 << 45
+"""Milliseconds until the year 3084; eight bytes of a text are more, and no cluster gives as many producer ids."""
 UNREADABLE_LENGTH = bytes((0x7F, 0xFF, 0xFF, 0xFF))
 FIELDS_AT = CRC_STARTS_AT + 2
 """Behind the attributes, which say how a batch is compressed."""
@@ -159,13 +165,19 @@ def _head(head: bytes, bytes_left: int, last_offset: int, content_hash: ContentH
     framing = read(Framing, head)
     if head.startswith(bytes(FRAMING_SIZE)):
         return head[:FRAMING_SIZE]
-    is_legal = framing.magic in MAGICS
-    if 0 < framing.offset - last_offset < NEARBY:
-        return head[: _kept_of_header(head, framing.magic) if is_legal else FRAMING_SIZE]
+    is_legal, is_near = framing.magic in MAGICS, 0 < framing.offset - last_offset < NEARBY
+    is_told = 0 <= framing.length < LONGEST
+    if is_near and is_legal and is_told:
+        return head[: _kept_of_header(head, framing.magic)]
     # Contents may stand where a header was to be: of their bytes none stays but a length that may be one.
     noise = bytearray(content_hash.noise(head[:FRAMING_SIZE]))
     noise[MAGIC_AT] = framing.magic if is_legal else noise[MAGIC_AT] | 0x40
-    if is_legal:
+    if is_near:
+        is_next = framing.offset - last_offset < FAR
+        noise[:8] = head[:8] if is_next else (last_offset + 1).to_bytes(8, "big", signed=True)
+        untold = UNREADABLE_LENGTH if framing.length > 0 else bytes(4)
+        noise[8:LOG_OVERHEAD] = head[8:LOG_OVERHEAD] if is_told else untold
+    elif is_legal:
         fits = MIN_LENGTHS[framing.magic] <= framing.length <= bytes_left - LOG_OVERHEAD
         noise[8:LOG_OVERHEAD] = head[8:LOG_OVERHEAD] if fits else bytes(4)
     return bytes(noise)
@@ -175,6 +187,10 @@ def _kept_of_header(head: bytes, magic: int) -> int:
     """How many bytes of the header of an entry stay: behind the framing may be contents."""
     if magic < 2:
         is_plausible = not any(byte & UNUSED_OLD_ATTRIBUTES for byte in head[TIMESTAMP_AT - 1 : TIMESTAMP_AT])
+        if magic == 1 and not _is_time(
+            int.from_bytes(head[TIMESTAMP_AT : TIMESTAMP_AT + 8], "big", signed=True)
+        ):
+            is_plausible = False
         return TIMESTAMP_AT + 8 * magic if is_plausible else FRAMING_SIZE
     is_whole = len(head) >= HEADER_SIZE
     return HEADER_SIZE if is_whole and _is_plausible(read(BatchHeader, head)) else FRAMING_SIZE
@@ -201,9 +217,17 @@ def _is_plausible(header: BatchHeader) -> bool:
     """Whether the fields behind the framing may be those of a header, and not contents that stand in its place."""
     return (
         header.attributes & UNUSED_ATTRIBUTES == 0
-        and header.last_offset_delta >= 0
+        and 0 <= header.last_offset_delta < LONGEST
         and 0 <= header.records_count <= header.last_offset_delta + 1
+        and _is_time(header.base_timestamp)
+        and _is_time(header.max_timestamp)
+        and -1 <= header.producer_id < LATEST
     )
+
+
+def _is_time(timestamp: int) -> bool:
+    """Whether it may be a time of this epoch, or none: bytes of a text are none."""
+    return -1 <= timestamp < LATEST
 
 
 def _batch(data: bytearray, header: BatchHeader, contents: Contents, *, is_sure: bool) -> bytes:

@@ -196,6 +196,23 @@ def test_contents_in_the_place_of_a_header_are_not_to_be_seen() -> None:
         assert not is_seen(hashed(write_batch([Record(10, 1, KEY, SECRET)]) + data)), data
 
 
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_contents_that_bytes_which_are_gone_bring_into_a_header_are_not_to_be_seen(magic: int) -> None:
+    """Small zeros in front of a text may be taken for an offset, and the text for the rest of a header."""
+    entries = [
+        write_batch([Record(n, 1_000 + n, KEY, SECRET)], base_offset=n)
+        if magic == 2
+        else write_message(magic, n, KEY, SECRET, timestamp=1_000 + n)
+        for n in range(3)
+    ]
+    whole, start = b"".join(entries), len(entries[0])
+    shown = [text[at : at + 9] for text in (KEY, SECRET) for at in range(len(text) - 8)]
+    for first in range(start, start + 61, 1 if magic < 2 else 3):
+        for gone in range(1, 75):
+            out = hashed(whole[:first] + whole[first + gone :])
+            assert not [text for text in shown if text in out], (first, gone)
+
+
 @pytest.mark.parametrize(
     ("kind", "data"), CASES, ids=[f"{kind.code}-{n}" for n, (kind, _) in enumerate(CASES)]
 )
