@@ -130,6 +130,8 @@ def broker(tmp_path: Path) -> Path:
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (folder / "notes.txt").write_bytes(SECRET)
     (root / "data" / "meta.properties").write_text("version=0\nbroker.id=7\n")
+    (root / "config").mkdir()
+    (root / "config" / "server.properties").write_text("broker.id=7\nssl.key.password=hunter2\n")
     (root / "logs").mkdir()
     line = "[2026-11-21 13:00:00,000] INFO [KafkaServer id=7] started password=hunter2 (kafka.server.KafkaServer)\n"
     (root / "logs" / "server.log").write_text(line)
@@ -183,6 +185,10 @@ def test_the_manifest_names_what_was_read_and_what_was_left_out(broker: Path, tm
     assert by_path["broker-7/logs/server.log"]["note"] == "secrets redacted"
     left_out = {line["path"]: line["why"] for line in lines if line["kind"] == "left_out"}
     assert "not known" in left_out["broker-7/data/orders-0/notes.txt"]
+    redacted = by_path["broker-7/server.properties"]
+    assert (redacted["note"], redacted["source_sha256"], redacted["source_keyed_digest"]) == (
+        "secrets redacted", None, None,
+    )  # fmt: skip
 
 
 def test_an_index_names_the_batches_that_were_written(broker: Path, tmp_path: Path) -> None:
@@ -203,12 +209,13 @@ def test_an_index_names_the_batches_that_were_written(broker: Path, tmp_path: Pa
 def test_contents_that_were_equal_are_equal_in_copies_by_one_key(broker: Path, tmp_path: Path) -> None:
     for name, key in (("a", "key"), ("b", "key"), ("c", "other")):
         collect(broker, tmp_path / name, tmp_path / key)
+    collect(broker, tmp_path / "d", None)
     log = f"broker-7/data/orders-0/{BASE}.log"
     a, b, c = ((tmp_path / name / log).read_bytes() for name in "abc")
     assert a == b != c
     keys = {record.key for item in walk(a) if isinstance(item, LogEntry) for record in iterate_records(item)}
     assert len(keys) == 1
-    for copies, status in (("ab", 0), ("ac", 4)):
+    for copies, status in (("ab", 0), ("ac", 4), ("ad", 4)):
         for command in ("compare", "loss"):
             ran = kctl("replica", command, *(tmp_path / name for name in copies))
             assert (ran.status == 4, "by the same" in ran.err) == (status == 4, status == 4), (

@@ -196,6 +196,19 @@ def test_contents_in_the_place_of_a_header_are_not_to_be_seen() -> None:
         assert not is_seen(hashed(write_batch([Record(10, 1, KEY, SECRET)]) + data)), data
 
 
+@pytest.mark.parametrize("field", ["last_offset_delta", "base_timestamp", "max_timestamp", "producer_id"])
+def test_a_text_is_no_number_of_a_header(field: str) -> None:
+    batch = bytearray(write_batch([Record(11, 1, KEY, SECRET)]))
+    at, text = (
+        {"last_offset_delta": 23, "base_timestamp": 27, "max_timestamp": 35, "producer_id": 43}[field],
+        SECRET[:8],
+    )
+    size = 4 if field == "last_offset_delta" else 8
+    batch[at : at + size] = text[:size]
+    for data in (bytes(batch), bytes(batch)[:-5]):
+        assert text[:size] not in hashed(between(data)) and text[:size] not in hashed(data)
+
+
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_contents_that_bytes_which_are_gone_bring_into_a_header_are_not_to_be_seen(magic: int) -> None:
     """Small zeros in front of a text may be taken for an offset, and the text for the rest of a header."""
@@ -207,10 +220,12 @@ def test_contents_that_bytes_which_are_gone_bring_into_a_header_are_not_to_be_se
     ]
     whole, start = b"".join(entries), len(entries[0])
     shown = [text[at : at + 9] for text in (KEY, SECRET) for at in range(len(text) - 8)]
+    offsets = [bytes(5) + text[:3] for text in shown if magic == 0]  # of others it may be a time
     for first in range(start, start + 61, 1 if magic < 2 else 3):
         for gone in range(1, 75):
             out = hashed(whole[:first] + whole[first + gone :])
             assert not [text for text in shown if text in out], (first, gone)
+            assert not [text for text in offsets if text in out], (first, gone)
 
 
 @pytest.mark.parametrize(

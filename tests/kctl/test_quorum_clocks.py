@@ -167,14 +167,22 @@ def test_nodes_of_separate_files_and_controllers_of_their_own(ahead: int, tmp_pa
     assert all(abs(ms - AHEAD) < 500 for ms in off.values())
 
 
-@pytest.mark.parametrize(("late", "ahead"), [((0, 300, 30), 420), ((0, 9_000, 70_000), None)])
+@pytest.mark.parametrize(
+    ("late", "apart", "ahead"),
+    [
+        ((0, 300, 30), 20_000, 420),
+        ((0, 9_000, 70_000), 20_000, None),
+        ((0, 300, 30), 1_000, None),  # of one moment
+        ((0, 300, 30, 9_000, 20_000, 30_000, 40_000), 20_000, None),  # of the fewer
+    ],
+)
 def test_a_controller_that_never_leads_is_put_beside_one_that_heard_the_same(
-    late: tuple[int, ...], ahead: int | None
+    late: tuple[int, ...], apart: int, ahead: int | None
 ) -> None:
     """Nothing that it writes must come before what others write (4.1, seed 971); who is late is not late by the same."""
     pairs = QuorumPairs()
     for number, delay in enumerate(late):
-        at = 1_000_000 + 20_000 * number
+        at = 1_000_000 + apart * number
         pairs.heard[f"incarnation {number}", 101] = at
         pairs.heard[f"incarnation {number}", 102] = at + 420_000 + delay
     bounds = pairs.bounds().get((101, 102))
@@ -190,3 +198,14 @@ def test_what_was_heard_together_says_nothing_against_the_order_of_lines() -> No
         pairs.heard[f"incarnation {number}", 101] = at
         pairs.heard[f"incarnation {number}", 102] = at + 3_000 + number
     assert (101, 102) not in pairs.bounds()
+
+
+def test_the_order_of_lines_is_closer_than_what_was_heard_together() -> None:
+    pairs = QuorumPairs()
+    pairs.led[7], pairs.followed[7, 101, 102] = (101, 900_000), 1_320_100
+    for number, delay in enumerate((0, 300, 30)):
+        at = 1_000_000 + 20_000 * number
+        pairs.heard[f"incarnation {number}", 101] = at
+        pairs.heard[f"incarnation {number}", 102] = at + 420_000 + delay
+    bounds = pairs.bounds()[101, 102]
+    assert (bounds.at_least, bounds.at_most) == (420_000, 420_100)

@@ -438,6 +438,9 @@ def test_a_topic_that_is_deleted_is_not_moved(tmp_path: Path, topic: str, cause:
         cause,
         bool(cause),
     )
+    lines[2] = lines[2].replace('"isr":[1]', '"isr":[1,2]')
+    last = leaderships(tmp_path / "same", controller_9=lines)[-1]
+    assert last.how == "unknown", "no replica left the ISR"
 
 
 def leads_in_kraft(broker: int, epoch: int, isr: str) -> str:

@@ -67,6 +67,9 @@ def test_which_token_a_change_created() -> None:
         token(),
         token("short", lifetime=500),
     ]
+    for_bob = replace(intent, owner="User:b")
+    by_others = [token("e", owner="User:b")._replace(requester=who) for who in ("User:ci", "User:a", None)]
+    assert made_by(for_bob, by_others) == by_others[1:]  # until 3.3 brokers do not say who asked
     unknown = replace(intent, requester="this connection's principal")
     assert [made.token_id for made in made_by(unknown, others)] == ["b"]
 

@@ -536,6 +536,9 @@ def test_an_empty_log_below_a_checkpoint_may_be_of_a_topic_made_anew(tmp_path: P
     (finding,) = Seen(folder).of("high-watermark-above-log-end")
     assert "made anew" not in finding.message, "the log had records"
     (new / segment(0, ".index")).write_bytes(bytes(4096))
+    (new / segment(45, ".snapshot")).write_bytes(b"")
+    assert "made anew" not in Seen(folder).of("high-watermark-above-log-end")[0].message, "it reached 45"
+    (new / segment(45, ".snapshot")).unlink()
     (new / segment(0, ".log")).write_bytes(bytes(4096))
     assert "made anew" not in Seen(folder).of("high-watermark-above-log-end")[0].message, (
         "zeros of a power failure"

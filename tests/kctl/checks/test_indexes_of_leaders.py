@@ -161,3 +161,16 @@ def test_a_latest_timestamp_that_a_cut_made_a_broker_forget(
         if code == "timeindex-forgets":
             is_short = is_rolled and entries[-1][0] < times[-1][0]
             assert codes - {code} == ({"timeindex-incomplete"} if is_short else set())
+
+
+def test_the_last_batch_with_a_larger_timestamp_tells_whether_it_was_forgotten(tmp_path: Path) -> None:
+    """One of an older epoch has a larger one too; nothing was cut between the second, of the same epoch, and the entry."""
+    batches = [
+        write_batch([Record(offset, time, b"k", b"v")], partition_leader_epoch=epoch)
+        for offset, (time, epoch) in enumerate([(7_000, 0), (5_000, 1), (4_000, 1)])
+    ]
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(batches))
+    (tmp_path / f"{0:020d}.index").write_bytes(b"")
+    (tmp_path / f"{0:020d}.timeindex").write_bytes(pack(">qi", 4_000, 2))
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 1\n")
+    assert wrong(tmp_path) == ["timeindex-entry-wrong"]
