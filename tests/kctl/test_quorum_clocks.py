@@ -173,7 +173,7 @@ def test_nodes_of_separate_files_and_controllers_of_their_own(ahead: int, tmp_pa
         ((0, 300, 30), 20_000, 420),
         ((0, 9_000, 70_000), 20_000, None),
         ((0, 300, 30), 1_000, None),  # of one moment
-        ((0, 300, 30, 9_000, 20_000, 30_000, 40_000), 20_000, None),  # of the fewer
+        ((0, 300, 30, 9_000, 20_000, -9_000, -7_000), 20_000, None),  # of the fewer
     ],
 )
 def test_a_controller_that_never_leads_is_put_beside_one_that_heard_the_same(
