@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
-from statistics import median_low
 from typing import TYPE_CHECKING
 
 from formats.values import Struct, field
@@ -156,7 +155,7 @@ class QuorumPairs(Struct):
             ]
             if len(both) < FEWEST_AGREEING:
                 continue
-            middle = median_low([after - before for before, after in both])
+            middle = sorted(after - before for before, after in both)[(len(both) - 1) // 2]
             agreeing = [pair for pair in both if abs(pair[1] - pair[0] - middle) <= TOGETHER]
             moments = [before for before, _ in agreeing]
             if len(agreeing) >= max(FEWEST_AGREEING, len(both) / 2) and max(moments) - min(moments) > APART:
