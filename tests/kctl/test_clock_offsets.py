@@ -175,8 +175,15 @@ def test_a_clock_that_is_off_is_no_zone_and_is_corrected_or_nothing_is_claimed_b
         )
     known = history(recording(name))[0]
     assert epochs_of(found) == epochs_of(known)
-    assert [(str(one.topic_partition), one.leader_epoch) for one in found.unclean] == [
-        (str(one.topic_partition), one.leader_epoch) for one in known.unclean
+    assert unclean_in(found) == unclean_in(known)
+
+
+def unclean_in(found: Timeline) -> list[tuple[str, int]]:
+    return [
+        (str(partition), one.leader_epoch)
+        for partition, ones in found.leaderships.items()
+        for one in ones
+        if one.is_unclean
     ]
 
 

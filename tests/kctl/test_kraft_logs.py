@@ -65,7 +65,7 @@ def test_who_led_and_why() -> None:
     assert told["orders-4"] == [(0, 3, "creation"), (1, 1, "controlled_shutdown"), (2, 3, "failure")]
     again = found.of(TopicPartition("ledger", 0))[-1]
     assert (again.leader_epoch, again.isr, again.how) == (0, (1, 2, 3), "creation")
-    assert not found.unclean
+    assert not any(one.is_unclean for ones in found.leaderships.values() for one in ones)
 
 
 def test_terms_and_lives() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import PartitionHistory
@@ -22,23 +19,13 @@ TELLING = frozenset(("S07", "S08", "S13", "L01", "L02", "L03", "L04"))
 LATE = 1_000
 
 
-class ZombieWrite(NamedTuple):
-    """A broker that acted as leader after it was replaced, or tried to."""
-
-    topic_partition: TopicPartition
-    broker_id: int
-    time_ms: int
-    what: str
-    proof: dict[str, object]
-
-
 class IsrLines(Struct):
     """What leaders print about their ISRs."""
 
-    zombies: list[ZombieWrite] = field(default_factory=list)
+    stale: dict[tuple[TopicPartition, int, str], Finding] = field(default_factory=dict)
+    """Brokers that acted as leaders after they were replaced, or tried to: by partition, broker and what it was."""
     telling: set[int] = field(default_factory=set)
     """Brokers that tell of each change that they made, not only that they are about to."""
-    _told: set[tuple[TopicPartition, int, str]] = field(default_factory=set)
 
     def note(self, event: Event, history: PartitionHistory, time_ms: int) -> None:
         """Take a line into account."""
@@ -50,7 +37,7 @@ class IsrLines(Struct):
         elif name in REFUSED and event.broker_id is not None:
             current = history.current
             if current is not None and current.leader not in (event.broker_id, None, -1):
-                self._zombie(event, history, time_ms, "its change of the ISR was refused")
+                self._note_stale(event, history.topic_partition, "its change of the ISR was refused")
             if name == "S09":
                 self._take_back(event, history, time_ms)
 
@@ -73,7 +60,7 @@ class IsrLines(Struct):
         is_others = event.broker_id not in (None, current.leader)
         if current.leader is not None and current.leader >= 0 and is_others:
             if time_ms - current.from_ms > LATE:
-                self._zombie(event, history, time_ms, "it tried to change the ISR")
+                self._note_stale(event, history.topic_partition, "it tried to change the ISR")
             return
         if current.leader == -1:
             return
@@ -88,25 +75,19 @@ class IsrLines(Struct):
             version = event.number("new_version")
         current.add_isr(time_ms, tuple(isr), version, event, announced_by)
 
-    def _zombie(self, event: Event, history: PartitionHistory, time_ms: int, what: str) -> None:
+    def _note_stale(self, event: Event, partition: TopicPartition, what: str) -> None:
         assert event.broker_id is not None
-        key = history.topic_partition, event.broker_id, what
-        if key not in self._told:
-            self._told.add(key)
-            self.zombies.append(
-                ZombieWrite(history.topic_partition, event.broker_id, time_ms, what, event.proof())
-            )
-
-    def findings(self) -> Iterator[Finding]:
-        """One for each broker and partition."""
-        for stale in self.zombies:
-            topic, partition = stale.topic_partition
-            yield say.ZOMBIE_LEADER_WRITE.at(
+        key = partition, event.broker_id, what
+        if key not in self.stale:
+            self.stale[key] = say.ZOMBIE_LEADER_WRITE.at(
                 Place(
-                    broker_id=stale.broker_id, topic=topic, partition=partition, file=str(stale.proof["file"])
+                    broker_id=event.broker_id,
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    file=event.file,
                 ),
-                broker=stale.broker_id,
-                partition=stale.topic_partition,
-                what=stale.what,
-                line=stale.proof["line"],
+                broker=event.broker_id,
+                partition=partition,
+                what=what,
+                line=event.line,
             )

@@ -1,10 +1,8 @@
-"""What brokers print about their own replicas: cuts, starts as leader or follower, high watermarks, log ends."""
+"""What brokers print about their replicas beside who leads: cuts below the high watermark, and how small an ISR may be."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
@@ -12,190 +10,47 @@ from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import TopicPartition
 
+CUTS_BELOW, CREATES, CONFIGURES = "T12", "R20", "U30"
+REPLICA_LINES = frozenset((CUTS_BELOW, CREATES, CONFIGURES))
 MINIMUM = re.compile(r"min\.insync\.replicas ?(?:->|=|:) ?(\d{1,19})")
-# Template to the field with the offset that a log is cut to.
-CUTS = {
-    "T04": "offset",
-    "T05": "offset",
-    "T12": "offset",
-    "T13": "high_watermark",
-    "T14": "offset",
-    "T15": "offset",
-}
-STARTS = {
-    "L01": "leader",
-    "L03": "leader",
-    "S12": "leader",
-    "S13": "leader",
-    "L02": "follower",
-    "L04": "follower",
-}
-ENDS = {"R01": "log_end_offset", "R02": "log_end_offset", "R03": "log_end_offset"}
-WATERMARKS = frozenset(("S02", "S14"))
-DOUBTS = frozenset(
-    (
-        "T08",
-        "T09",
-        "T10",
-        "T11",
-        "T18",
-        "T19",
-        "T20",
-        "T21",
-        "T22",
-        "T23",
-        "T24",
-        "T25",
-        "R07",
-        "R08",
-        "R09",
-        "S01",
-        "S15",
-    )
-)
 MOST = 200_000
 
 
-class LoggedTruncation(NamedTuple):
-    """A broker cut its copy of a partition back, or said that it would."""
-
-    topic_partition: TopicPartition
-    broker_id: int | None
-    time_ms: int
-    offset: int
-    high_watermark: int | None
-    leader_epoch: int | None
-    proof: dict[str, object]
-
-
-class ReplicaStart(NamedTuple):
-    """A broker began to lead or to follow."""
-
-    topic_partition: TopicPartition
-    broker_id: int | None
-    time_ms: int
-    role: str
-    leader_epoch: int | None
-    log_end_offset: int | None
-    """As printed at the start: for followers before they cut anything."""
-    high_watermark: int | None
-    proof: dict[str, object]
-
-
-class HighWatermark(NamedTuple):
-    """A high watermark that a broker printed."""
-
-    topic_partition: TopicPartition
-    broker_id: int | None
-    time_ms: int
-    high_watermark: int
-    proof: dict[str, object]
-
-
-class Doubt(NamedTuple):
-    """A line that puts the content of a replica in doubt: resets, corrupt segments, unknown epochs."""
-
-    topic_partition: TopicPartition | None
-    broker_id: int | None
-    time_ms: int
-    event: str
-    proof: dict[str, object]
-
-
 class ReplicaLines(Struct):
-    """Lines about replicas, in order of time."""
+    """Lines about replicas."""
 
-    truncations: list[LoggedTruncation] = field(default_factory=list)
-    starts: list[ReplicaStart] = field(default_factory=list)
-    high_watermarks: list[HighWatermark] = field(default_factory=list)
-    doubts: list[Doubt] = field(default_factory=list)
+    cuts: dict[tuple[object, ...], Finding] = field(default_factory=dict)
     minimum_isr: dict[str, int] = field(default_factory=dict)
+    """min.insync.replicas by topic; the brokers' default under `""`."""
 
-    def note(self, event: Event, partition: TopicPartition | None, time_ms: int) -> None:
+    def note(self, event: Event, partition: TopicPartition | None) -> None:
         """Take a line into account."""
-        name = event.event or ""
-        if name in DOUBTS and len(self.doubts) < MOST:
-            self.doubts.append(Doubt(partition, event.broker_id, time_ms, name, event.proof()))
-        if name == "U30":
+        if event.event == CONFIGURES:
             minimum = event.number("min_insync_replicas")
             if minimum is not None:
                 self.minimum_isr[""] = minimum
-        if partition is None:
-            return
-        if name in CUTS:
-            self._note_cut(event, partition, time_ms)
-        elif name in STARTS:
-            self._note_start(event, partition, time_ms)
-        elif name in WATERMARKS:
-            self._note_watermark(event, partition, time_ms)
-        elif name == "R20":
+        elif partition is not None and event.event == CREATES:
             in_properties = MINIMUM.search(str(event.fields.get("properties", "")))
             if in_properties:
                 self.minimum_isr[partition.topic] = int(in_properties[1])
+        elif partition is not None and event.event == CUTS_BELOW:
+            self._note_cut(event, partition)
 
-    def _note_cut(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
-        offset = event.number(CUTS[event.event or ""])
-        if offset is not None and len(self.truncations) < MOST:
-            self.truncations.append(
-                LoggedTruncation(
-                    partition,
-                    event.broker_id,
-                    time_ms,
-                    offset,
-                    event.number("high_watermark"),
-                    event.number("leader_epoch"),
-                    event.proof(),
-                )
-            )
-
-    def _note_start(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
-        if len(self.starts) < MOST:
-            self.starts.append(
-                ReplicaStart(
-                    partition,
-                    event.broker_id,
-                    time_ms,
-                    STARTS[event.event or ""],
-                    event.number("leader_epoch"),
-                    event.number("offset"),
-                    event.number("high_watermark"),
-                    event.proof(),
-                )
-            )
-        watermark = event.number("high_watermark")
-        if watermark is not None:
-            self._add_watermark(event, partition, time_ms, watermark)
-
-    def _note_watermark(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
-        watermark = event.number("high_watermark")
-        if watermark is None:
-            offset_text = re.search(r"offset=(\d{1,19})", str(event.fields.get("new", "")))
-            watermark = int(offset_text[1]) if offset_text else None
-        if watermark is not None:
-            self._add_watermark(event, partition, time_ms, watermark)
-
-    def _add_watermark(self, event: Event, partition: TopicPartition, time_ms: int, watermark: int) -> None:
-        if len(self.high_watermarks) < MOST:
-            self.high_watermarks.append(
-                HighWatermark(partition, event.broker_id, time_ms, watermark, event.proof())
-            )
-
-    def findings(self) -> Iterator[Finding]:
-        """Cuts below the high watermark."""
-        marks_told: set[tuple[object, ...]] = set()
-        for cut in self.truncations:
-            if cut.proof["event"] != "T12" or cut.high_watermark is None:
-                continue
-            key = cut.topic_partition, cut.broker_id, cut.offset, cut.high_watermark
-            if key in marks_told:
-                continue
-            marks_told.add(key)
-            topic, partition = cut.topic_partition
-            yield say.COMMITTED_TRUNCATED.at(
-                Place(broker_id=cut.broker_id, topic=topic, partition=partition, file=str(cut.proof["file"])),
-                broker=cut.broker_id,
-                partition=cut.topic_partition,
-                offset=cut.offset,
-                high_watermark=cut.high_watermark,
-                line=cut.proof["line"],
-            )
+    def _note_cut(self, event: Event, partition: TopicPartition) -> None:
+        offset, high_watermark = event.number("offset"), event.number("high_watermark")
+        key = partition, event.broker_id, offset, high_watermark
+        if None in (offset, high_watermark) or key in self.cuts or len(self.cuts) == MOST:
+            return
+        self.cuts[key] = say.COMMITTED_TRUNCATED.at(
+            Place(
+                broker_id=event.broker_id,
+                topic=partition.topic,
+                partition=partition.partition,
+                file=event.file,
+            ),
+            broker=event.broker_id,
+            partition=partition,
+            offset=offset,
+            high_watermark=high_watermark,
+            line=event.line,
+        )

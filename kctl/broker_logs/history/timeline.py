@@ -37,14 +37,7 @@ from kctl.broker_logs.history.observations import FINDERS, observations
 from kctl.broker_logs.history.quorum_members import CHANGES as METADATA_LOG_LINES
 from kctl.broker_logs.history.quorum_members import QuorumMembers
 from kctl.broker_logs.history.quorum_terms import QUORUM_LINES, QuorumTerms
-from kctl.broker_logs.history.replica_events import (
-    CUTS,
-    DOUBTS,
-    STARTS,
-    WATERMARKS,
-    LoggedTruncation,
-    ReplicaLines,
-)
+from kctl.broker_logs.history.replica_events import REPLICA_LINES, ReplicaLines
 from kctl.broker_logs.history.transitions import Announced, Transitions
 from kctl.broker_logs.history.words import BY_PARTITION, RENOUNCED
 from kctl.findings import Finding, Place
@@ -58,9 +51,9 @@ CLUSTER_ID = "U27"
 TURNS = frozenset((CLUSTER_ID, *BEGINS))
 # Templates that a history is made of; the others need not be looked at.
 WANTED: frozenset[str] = frozenset().union(
-    FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
-    CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (*CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
-    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30", *RENOUNCED),
+    FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CHANGES, REFUSED,
+    REPLICA_LINES, CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (*CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
+    ("C13", "C14", "C16", "C19", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", *RENOUNCED),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
@@ -81,17 +74,14 @@ class Timeline(Struct):
     """In order of epochs; where a topic was deleted and made again, those of the first come first."""
     controllers: list[ControllerTerm]
     brokers: list[BrokerState]
-    lines: ReplicaLines
-    """What brokers say about their replicas: truncations, starts as leader or follower, high watermarks."""
-    isr_lines: IsrLines
+    of_lines: list[Finding]
+    """What single lines show: cuts below the high watermark, and brokers that act as leaders without being it."""
     minimum_isr: dict[str, int]
     """min.insync.replicas by topic, where the logs say it; the brokers' default under `""`."""
     levels: dict[int, set[str]] = field(default_factory=dict)
     """Levels of the lines of each broker's state-change log."""
     level_files: dict[int, str] = field(default_factory=dict)
     """The file in which each state-change log begins."""
-    first_ms: int | None = None
-    last_ms: int | None = None
     servers: frozenset[int] = frozenset()
     """Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen."""
     quorum: list[dict[str, object]] = field(default_factory=list)
@@ -105,21 +95,6 @@ class Timeline(Struct):
     def of(self, partition: TopicPartition) -> list[Leadership]:
         """The leaderships of one partition; none where the logs do not name it."""
         return self.leaderships.get(partition, [])
-
-    @property
-    def unclean(self) -> list[Leadership]:
-        """Unclean elections."""
-        return [
-            leadership
-            for leaderships in self.leaderships.values()
-            for leadership in leaderships
-            if leadership.is_unclean
-        ]
-
-    @property
-    def truncations(self) -> list[LoggedTruncation]:
-        """Every cut of a replica that a broker printed."""
-        return self.lines.truncations
 
     def findings(self, min_isr: int | None = None) -> Iterator[Finding]:
         """Unclean elections, ISRs below the minimum, cuts below the high watermark, stale leaders and controllers."""
@@ -137,8 +112,7 @@ class Timeline(Struct):
         for line in self.announced:
             if (line.topic_partition, line.leader_epoch) not in decided:
                 yield _announced(line)
-        yield from self.lines.findings()
-        yield from self.isr_lines.findings()
+        yield from self.of_lines
         for broker_id, levels in sorted(self.levels.items()):
             if "TRACE" not in levels:
                 file = self.level_files.get(broker_id)
@@ -250,8 +224,6 @@ class _Builder:
         self.of_folder: dict[str, _Cluster] = {}
         self.last_epochs: dict[tuple[int, str, int | None], int] = {}
         self.lives, self.lines, self.isr_lines = Lives(), ReplicaLines(), IsrLines()
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
         self.levels: dict[int, set[str]] = {}
         self.level_files: dict[int, str] = {}
         # When each broker last started, or began to be the controller.
@@ -303,8 +275,6 @@ class _Builder:
         time_ms = event.time_ms
         if time_ms is None:
             return
-        self.first_ms = time_ms if self.first_ms is None else self.first_ms
-        self.last_ms = time_ms
         broker_id, name = event.broker_id, event.event
         if broker_id is not None:
             self.lives.seen(broker_id, time_ms)
@@ -340,7 +310,7 @@ class _Builder:
                 )
                 if name in REPEATED and event.shape.state and leadership is not None:
                     self._remember(event, leadership)
-        self.lines.note(event, partition, time_ms)
+        self.lines.note(event, partition)
         if partition is not None:
             self.isr_lines.note(event, self._history(partition), time_ms)
 
@@ -433,13 +403,10 @@ class _Builder:
             {partition: leaderships[partition] for partition in sorted(leaderships)},
             controllers,
             self.lives.finished(),
-            self.lines,
-            self.isr_lines,
+            [*self.lines.cuts.values(), *self.isr_lines.stale.values()],
             self.lines.minimum_isr,
             self.levels,
             self.level_files,
-            self.first_ms,
-            self.last_ms,
             frozenset().union(*(cluster.transitions.words.servers for cluster in self.clusters)),
             [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number, self.ahead)],
             [row for cluster in self.clusters for row in cluster.members.rows],
