@@ -10,9 +10,10 @@ from formats.log_dir.file_names import FolderKind
 from formats.values import replace
 from kctl.copies.moments import Znodes
 from kctl.copies.replica_log import batches_between
+from kctl.copies.spans import Span, joined, without
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import NOBODY, Copy, live_copies
-from kctl.log_dir_start.steps import Destroyed, Interval, PlacedStep, StepKind
+from kctl.log_dir_start.steps import Destroyed, PlacedStep, StepKind
 from kctl.model import TopicPartition
 
 HIGHEST = (1 << 63) - 1
@@ -46,10 +47,10 @@ def destroyed_by(
     is_alone = metadata is not None and metadata.replicas.get(partition) == (broker_id,)
     mine = _intervals(own, step.from_offset, end)
     marks = [mark for copy in copies if (mark := copy.checkpoint("high_watermark")) is not None]
-    unread: list[Interval] = []
+    unread: list[Span] = []
     if step.step is StepKind.TRUNCATE and marks:  # the damaged bytes were committed records
-        sound = _joined([interval for intervals in mine.values() for interval in intervals])
-        unread = _without([(step.from_offset, min(end, max(marks)))], sound)
+        sound = joined([interval for intervals in mine.values() for interval in intervals])
+        unread = without([(step.from_offset, min(end, max(marks)))], sound)
     records = step.records_cut + sum(after - first for first, after in unread)
     if not records:
         return placed
@@ -57,9 +58,9 @@ def destroyed_by(
         return replace(placed, destroyed=Destroyed(records, None))
     held = _intervals(rest, step.from_offset, end)
     # At one offset, batches of two leader epochs are different records.
-    gaps = [gap for epoch, intervals in mine.items() for gap in _without(intervals, held.get(epoch, []))]
-    in_any = _joined([interval for intervals in held.values() for interval in intervals])
-    missing = _joined([*gaps, *_without(unread, in_any)])
+    gaps = [gap for epoch, intervals in mine.items() for gap in without(intervals, held.get(epoch, []))]
+    in_any = joined([interval for intervals in held.values() for interval in intervals])
+    missing = joined([*gaps, *without(unread, in_any)])
     committed = None
     if marks:
         highest = max(marks)
@@ -68,12 +69,12 @@ def destroyed_by(
     return replace(placed, destroyed=Destroyed(records, bool(missing), tuple(missing), committed, compared))
 
 
-def _intervals(copies: Sequence[Copy], start: int, end: int) -> dict[int, list[Interval]]:
+def _intervals(copies: Sequence[Copy], start: int, end: int) -> dict[int, list[Span]]:
     """The offsets of [start, end) that sound batches of the copies cover by leader epoch, ascending and joined.
 
     The epoch is −1 for batches before magic 2.
     """
-    covered: dict[int, list[Interval]] = {}
+    covered: dict[int, list[Span]] = {}
     for copy in copies:
         for _, batches in batches_between(copy, start, end):
             for epoch in np.unique(batches.leader_epoch).tolist():
@@ -84,33 +85,5 @@ def _intervals(copies: Sequence[Copy], start: int, end: int) -> dict[int, list[I
                     strict=True,
                 )
                 ranges = [(max(start, first), min(end, last + 1)) for first, last in pairs]
-                covered[epoch] = _joined([*covered.get(epoch, []), *ranges])
+                covered[epoch] = joined([*covered.get(epoch, []), *ranges])
     return covered
-
-
-def _joined(intervals: list[Interval]) -> list[Interval]:
-    joined: list[Interval] = []
-    for first, after in sorted(intervals):
-        if first >= after:
-            continue
-        if joined and first <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], after))
-        else:
-            joined.append((first, after))
-    return joined
-
-
-def _without(mine: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
-    """What of the first lies in none of the second."""
-    left: list[Interval] = []
-    for first, after in mine:
-        at = first
-        for low, high in others:
-            if high <= at or low >= after:
-                continue
-            if low > at:
-                left.append((at, low))
-            at = max(at, high)
-        if at < after:
-            left.append((at, after))
-    return left

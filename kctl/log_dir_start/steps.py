@@ -6,10 +6,8 @@ import enum
 
 from formats.log_dir.file_names import PartitionFolder
 from formats.values import Struct
+from kctl.copies.spans import Span
 from kctl.model import TopicPartition
-
-Interval = tuple[int, int]
-"""Offsets [first, after)."""
 
 
 class StepKind(enum.StrEnum):
@@ -48,7 +46,7 @@ class Destroyed(Struct, frozen=True):
 
     records: int
     only_copy: bool | None
-    missing: tuple[Interval, ...] = ()  # offsets that no other copy holds
+    missing: tuple[Span, ...] = ()  # offsets that no other copy holds
     committed: int | None = None  # of these, offsets below the highest high watermark that is known
     compared_with: tuple[int, ...] = ()
 

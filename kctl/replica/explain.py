@@ -280,7 +280,7 @@ def _contains(loss: Loss, offset: int) -> bool:
 
 def _is_sure(loss: Loss, offset: int) -> bool:
     """Whether the loss is known to include the offset; a loss without an end is known up to some offset."""
-    ends = (offsets.to_offset or 0 for offsets in (*loss.replaced, *loss.missing))
+    ends = (end for _, end in (*loss.replaced, *loss.missing))
     return loss.to_offset is not None or offset < max(ends, default=loss.from_offset + 1)
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 
 from kctl.broker_logs.history.leaderships import IsrChange, Leadership, join_ends
 from kctl.internal_topics.decisions import Decided, Decision
 from kctl.model import TopicPartition
+
+LIFE = attrgetter("cluster", "incarnation")
 
 
 def how_it_began(decided: str, logged: str) -> str:
@@ -40,7 +43,7 @@ def settle(
     for partition, group in groupby(ordered, key=lambda decision: decision.topic_partition):
         if not is_wanted(partition):
             continue
-        lives = list(_lives(leaderships.get(partition, ())))
+        lives = [list(life) for _, life in groupby(leaderships.get(partition, ()), LIFE)]
         for topic_id, decisions in _by_topic(group):
             decided_ones = _made(partition, decisions, decided.removed.get(topic_id), ahead)
             decided_ones = [
@@ -62,18 +65,6 @@ def settle(
     return {
         partition: by_partition[partition] for partition in sorted(by_partition) if by_partition[partition]
     }
-
-
-def _lives(leaderships: Sequence[Leadership]) -> Iterator[list[Leadership]]:
-    """The leaderships of each topic of the name."""
-    life: list[Leadership] = []
-    for leadership in leaderships:
-        if life and leadership.leader_epoch <= life[-1].leader_epoch:
-            yield life
-            life = []
-        life.append(leadership)
-    if life:
-        yield life
 
 
 def _by_topic(decisions: Iterable[Decision]) -> Iterator[tuple[str, list[Decision]]]:

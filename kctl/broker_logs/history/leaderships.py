@@ -79,8 +79,6 @@ class Observation(NamedTuple):
     replicas: tuple[int, ...] | None = None
     from_state: str | None = None
     recovery_state: str | None = None
-    is_moving: bool = False
-    """Whether replicas are being added or removed."""
     is_mention: bool = False
     """Whether the line only mentions the epoch: it is about a later one, or says again what was decided before."""
 
@@ -141,8 +139,6 @@ class Leadership(Struct):
     """The template of the line in which the controller decided it."""
     removed: int | None = None
     """The replica that this decision took out of the ISR."""
-    is_moving: bool = False
-    """Whether replicas were being added or removed."""
     rank: int = UNTOLD
     first_version: int | None = None
     """The version of the state that began it, as far as the logs say."""
@@ -223,7 +219,6 @@ class Leadership(Struct):
         self.from_state = self.from_state or observation.from_state
         self.recovery_state = self.recovery_state or observation.recovery_state
         self.replicas = self.replicas or observation.replicas or ()
-        self.is_moving = self.is_moving or observation.is_moving
         if self.begun_by is None and rank <= 1:
             self.begun_by, self.removed = observation.event.event, observation.event.number("replica")
         self.is_told_late |= observation.is_of_earlier_term and not self.is_exact

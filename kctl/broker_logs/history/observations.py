@@ -18,7 +18,8 @@ STATES = {
 }  # fmt: skip
 FOR_CLIENTS = frozenset(("C04", "C05", "C06", "B36"))
 LEADER_STARTS = frozenset(("L01", "L03", "S12", "S13"))
-FOLLOWER_STARTS = frozenset(("L02", "L04"))
+# E24 tells the epoch alone, as the leader stays.
+FOLLOWER_STARTS = frozenset(("L02", "L04", "E24"))
 PREVIOUS = re.compile(r"-?\d{1,19}")
 DIFFS = frozenset(("Q02", "Q05", "Q06"))
 
@@ -72,7 +73,6 @@ def _from_state(event: Event) -> Observation | None:
         target or None,
         from_state if isinstance(from_state, str) else None,
         recovery if isinstance(recovery, str) else None,
-        bool(leaving or state.get("adding_replicas")),
     )
 
 
@@ -93,27 +93,13 @@ def _from_leader(event: Event) -> Observation | None:
     epoch = event.number("leader_epoch")
     if epoch is None or event.broker_id is None:
         return None
-    isr = event.fields.get("isr")
-    moving = (event.fields.get("adding_replicas"), event.fields.get("removing_replicas"))
-    return Observation(
-        event,
-        epoch,
-        event.broker_id,
-        _ids(isr),
-        version=event.number("partition_epoch"),
-        is_moving=any(moving),
-    )
+    isr, version = _ids(event.fields.get("isr")), event.number("partition_epoch")
+    return Observation(event, epoch, event.broker_id, isr, version=version)
 
 
 def _from_follower(event: Event) -> Observation | None:
     epoch = event.number("leader_epoch")
     return None if epoch is None else Observation(event, epoch, event.number("leader"))
-
-
-def _from_epoch(event: Event) -> Observation | None:
-    """`Updated leader epoch`: the leader stays, so that only the epoch is new."""
-    epoch = event.number("leader_epoch")
-    return None if epoch is None else Observation(event, epoch)
 
 
 def _from_changes(event: Event) -> Observation | None:
@@ -145,5 +131,4 @@ FINDERS: dict[str, Callable[[Event], Observation | None]] = {
     **dict.fromkeys(LEADER_STARTS, _from_leader),
     **dict.fromkeys(FOLLOWER_STARTS, _from_follower),
     **dict.fromkeys(DIFFS, _from_changes),
-    "E24": _from_epoch,
 }

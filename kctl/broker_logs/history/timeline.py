@@ -78,10 +78,8 @@ class Timeline(Struct):
     """What single lines show: cuts below the high watermark, and brokers that act as leaders without being it."""
     minimum_isr: dict[str, int]
     """min.insync.replicas by topic, where the logs say it; the brokers' default under `""`."""
-    levels: dict[int, set[str]] = field(default_factory=dict)
-    """Levels of the lines of each broker's state-change log."""
-    level_files: dict[int, str] = field(default_factory=dict)
-    """The file in which each state-change log begins."""
+    untraced: dict[int, str] = field(default_factory=dict)
+    """Brokers whose state-change logs lack level TRACE, with the file in which each begins."""
     servers: frozenset[int] = frozenset()
     """Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen."""
     quorum: list[dict[str, object]] = field(default_factory=list)
@@ -113,10 +111,8 @@ class Timeline(Struct):
             if (line.topic_partition, line.leader_epoch) not in decided:
                 yield _announced(line)
         yield from self.of_lines
-        for broker_id, levels in sorted(self.levels.items()):
-            if "TRACE" not in levels:
-                file = self.level_files.get(broker_id)
-                yield say.LOG_LEVEL_TOO_HIGH.at(Place(broker_id=broker_id, file=file), broker=broker_id)
+        for broker_id, file in sorted(self.untraced.items()):
+            yield say.LOG_LEVEL_TOO_HIGH.at(Place(broker_id=broker_id, file=file), broker=broker_id)
         for term in self.controllers:
             if term.rejections:
                 first = term.rejections[0]
@@ -224,8 +220,9 @@ class _Builder:
         self.of_folder: dict[str, _Cluster] = {}
         self.last_epochs: dict[tuple[int, str, int | None], int] = {}
         self.lives, self.lines, self.isr_lines = Lives(), ReplicaLines(), IsrLines()
-        self.levels: dict[int, set[str]] = {}
-        self.level_files: dict[int, str] = {}
+        # The file in which each broker's state-change log begins, and the brokers of which it has level TRACE.
+        self.state_changes: dict[int, str] = {}
+        self.tracing: set[int] = set()
         # When each broker last started, or began to be the controller.
         self.began: dict[int | None, int] = {}
         # What repeated lines said, and the leadership that they were about.
@@ -279,11 +276,10 @@ class _Builder:
         if broker_id is not None:
             self.lives.seen(broker_id, time_ms)
             if event.logger == STATE_CHANGES:
-                levels = self.levels.get(broker_id)
-                if levels is None:
-                    levels = self.levels[broker_id] = set()
-                    self.level_files[broker_id] = event.file
-                levels.add(event.level)
+                if broker_id not in self.state_changes:
+                    self.state_changes[broker_id] = event.file
+                if event.level == "TRACE":
+                    self.tracing.add(broker_id)
         if name not in WANTED:
             return
         if name in BEGINS or name in STARTING:
@@ -405,8 +401,7 @@ class _Builder:
             self.lives.finished(),
             [*self.lines.cuts.values(), *self.isr_lines.stale.values()],
             self.lines.minimum_isr,
-            self.levels,
-            self.level_files,
+            {id: file for id, file in self.state_changes.items() if id not in self.tracing},
             frozenset().union(*(cluster.transitions.words.servers for cluster in self.clusters)),
             [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number, self.ahead)],
             [row for cluster in self.clusters for row in cluster.members.rows],

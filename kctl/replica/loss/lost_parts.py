@@ -25,6 +25,7 @@ from formats.values import Struct, field, replace
 from kctl.copies.aside import held_batches
 from kctl.copies.moments import INTERNAL_COMPACTED, Znodes
 from kctl.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batches_between
+from kctl.copies.spans import common, joined, without
 from kctl.evidence.replica_copies import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.findings import Finding, Severity
 from kctl.findings import replica as say
@@ -138,7 +139,7 @@ def _damaged_everywhere(holders: Sequence[Holder], *, compacted: bool) -> Iterat
         if end <= start:
             continue  # between two batches that follow each other, or not committed
         if compacted:  # a cleaner may have removed what is missing
-            is_held = not all(any(_common([(start, end)], spans)) for spans in lacking)
+            is_held = not all(any(common([(start, end)], spans)) for spans in lacking)
         else:
             is_held = any(_has_sound_batches(other.copy, start, end) for other in others)
         if not is_held:
@@ -220,7 +221,7 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     missing = sorted(span for span in spans if span[1] > max(first, present.lineage.log_start_offset))
     lacking = [span[:2] for span in missing]
     for other in others:
-        lacking = list(_common(lacking, _lacking(other.log)))
+        lacking = list(common(lacking, _lacking(other.log)))
     if not lacking:
         return
     start, end = lacking[0]
@@ -248,20 +249,7 @@ def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int
     missing = [] if compacted else [*log.missing_segments, *log.gaps]
     if not compacted and len(log.gaps) >= MOST_GAPS:
         missing.append((log.gaps[-1][1], NO_END))  # the rest is unknown
-    return merged_spans(span for span in [*outside, *missing, *damaged] if span[0] < span[1])
-
-
-def _common(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The intersection of two lists of ranges; both are ascending and disjoint."""
-    i = j = 0
-    while i < len(first) and j < len(second):
-        start, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
-        if start < end:
-            yield start, end
-        if first[i][1] <= second[j][1]:
-            i += 1
-        else:
-            j += 1
+    return joined([*outside, *missing, *damaged])
 
 
 def _has_sound_batches(copy: Copy, start: int, end: int) -> bool:
@@ -386,7 +374,7 @@ def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
     if not compacted and not lost.holders[0].log.damage:
         opposite += lacking
     spans += opposite
-    lost.absent = merged_spans([*lost.absent, *opposite])
+    lost.absent = joined([*lost.absent, *opposite])
     first_local = present.lineage.local_log_start_offset or 0
     # Below this offset the present log is in a tier, where only its epochs show what was cut.
     spans += _superseded(
@@ -395,7 +383,7 @@ def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
     tail = max(present.log_end_offset, holder.lineage.local_log_start_offset or 0)
     if holder.lineage.log_end_offset > tail and not _is_tail_present(lost, holder, pair):
         spans.append((tail, holder.lineage.log_end_offset))
-    for first, last in merged_spans(spans):
+    for first, last in joined(spans):
         if last > max(first, start):
             lost.parts += _without_sent_again(lost, LostPart(holder, max(first, start), last))
 
@@ -422,14 +410,11 @@ def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
     again = sent_again(lost, copy, start, end)
     if again is None:
         return [replace(part, is_searched=False)]
-    remaining = []
     for first, last in again:
         place = replace(copy.place, base_offset=first, last_offset=last - 1)
         lost.findings.append(say.SENT_AGAIN.at(place, broker_id=copy.broker_id, start=first, end=last))
-        if start < first:
-            remaining.append(replace(part, from_offset=start, to_offset=first))
-        start = last
-    return [*remaining, replace(part, from_offset=start)] if start < end else remaining
+    left = without([(start, end)], again)
+    return [replace(part, from_offset=first, to_offset=last) for first, last in left]
 
 
 def _is_tail_present(lost: LostParts, holder: Holder, pair: Pair) -> bool:
@@ -468,17 +453,6 @@ def _is_same_leadership(lost: LostParts, copy: Copy, epoch: int | None) -> bool:
     return (before.leader, before.leader_epoch) == (present.state.leader, present.state.leader_epoch)
 
 
-def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges [start, end) joined where they overlap or touch, ascending."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
-
-
 def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[int, int]] | None:
     """The ranges of [start, end) of one copy whose records the present copy has too, from `start` on.
 
@@ -510,7 +484,7 @@ def _again_in(
             again.append(offset)
     if contents and len(again) == len(contents):
         return [(start, end)]
-    return merged_spans([(offset, offset + 1) for offset in again])
+    return joined([(offset, offset + 1) for offset in again])
 
 
 def _count_in_present(present: Copy, start: int, counts: Counter[Content]) -> tuple[Counter[Content], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -12,10 +12,11 @@ from kctl.copies.leaders import leaders_of
 from kctl.copies.log_notes import LogNotes
 from kctl.copies.moments import Znodes
 from kctl.copies.replica_log import Holder, batches_between
+from kctl.copies.spans import Span, common, joined, without
 from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
-from kctl.model import OffsetRange, TopicPartition
+from kctl.model import TopicPartition
 from kctl.replica.loss.causes import (
     Cause,
     Drop,
@@ -37,7 +38,7 @@ from kctl.replica.loss.commitment import (
     missing_from,
 )
 from kctl.replica.loss.log_claims import Claim, find_claims
-from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts, merged_spans
+from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts
 from kctl.replica.loss.present_lineage import choose_present
 from kctl.replica.loss.unflushed import minimum_isr, unproven
 from kctl.scan.pool import Jobs
@@ -51,8 +52,8 @@ class Loss(Struct):
     to_offset: int | None
     loss_class: str
     drop: Drop
-    replaced: list[OffsetRange]
-    missing: list[OffsetRange]
+    replaced: list[Span]
+    missing: list[Span]
     evidence: list[Proof]
     parts: list[LostPart]
     topic_id: str | None = None
@@ -212,21 +213,16 @@ def _losses_from_offsets(
         start = missing_from(committed, facts)
         if start is None:
             continue
-        for first, last in _uncovered(start, committed.offset, [*known, *losses]):
+        told = (
+            (loss.from_offset, committed.offset if loss.to_offset is None else loss.to_offset)
+            for loss in (*known, *losses)
+        )
+        for first, last in without([(start, committed.offset)], told):
             epoch = claimed_epoch(facts, committed.epoch, first, 0)
             drop = explain_drop(facts, epoch, first, committed.epoch, ())
             proofs = [*drop.proofs, committed.proof]
             losses.append(_loss(facts, lost_parts, first, last, "committed", drop, proofs, ()))
     return losses
-
-
-def _uncovered(start: int, end: int, known: Sequence[Loss]) -> list[tuple[int, int]]:
-    """The ranges of [start, end) that no loss covers."""
-    pieces = [OffsetRange(start, end)] if start < end else []
-    for loss in known:
-        until = end if loss.to_offset is None else loss.to_offset
-        pieces = [rest for piece in pieces for rest in _without(piece, loss.from_offset, until)]
-    return [(p.from_offset, p.to_offset) for p in pieces if p.to_offset is not None]
 
 
 def _without_present(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator[Claim]:
@@ -355,7 +351,7 @@ def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
     """The ranges that parts and claims cover; a claim without an end adds one only if no part covers its start."""
     spans: list[tuple[int, int]] = [(p.from_offset, p.to_offset) for p in group.parts]
     spans += [(c.from_offset, c.to_offset) for c in group.claims if c.to_offset is not None]
-    merged: list[tuple[int, int | None]] = [*merged_spans(spans)]
+    merged: list[tuple[int, int | None]] = [*joined(spans)]
     for claim in group.claims:
         inside = any(s <= claim.from_offset and (e is None or claim.from_offset < e) for s, e in merged)
         if claim.to_offset is None and not inside:
@@ -411,26 +407,17 @@ def _loss(
     present_end = facts.present.log_end_offset
     # Without an end only the first record is certain, and the offsets up to the last known log end.
     until = max(start + 1, reached) if end is None else end
-    replaced = [OffsetRange(start, min(until, present_end))] if start < present_end else []
-    missing = [OffsetRange(max(start, present_end), until)] if until > present_end else []
-    for gap_start, gap_end in lost_parts.absent[bisect_right(lost_parts.absent, start, key=itemgetter(1)) :]:
-        if gap_start >= until:
-            break
-        replaced = [piece for part in replaced for piece in _without(part, gap_start, gap_end)]
-        inside = OffsetRange(max(start, gap_start), min(until, gap_end))
-        if inside.to_offset is not None and inside.from_offset < inside.to_offset:
-            missing.append(inside)
-    missing, holding = sorted(set(missing)), [part for part in parts if part.overlaps(start, until)]
+    absent = lost_parts.absent
+    first, last = (
+        bisect_right(absent, start, key=itemgetter(1)),
+        bisect_left(absent, until, key=itemgetter(0)),
+    )
+    gaps = absent[first:last]
+    replaced = without([(start, min(until, present_end))], gaps)
+    beyond = joined([(max(start, present_end), until)])
+    missing = sorted({*beyond, *common([(start, until)], gaps)})
+    holding = [part for part in parts if part.overlaps(start, until)]
     return Loss(
         facts.partition, start, end, loss_class, drop, replaced, missing, proofs, holding,
         facts.topic_id, facts.incarnation, lost_parts.is_compacted, is_at_least or end is None,
     )  # fmt: skip
-
-
-def _without(offsets: OffsetRange, start: int, end: int) -> list[OffsetRange]:
-    assert offsets.to_offset is not None
-    pieces = [
-        OffsetRange(offsets.from_offset, min(offsets.to_offset, start)),
-        OffsetRange(max(offsets.from_offset, end), offsets.to_offset),
-    ]
-    return [p for p in pieces if p.to_offset is not None and p.from_offset < p.to_offset]

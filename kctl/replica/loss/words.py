@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from formats import bounded_json
 from formats.values import Struct
+from kctl.copies.spans import joined
 
 CAUSES = {
     "unclean_election": "unclean election",
@@ -72,7 +73,9 @@ def amount_of(losses: Iterable[Mapping[str, Any]]) -> Amount:
         if row.get("is_compacted"):
             compacted.add(partition)
         copies += listed(row["recoverable_from"])
-    covered = {partition: _covered(spans) for partition, spans in ranges.items()}
+    covered = {
+        partition: sum(end - start for start, end in joined(spans)) for partition, spans in ranges.items()
+    }
     offsets = sum(covered.values())
     is_open = any(row["to_offset"] is None for row in rows)
     records_held = sum(row["records"] or 0 for row in rows if listed(row["recoverable_from"]))
@@ -81,14 +84,6 @@ def amount_of(losses: Iterable[Mapping[str, Any]]) -> Amount:
         sum(covered[partition] for partition in compacted), min(records_held, offsets), records_held == offsets and not is_open, tuple(copy_names(copies)),
         any(listed(row["recoverable_from_tier"]) for row in rows),
     )  # fmt: skip
-
-
-def _covered(ranges: Sequence[tuple[int, int]]) -> int:
-    total, reached = 0, -1
-    for start, end in sorted(ranges):
-        total += max(0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
 
 
 def listed(value: object) -> list[Any]:

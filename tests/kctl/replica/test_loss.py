@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from commands.cli.render import Page
 from commands.replica.loss_text import loss_text
@@ -272,19 +268,6 @@ def test_a_hole_that_something_explains_is_no_missing_segment(
     (judgement,) = ran.of("judgement")
     assert judgement["verdict"] == verdict
     assert not {"replica-hole-everywhere", "replica-gap-everywhere"} & {*ran.codes()}
-
-
-SPANS = st.lists(st.integers(0, 40), max_size=12).map(lambda ends: list(pairwise(sorted(set(ends))))[::2])
-
-
-@given(SPANS, SPANS)
-def test_common_ranges_are_the_offsets_of_both(
-    one: list[tuple[int, int]], other: list[tuple[int, int]]
-) -> None:
-    def offsets(spans: Iterable[tuple[int, int]]) -> set[int]:
-        return {offset for start, end in spans for offset in range(start, end)}
-
-    assert offsets(lost_parts._common(one, other)) == offsets(one) & offsets(other)
 
 
 @pytest.mark.parametrize(("mark", "verdict"), [(15, "sound"), (18, "damaged"), (None, "sound")])
