@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.values import Struct
+from kctl.copies.leaders import LeaderTerm
 from kctl.evidence.model import Unopened
 from kctl.findings import Finding
 from kctl.findings import replica as replica_findings
@@ -46,15 +47,6 @@ CLEAN = frozenset(
 )
 
 
-class KnownLeadership(Struct, frozen=True):
-    """One leader epoch as far as it is known; `leader` None where nothing tells it, −1 where nobody led."""
-
-    leader_epoch: int
-    leader: int | None
-    isr: tuple[int, ...]
-    how: str
-
-
 class Untold(NamedTuple):
     """What logs leave open of a partition: an unclean election drops records from every copy, and leaves no trace in them."""
 
@@ -71,7 +63,7 @@ class LossFacts(Struct, frozen=True):
     copies: frozenset[int]  # brokers with a copy, of any moment
     assigned: frozenset[int]  # replicas at any time in question; empty where nothing tells them
     evidence_brokers: frozenset[int]
-    leaderships: Sequence[KnownLeadership] = ()
+    leaderships: Sequence[LeaderTerm] = ()
     has_broker_logs: bool = False
     is_deleted: bool = False  # the cluster's newest metadata has no such topic
     was_there: bool = False  # earlier metadata of the cluster has it
@@ -90,7 +82,7 @@ def judge_loss(
     """The judgement on one partition, from the classes of its losses and the findings of the search."""
     partition = facts.partition
     subject = JudgementSubject(partition.topic, partition.partition)
-    needed = facts.assigned | {broker for leadership in facts.leaderships for broker in leadership.isr}
+    needed = facts.assigned | {broker for leadership in facts.leaderships for broker in leadership.isr or ()}
     missing_replicas = [replica_of(broker_id, partition) for broker_id in sorted(needed - facts.copies)]
 
     def judged(verdict: Verdict, reason: str, missing: Sequence[MissingEvidence] = ()) -> Judgement:

@@ -26,7 +26,7 @@ from kctl.internal_topics.decisions import corrected
 from kctl.judging.cut_off import with_cut_off
 from kctl.judging.fetching import of_unknown_brokers
 from kctl.judging.judgement import Judgement, Question
-from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_acknowledged, judge_loss
+from kctl.judging.loss import LossFacts, Untold, judge_acknowledged, judge_loss
 from kctl.model import SILENT, Progress, Row, TopicPartition
 from kctl.replica.loss.causes import Cause
 from kctl.replica.loss.commitment import ExternalOffset, external_offsets
@@ -234,9 +234,7 @@ class LossSearch:
                 for broker_id in replicas
             ),
             evidence_brokers=self.evidence.replica_brokers(),
-            leaderships=[
-                KnownLeadership(term.leader_epoch, term.leader, term.isr or (), term.how) for term in known
-            ],
+            leaderships=known,
             has_broker_logs=self.log_notes.history is not None,
             is_deleted=is_deleted(partition, self.order, self.znodes),
             was_there=any(partition.topic in znodes.created for znodes in moments),

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.broker_logs.history.leaderships import Leadership as LoggedLeadership
+from kctl.copies.leaders import LeaderTerm
 from kctl.evidence.model import Unopened
 from kctl.findings import Place
 from kctl.findings import evidence as said_of_evidence
@@ -18,7 +19,7 @@ from kctl.judging.fetching import replica_of
 from kctl.judging.integrity import Integrity
 from kctl.judging.judgement import Coverage, Judgement, JudgementSubject, Question, Verdict, judgement_rows
 from kctl.judging.leadership import judge_leadership
-from kctl.judging.loss import KnownLeadership, LossFacts, Untold, judge_loss
+from kctl.judging.loss import LossFacts, Untold, judge_loss
 from kctl.judging.sentences import coverage_sentence
 from kctl.judging.tier import TierJudge
 from kctl.judging.transactions import judge_transactions
@@ -68,7 +69,7 @@ def facts(**changed: Any) -> LossFacts:
     return LossFacts(**{**values, **changed})
 
 
-CLEAN_HISTORY = [KnownLeadership(0, 1, (1, 2, 3), "creation"), KnownLeadership(1, 2, (2, 3), "failure")]
+CLEAN_HISTORY = [LeaderTerm(0, 1, (1, 2, 3), how="creation"), LeaderTerm(1, 2, (2, 3), how="failure")]
 ONE_COPY = {"copies": frozenset({1}), "evidence_brokers": frozenset({1})}
 UNKNOWN = {"assigned": frozenset[int](), "is_metadata_there": False}
 
@@ -87,7 +88,7 @@ UNKNOWN = {"assigned": frozenset[int](), "is_metadata_there": False}
         ({"copies": frozenset({1, 2}), "leaderships": CLEAN_HISTORY[1:], "has_broker_logs": True}, [], OPEN),
         (
             {"copies": frozenset({1, 2}), "has_broker_logs": True,
-             "leaderships": [CLEAN_HISTORY[0], KnownLeadership(1, 2, (2,), "unclean")]},
+             "leaderships": [CLEAN_HISTORY[0], LeaderTerm(1, 2, (2,), how="unclean")]},
             [], OPEN,
         ),
         (UNKNOWN, [], SOUND),
@@ -279,7 +280,7 @@ def test_brokers_of_the_isr_are_needed_where_no_assignment_is_known() -> None:
     known = facts(
         assigned=frozenset[int](),
         copies=frozenset({1, 2}),
-        leaderships=[KnownLeadership(0, 1, (1, 2), "creation")],
+        leaderships=[LeaderTerm(0, 1, (1, 2), how="creation")],
     )
     assert judge_loss(known, []).reason == "the copies of all 2 replicas were compared"
     open_ = judge_loss(

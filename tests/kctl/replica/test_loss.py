@@ -23,9 +23,10 @@ from formats.messages.remote_log_metadata import (
 )
 from formats.values import replace
 from kctl.copies import replica_log
+from kctl.copies.leaders import LeaderTerm
 from kctl.evidence.replica_copies import Copy
 from kctl.judging.judgement import Verdict
-from kctl.judging.loss import KnownLeadership, LossFacts, judge_loss
+from kctl.judging.loss import LossFacts, judge_loss
 from kctl.model import TopicPartition
 from kctl.replica.loss import lost_parts
 from kctl.replica.loss.lost_parts import LostParts
@@ -1147,7 +1148,7 @@ def test_logs_that_end_before_the_epoch_of_a_copy_do_not_show_every_election(tmp
         copies=frozenset({1}),
         assigned=frozenset({1, 2}),
         evidence_brokers=frozenset({1}),
-        leaderships=[KnownLeadership(0, 1, (1, 2), "creation")],
+        leaderships=[LeaderTerm(0, 1, (1, 2), how="creation")],
         has_broker_logs=True,
     )
     assert judge_loss(facts, ()).verdict is Verdict.SOUND
