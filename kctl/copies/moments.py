@@ -86,10 +86,10 @@ class Znodes(Struct):
         """Whether the topic's configuration enables remote storage."""
         return self.configs.get(topic, {}).get("remote.storage.enable") == "true"
 
-    def minimum_isr(self, topic: str) -> int:
-        """The topic's min.insync.replicas, else the brokers' default, else 1."""
+    def minimum_isr(self, topic: str, default: int = 1) -> int:
+        """The topic's min.insync.replicas, else that of the brokers, else the default."""
         settings = (self.configs.get(name, {}).get("min.insync.replicas", "") for name in (topic, ""))
-        return next((int(minimum) for minimum in settings if minimum.isdecimal()), 1)
+        return next((int(minimum) for minimum in settings if minimum.isdecimal()), default)
 
     def state(self, partition: TopicPartition) -> RecordedState | None:
         """The partition's state; None without a leader."""

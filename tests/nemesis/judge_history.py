@@ -179,17 +179,24 @@ def _was_done(story: Story, kinds: Collection[str], broker: int, time: float) ->
     # Whose controller, or whose session, went heard of it later.
     # A process that ends by itself shuts down in order, and is found gone afterwards.
     return any(
-        act.time - time < (LONGEST_SHUTDOWN if act.kind == "exited" else SLACK)
-        and time - _until(story, act) < LONGEST_SHUTDOWN
+        act.time - time < (LONGEST_SHUTDOWN if act.kind == "exited" else SLACK) and time < _until(story, act)
         for act in acts
     )
 
 
 def _until(story: Story, act: Fault) -> float:
-    """Until when it went on: a process that is paused, and a network that is cut, stay so.
+    """Until when it may be the cause of a state: a process that is paused, and a network that is cut, stay so.
 
-    Without a majority of controllers nobody takes note of a broker that ends, until it joins an ISR again.
+    Without a majority of controllers nobody takes note of a broker that ends, until it is unfenced: where the metadata
+    log does not tell that, until it joins an ISR again.
     """
+    if act.kind in GONE and story.fencings:
+        unfenced = (
+            fencing.time
+            for fencing in story.fencings
+            if fencing.broker == act.broker and fencing.time > act.time and not fencing.is_fenced
+        )
+        return min(unfenced, default=UNBOUNDED) + SLACK
     if act.kind in GONE and "kraft" in story.mode:
         joined = (
             state.time
@@ -197,13 +204,13 @@ def _until(story: Story, act: Fault) -> float:
             for before, state in pairwise(states)
             if state.time > act.time and act.broker in state.isr and act.broker not in before.isr
         )
-        return min(joined, default=act.time)
+        return min(joined, default=act.time) + LONGEST_SHUTDOWN
     if act.kind not in GOES_ON:
-        return act.time
+        return act.time + LONGEST_SHUTDOWN
     ends = (
         f.time for f in story.of(GOES_ON[act.kind], "kill") if f.broker == act.broker and f.time > act.time
     )
-    return min(ends, default=act.time)
+    return min(ends, default=act.time) + LONGEST_SHUTDOWN
 
 
 GOES_ON = {"pause": "resume", "cut": "mend"}

@@ -17,6 +17,7 @@ from tests.nemesis.incident import Incident
 from tests.nemesis.load import topics
 from tests.nemesis.story import IDS, Fault, Story
 from tests.nemesis.truth import (
+    kraft_fencings,
     kraft_history,
     quorum_leaders,
     transactional_ids,
@@ -194,6 +195,7 @@ def tell(c: Cluster, story: Story) -> None:
         said = list(with_leaders(dumped(c, "--cluster-metadata-decoder", [longest]), longest.read_bytes()))
         history = kraft_history(said, story.skew)
         story.controllers = quorum_leaders(said, story.skew)
+        story.fencings = kraft_fencings(said, story.skew)
     story.history = {name: lives[-1] for name, lives in history.items()}
     story.before = {name: lives[:-1] for name, lives in history.items() if len(lives) > 1}
     states = [name for name in story.history if name.startswith("__transaction_state-")]

@@ -48,6 +48,15 @@ class State:
 
 
 @dataclass
+class Fencing:
+    """A KRaft controller fences a broker or unfences it; one that registers is fenced."""
+
+    time: float
+    broker: int
+    is_fenced: bool
+
+
+@dataclass
 class Term:
     """A controller, or a leader of the metadata quorum, with its epoch."""
 
@@ -97,6 +106,7 @@ class Story:
     history: dict[str, list[State]] = field(default_factory=dict)
     before: dict[str, list[list[State]]] = field(default_factory=dict)  # of topics that had the name before
     controllers: list[Term] = field(default_factory=list)
+    fencings: list[Fencing] = field(default_factory=list)  # with KRaft
     transactions: list[Transactional] = field(default_factory=list)
     held: dict[str, Held] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list)
@@ -118,6 +128,7 @@ class Story:
         story.moments = [Moment(**moment) for moment in story.moments]  # type: ignore[arg-type]
         story.skew = {int(id): seconds for id, seconds in story.skew.items()}
         story.controllers = [Term(**term) for term in story.controllers]  # type: ignore[arg-type]
+        story.fencings = [Fencing(**fencing) for fencing in story.fencings]  # type: ignore[arg-type]
         story.transactions = [Transactional(**entry) for entry in story.transactions]  # type: ignore[arg-type]
         for name, states in story.history.items():
             story.history[name] = [State(**state) for state in states]  # type: ignore[arg-type]

@@ -10,12 +10,20 @@ import pytest
 
 from kctl.times import iso
 from tests.nemesis.judge_copies import judge_damage, judge_divergence, judge_torn
-from tests.nemesis.judge_history import judge_leaders, judge_lines, judge_lives, judge_strength
+from tests.nemesis.judge_history import judge_cause, judge_leaders, judge_lines, judge_lives, judge_strength
 from tests.nemesis.judge_loss import judge_loss
 from tests.nemesis.judge_tier import RemoteLogs, judge_tier
 from tests.nemesis.statements import Copies, Statement
-from tests.nemesis.story import Fault, Moment, Sent, State, Story
-from tests.nemesis.truth import CONTROL, Stored, cuts_of, kraft_history, stored, zookeeper_history
+from tests.nemesis.story import Fault, Fencing, Moment, Sent, State, Story
+from tests.nemesis.truth import (
+    CONTROL,
+    Stored,
+    cuts_of,
+    kraft_fencings,
+    kraft_history,
+    stored,
+    zookeeper_history,
+)
 
 PARTITION = {"topic": "ledger", "partition": 0}
 KEPT = {"ledger-0": {o: Stored(o, b"k", b"new" if o >= 8 else f"{o}".encode()) for o in range(10)}}
@@ -268,6 +276,17 @@ def test_a_cause_needs_what_was_done() -> None:
         assert caught in found if caught else not found
 
 
+@pytest.mark.parametrize(("time", "is_right"), [(61_000, True), (75_000, False)])
+def test_a_broker_that_is_unfenced_has_not_failed_any_more(time: float, is_right: bool) -> None:
+    """Broker 2 was killed at 60 s."""
+    story = made()
+    state, row = State(time, 3, 1, [1]), leader(1, 1, [1], "failure", cause="broker 2 failed")
+    assert not wrong(judge_cause(story, row, state, None, "timeline ledger-0 epoch 3"))
+    story.mode, story.fencings = "kraft", [Fencing(60_500, 2, True), Fencing(71_000, 2, False)]
+    found = wrong(judge_cause(story, row, state, None, "timeline ledger-0 epoch 3"))
+    assert not found if is_right else "nobody did that" in found
+
+
 def test_few_rows_are_only_likely() -> None:
     rows = [leader(0, 2, [1, 2], "creation")] * 99 + [leader(0, 2, [1, 2], "creation", strength="likely")]
     assert judge_strength(rows).is_right
@@ -356,6 +375,27 @@ def test_the_states_of_a_metadata_log() -> None:
     ]
     states = [(s.epoch, s.leader, s.isr, s.is_unclean) for s in kraft_history(lines)["ledger-0"][0]]
     assert states == [(0, 2, [2, 1], False), (1, -1, [], False), (2, 2, [2], False), (3, 1, [1], True)]
+
+
+def test_when_brokers_are_fenced() -> None:
+    records = (
+        '"type":"REGISTER_BROKER_RECORD","data":{"brokerId":2,"fenced":true}',
+        '"type":"BROKER_REGISTRATION_CHANGE_RECORD","data":{"brokerId":2,"fenced":-1}',
+        '"type":"BROKER_REGISTRATION_CHANGE_RECORD","data":{"brokerId":2,"inControlledShutdown":1}',
+        '"type":"FENCE_BROKER_RECORD","data":{"id":2}',
+        '"type":"UNFENCE_BROKER_RECORD","data":{"id":2}',
+    )
+    lines = [
+        f"{kind}: {5000 + number} {record}"
+        for number, text in enumerate(records)
+        for kind, record in (("baseOffset: 1 CreateTime", "size: 9"), ("| offset", f"payload: {{{text}}}"))
+    ]
+    assert kraft_fencings(lines, None) == [
+        Fencing(5000, 2, True),
+        Fencing(5001, 2, False),
+        Fencing(5003, 2, True),
+        Fencing(5004, 2, False),
+    ]
 
 
 def test_a_marker_takes_an_offset_too() -> None:

@@ -12,9 +12,9 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tests.nemesis.story import State, Term, Transactional
+from tests.nemesis.story import Fencing, State, Term, Transactional
 
 CONTROL, TRANSACTIONAL, COMPRESSION, GZIP = 0x20, 0x10, 0x07, 1  # in the attributes of a batch
 STATE = re.compile(r".*/brokers/topics/([^/]+)/partitions/(\d+)/state")
@@ -283,16 +283,7 @@ def kraft_history(
     history: dict[str, list[list[State]]] = {}
     names: dict[str, str] = {}
     eligible: dict[str, list[int]] = {}
-    time = ahead = 0.0
-    for line in dump:
-        if batch := BATCH.match(line):
-            time = int(batch[1]) - ahead
-        elif change := LEADER_CHANGE.search(line):
-            ahead = (skew or {}).get(int(change[1]), 0) * 1000
-        record = RECORD.match(line.rstrip())
-        if not record:
-            continue
-        kind, data = (json.loads(record[1])[key] for key in ("type", "data"))
+    for time, kind, data in _records_of(dump, skew):
         if kind == "TOPIC_RECORD":
             names[data["topicId"]] = data["name"]
         elif kind == "PARTITION_RECORD":
@@ -315,6 +306,38 @@ def kraft_history(
                 unclean = leader >= 0 and leader not in may_lead
                 states.append(State(time, last.epoch + 1, leader, isr, unclean, topic_id=last.topic_id))
     return history
+
+
+def kraft_fencings(dump: Iterable[str], skew: Mapping[int, float] | None = None) -> list[Fencing]:
+    """When brokers were fenced and unfenced, from the same lines."""
+    found: list[Fencing] = []
+    for time, kind, data in _records_of(dump, skew):
+        broker: Any = data.get("brokerId", data.get("id"))
+        is_fenced = None
+        if kind == "REGISTER_BROKER_RECORD":
+            is_fenced = data["fenced"]
+        elif kind in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
+            is_fenced = kind.startswith("FENCE")
+        elif kind == "BROKER_REGISTRATION_CHANGE_RECORD" and data.get("fenced"):
+            is_fenced = data["fenced"] > 0
+        if is_fenced is not None:
+            found.append(Fencing(time, broker, is_fenced))
+    return found
+
+
+def _records_of(
+    dump: Iterable[str], skew: Mapping[int, float] | None
+) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    """Time, type and fields of each record."""
+    time = ahead = 0.0
+    for line in dump:
+        if batch := BATCH.match(line):
+            time = int(batch[1]) - ahead
+        elif change := LEADER_CHANGE.search(line):
+            ahead = (skew or {}).get(int(change[1]), 0) * 1000
+        elif record := RECORD.match(line.rstrip()):
+            said = json.loads(record[1])
+            yield time, said["type"], said["data"]
 
 
 def with_leaders(dump: Iterable[str], log: bytes) -> Iterator[str]:

@@ -94,6 +94,10 @@ class Timeline(Struct):
         """The leaderships of one partition; none where the logs do not name it."""
         return self.leaderships.get(partition, [])
 
+    def minimum_isr_of(self, topic: str) -> int:
+        """min.insync.replicas of a topic; 1 where the logs do not say."""
+        return self.minimum_isr.get(topic, self.minimum_isr.get("", 1))
+
     def findings(self, min_isr: int | None = None) -> Iterator[Finding]:
         """Unclean elections, ISRs below the minimum, cuts below the high watermark, stale leaders and controllers."""
         for leaderships in self.leaderships.values():
@@ -128,7 +132,7 @@ class Timeline(Struct):
     def _below_minimum(self, leaderships: list[Leadership], min_isr: int | None) -> Iterator[Finding]:
         for leadership in leaderships:
             topic, partition = leadership.topic_partition
-            minimum = min_isr or self.minimum_isr.get(topic, self.minimum_isr.get("", 1))
+            minimum = min_isr or self.minimum_isr_of(topic)
             began = leadership.proofs[0] if leadership.proofs else {}
             changes = [(leadership.isr, began), *((c.isr, c._asdict()) for c in leadership.isr_changes)]
             for isr, proof in changes:

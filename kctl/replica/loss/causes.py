@@ -126,6 +126,12 @@ class PartitionFacts(Struct, frozen=True, dict=True):
         leaderships = self.log_notes.leaderships(self.partition)
         return leaderships[-1].incarnation if leaderships else None
 
+    @property
+    def logged_minimum_isr(self) -> int:
+        """The topic's min.insync.replicas by the brokers' logs, 1 where they do not say."""
+        history = self.log_notes.history
+        return history.minimum_isr_of(self.partition.topic) if history else 1
+
     @cached_property
     def epoch_then(self) -> dict[Moment, int]:
         """The leader epoch in the znodes of each moment."""

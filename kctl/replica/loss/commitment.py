@@ -233,11 +233,8 @@ def _is_too_small(facts: PartitionFacts, isr: Sequence[int]) -> bool:
     topic = facts.partition.topic
     if any(znode.created.get(topic) and topic not in znode.topic_ids for znode in facts.znodes.values()):
         return False
-    minimums = [znode.minimum_isr(topic) for znode in facts.znodes.values()]
-    if facts.log_notes.history:
-        logged = facts.log_notes.history.minimum_isr
-        minimums.append(logged.get(topic, logged.get("", 1)))
-    return len(isr) < max(minimums, default=1)
+    minimums = (znode.minimum_isr(topic) for znode in facts.znodes.values())
+    return len(isr) < max([facts.logged_minimum_isr, *minimums])
 
 
 def _isr_of_one(

@@ -210,23 +210,8 @@ def _is_others(state: BrokerState) -> bool:
 
 def minimum_isr(facts: PartitionFacts) -> int:
     """The least min.insync.replicas that the topic is known to have had."""
-    topic = facts.partition.topic
-    logged = facts.log_notes.history.minimum_isr if facts.log_notes.history else {}
-    settings = [
-        next(
-            (
-                value
-                for name in (topic, "")
-                if (value := znodes.configs.get(name, {}).get("min.insync.replicas"))
-            ),
-            None,
-        )
-        for znodes in facts.znodes.values()
-    ]
-    default = logged.get(topic, logged.get("", 1))
-    return min(
-        (int(value) if value and value.isdecimal() else default for value in settings), default=default
-    )
+    topic, logged = facts.partition.topic, facts.logged_minimum_isr
+    return min((znodes.minimum_isr(topic, logged) for znodes in facts.znodes.values()), default=logged)
 
 
 def _states(facts: PartitionFacts) -> Iterator[tuple[int, LeaderTerm, tuple[int, ...] | None]]:
