@@ -314,8 +314,10 @@ def explain_drop(
     """The drop with its cause. `broker_ids` are the brokers that held the records; `written_ms` is of the first."""
     term = facts.leaders.of(leader_epoch)
     drop = Drop(leader_epoch, written_in_epoch=written_in, strength=term.strength if term else SURE)
-    if leader_epoch not in {epoch for epoch, _ in facts.present.recorded}:
-        drop.strength = LIKELY  # no epoch of the log names it: the leadership was found by its time
+    named = {epoch for epoch, _ in facts.present.recorded}
+    stated = None if written_in is None else _by_epochs(facts, written_in, from_offset)
+    if leader_epoch not in {*named, stated}:
+        drop.strength = LIKELY  # neither an epoch of the log nor its leader names it: it was found by its time
     drop.leader = term.leader_id if term else None
     _note_writer(facts, drop, broker_ids, written_ms)
     if drop.leader is None or term is None:

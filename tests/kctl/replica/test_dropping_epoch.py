@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from formats.znodes.cluster import NO_LEADER
+from kctl.broker_logs.history.leaderships import LIKELY, SURE
 from kctl.copies.leaders import Leaders, LeaderTerm
 from kctl.copies.log_notes import LogNotes, Note
 from kctl.model import TopicPartition
-from kctl.replica.loss.causes import claimed_epoch
+from kctl.replica.loss.causes import PartitionFacts, claimed_epoch, explain_drop
 from kctl.replica.loss.search import _is_untold
 
 TP = TopicPartition("t", 0)
@@ -24,9 +25,7 @@ TERMS = (
 STARTS = {1: 53, 3: 74, 4: 40, 5: 40}
 
 
-def dropped_in(
-    from_offset: int, epoch: int = 1, *, more: tuple[Note, ...] = (), began_at: int = 0
-) -> int | None:
+def facts_of(*more: Note, began_at: int = 0, says_starts: bool = True) -> PartitionFacts:
     notes = [
         Note(
             "leader",
@@ -37,14 +36,20 @@ def dropped_in(
             leader_epoch=term.leader_epoch,
         )
         for term in TERMS
+        if says_starts
     ]
-    facts = SimpleNamespace(
+    return SimpleNamespace(  # type: ignore[return-value]
         partition=TP,
         present=SimpleNamespace(recorded=[(0, 0), (5, 40), (6, 78)]),
         leaders=Leaders(TERMS, {term.leader_epoch: term for term in TERMS}),
         log_notes=Notes(notes={TP: [*more, *notes]}, began=began_at),
     )
-    return claimed_epoch(facts, epoch, from_offset, 50_000)  # type: ignore[arg-type]
+
+
+def dropped_in(
+    from_offset: int, epoch: int = 1, *, more: tuple[Note, ...] = (), began_at: int = 0
+) -> int | None:
+    return claimed_epoch(facts_of(*more, began_at=began_at), epoch, from_offset, 50_000)
 
 
 class Notes(LogNotes):
@@ -68,6 +73,22 @@ def test_a_leader_that_wrote_nothing_dropped_what_it_did_not_have() -> None:
 
 def test_the_first_leader_that_did_not_have_it_dropped_it() -> None:
     assert (dropped_in(60), dropped_in(78), dropped_in(40, epoch=4)) == (4, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("says_starts", "from_offset", "written_in", "strength"),
+    [
+        (True, 40, 1, SURE),
+        (True, 20, 1, LIKELY),  # the leader's line says that it had this one
+        (True, 40, None, LIKELY),  # nothing tells whether a leader before it had dropped it
+        (False, 40, 1, LIKELY),
+    ],
+)
+def test_a_leadership_that_a_line_states_is_sure(
+    says_starts: bool, from_offset: int, written_in: int | None, strength: str
+) -> None:
+    facts = facts_of(says_starts=says_starts)
+    assert explain_drop(facts, 4, from_offset, written_in, ()).strength == strength
 
 
 @pytest.mark.parametrize(
