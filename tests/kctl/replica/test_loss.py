@@ -24,6 +24,7 @@ from formats.messages.remote_log_metadata import (
 from formats.values import replace
 from kctl.copies import replica_log
 from kctl.copies.leaders import LeaderTerm
+from kctl.evidence.names import TOLD_CLUSTER
 from kctl.evidence.replica_copies import Copy
 from kctl.judging.judgement import Verdict
 from kctl.judging.loss import LossFacts, judge_loss
@@ -31,7 +32,7 @@ from kctl.model import TopicPartition
 from kctl.replica.loss import lost_parts
 from kctl.replica.loss.lost_parts import LostParts
 from tests.conftest import Ran, kctl, recording, rows
-from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
+from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir, message
 
 STATE = "/brokers/topics/orders/partitions/0/state"
 
@@ -108,8 +109,6 @@ def test_an_election_between_two_copies_of_one_moment_is_no_loss(tmp_path: Path)
 
 
 def test_a_tail_without_epochs_on_a_broker_that_may_be_following_is_undecided(tmp_path: Path) -> None:
-    from tests.kctl.replica.test_compare import message
-
     log_dir(tmp_path, 1, [message(o) for o in range(10)])
     log_dir(tmp_path, 2, [message(o) for o in range(12)])
     znodes(tmp_path, 1, 4, [1], live=(1, 2))
@@ -540,6 +539,60 @@ def test_a_leader_does_not_shorten_its_log_within_an_epoch(tmp_path: Path) -> No
     assert set(ran.codes("warning")) == {"replica-present-incomplete"}
 
 
+def told(folder: Path, leader: int, leader_epoch: int, isr: list[int]) -> None:
+    """What brokers told of the partition: nothing of when the topic was made."""
+    state = {"leader": leader, "leader_epoch": leader_epoch, "replicas": [1, 2], "isr": isr}
+    lines = [
+        {"kind": "cluster", "cluster_id": "one-cluster-000000000"},
+        *({"kind": "broker", "broker_id": id, "is_alive": True} for id in (1, 2)),
+        {"kind": "topic", "topic": "orders", "topic_id": None, "configs": {}},
+        {"kind": "partition", "topic": "orders", "partition": 0, **state},
+    ]
+    rows_of = (json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    path = folder.joinpath(*TOLD_CLUSTER)
+    path.parent.mkdir()
+    path.write_text("".join(rows_of))
+
+
+@pytest.mark.parametrize(
+    ("first_told", "last_told"), [(True, False), (False, True), (True, True), (False, False)]
+)
+@pytest.mark.parametrize("epochs", [[[0, 0]], None])
+def test_brokers_that_do_not_tell_when_a_topic_was_made_do_not_say_that_it_was_made_again(
+    tmp_path: Path, epochs: list[list[int]] | None, first_told: bool, last_told: bool
+) -> None:
+    for folder, is_told, count, zxid in zip(
+        moments(tmp_path), (first_told, last_told), (3, 2), (5, 9), strict=True
+    ):
+        batches = [FRONT[at] if epochs else message(at) for at in range(count)]
+        for broker_id in (1, 2):
+            other = log_dir(folder, broker_id, batches, epochs=epochs).joinpath("other-0")
+            other.mkdir()
+            (other / f"{0:020}.log").write_bytes(
+                batch(0, zxid * 100)
+            )  # so that the last moment is the newest
+        if is_told:
+            told(folder, 1, 0, [1, 2])
+        else:
+            znodes(folder, 1, 0, [1, 2], zxid=zxid)
+    ran = lost(tmp_path)
+    assert ran.of("loss") == []
+    assert set(ran.codes("warning")) == {"replica-present-incomplete"}
+
+
+@pytest.mark.parametrize("is_again", [True, False])
+def test_a_tail_of_a_topic_that_was_made_again_is_of_no_present_leadership(
+    tmp_path: Path, is_again: bool
+) -> None:
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        log_dir(first, broker_id, FRONT, epochs=[[0, 0]])
+        log_dir(last, broker_id, FRONT[:2], epochs=[[0, 0]])
+    znodes(first, 1, 0, [1, 2], zxid=5)
+    znodes(last, 1, 0, [1, 2], zxid=9, created=7 if is_again else 1)
+    assert bool(lost(tmp_path).of("loss")) is is_again
+
+
 @pytest.mark.parametrize("is_one_batch", [True, False])
 def test_a_record_of_a_superseded_epoch_is_lost_also_where_the_cleaner_left_a_hole(
     tmp_path: Path, is_one_batch: bool
@@ -690,8 +743,6 @@ def test_one_epoch_at_offset_0_of_two_moments_is_another_topic_or_a_power_failur
 
 
 def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Path) -> None:
-    from tests.kctl.replica.test_compare import message
-
     log_dir(tmp_path, 1, [message(o, magic=0) for o in range(3)])
     log_dir(tmp_path, 3, [message(o, "old", magic=0) for o in range(9)])
     znodes(tmp_path, 1, 0, [1, 2])  # assigned to 1 and 2
@@ -700,16 +751,12 @@ def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Pat
 
 
 def test_before_times_and_epochs_nobody_knows_without_znodes(tmp_path: Path) -> None:
-    from tests.kctl.replica.test_compare import message
-
     log_dir(tmp_path, 1, [message(o, magic=0) for o in range(3)])
     log_dir(tmp_path, 3, [message(o, "old", magic=0) for o in range(9)], high_watermark=9)
     assert spans(lost(tmp_path, "--leader", "1")) == [(0, 9, "unknown")]
 
 
 def test_before_times_and_epochs_znodes_of_one_moment_tell_nothing_of_another(tmp_path: Path) -> None:
-    from tests.kctl.replica.test_compare import message
-
     first, last = moments(tmp_path)
     for broker_id in (1, 2):
         log_dir(first, broker_id, [message(o, "old", magic=0) for o in range(9)], high_watermark=9)
