@@ -42,6 +42,11 @@ class Lineage(Struct, frozen=True, dict=True):
     def epochs(self) -> Entries:
         return normalised(self.recorded, self.log_start_offset, self.log_end_offset)
 
+    @cached_property
+    def loaded(self) -> Entries:
+        """The recorded epochs as a broker keeps them: those without records too, ascending."""
+        return loaded(self.recorded)
+
     @property
     def committed_end(self) -> int:
         """What is known to be committed: the high watermark, limited to the log end; 0 without a recorded one."""
@@ -59,7 +64,7 @@ class Lineage(Struct, frozen=True, dict=True):
 
     def state(self) -> ReplicaState:
         """The replica as a running broker sees it: without entries beyond the log end; one at the end may be its own."""
-        entries = tuple(e for e in loaded(self.recorded) if e[1] <= self.log_end_offset)
+        entries = tuple(e for e in self.loaded if e[1] <= self.log_end_offset)
         return ReplicaState(entries, self.log_end_offset, self.committed_end, self.log_start_offset)
 
 

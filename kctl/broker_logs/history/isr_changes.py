@@ -80,12 +80,7 @@ class IsrLines(Struct):
         key = partition, event.broker_id, what
         if key not in self.stale:
             self.stale[key] = say.ZOMBIE_LEADER_WRITE.at(
-                Place(
-                    broker_id=event.broker_id,
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    file=event.file,
-                ),
+                Place(event.broker_id, file=event.file).in_partition(partition),
                 broker=event.broker_id,
                 partition=partition,
                 what=what,

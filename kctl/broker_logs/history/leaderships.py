@@ -559,6 +559,8 @@ def shown_by(proof: Mapping[str, Any]) -> dict[str, Any]:
 
 def place_of(proof: Mapping[str, Any]) -> str:
     """Where a proof stands: `controller.log:12`, or the folder of a metadata log and the offset."""
+    if not proof:
+        return "no line says where"
     if proof.get("line") is not None:
         return f"{proof['file']}:{proof['line']}"
     offset = proof.get("offset")

@@ -42,12 +42,7 @@ class ReplicaLines(Struct):
         if None in (offset, high_watermark) or key in self.cuts or len(self.cuts) == MOST:
             return
         self.cuts[key] = say.COMMITTED_TRUNCATED.at(
-            Place(
-                broker_id=event.broker_id,
-                topic=partition.topic,
-                partition=partition.partition,
-                file=event.file,
-            ),
+            Place(event.broker_id, file=event.file).in_partition(partition),
             broker=event.broker_id,
             partition=partition,
             offset=offset,

@@ -131,15 +131,15 @@ class Timeline(Struct):
 
     def _below_minimum(self, leaderships: list[Leadership], min_isr: int | None) -> Iterator[Finding]:
         for leadership in leaderships:
-            topic, partition = leadership.topic_partition
-            minimum = min_isr or self.minimum_isr_of(topic)
+            partition = leadership.topic_partition
+            minimum = min_isr or self.minimum_isr_of(partition.topic)
             began = leadership.proofs[0] if leadership.proofs else {}
             changes = [(leadership.isr, began), *((c.isr, c._asdict()) for c in leadership.isr_changes)]
             for isr, proof in changes:
                 if isr is not None and 0 < len(isr) < minimum:
                     yield say.ISR_BELOW_MINIMUM.at(
-                        Place(topic=topic, partition=partition, **shown_by(proof)),
-                        partition=leadership.topic_partition,
+                        Place(**shown_by(proof)).in_partition(partition),
+                        partition=partition,
                         isr=",".join(map(str, isr)),
                         minimum=minimum,
                         where=where_of(proof),
@@ -156,14 +156,8 @@ def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
     if leadership.leader in isr:
         isr = ()  # what an ISR before says is not what the controller went by
     proof = leadership.proofs[0] if leadership.proofs else {}
-    topic, partition = leadership.topic_partition
     return say.UNCLEAN_LEADER_ELECTION.at(
-        Place(
-            topic=topic,
-            partition=partition,
-            broker_id=leadership.leader,
-            **shown_by(proof),
-        ),
+        Place(leadership.leader, **shown_by(proof)).in_partition(leadership.topic_partition),
         leader=leadership.leader,
         partition=leadership.topic_partition,
         epoch=f"epoch {leadership.leader_epoch}",
@@ -180,12 +174,7 @@ def outside(isr: Iterable[int]) -> str:
 
 
 def _announced(line: Announced) -> Finding:
-    place = Place(
-        topic=line.topic_partition.topic,
-        partition=line.topic_partition.partition,
-        broker_id=line.leader,
-        **shown_by(line.proof),
-    )
+    place = Place(line.leader, **shown_by(line.proof)).in_partition(line.topic_partition)
     who: dict[str, Any] = {
         "leader": line.leader,
         "partition": line.topic_partition,

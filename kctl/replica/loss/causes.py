@@ -317,7 +317,9 @@ def explain_drop(
     named = {epoch for epoch, _ in facts.present.recorded}
     stated = None if written_in is None else _by_epochs(facts, written_in, from_offset)
     if leader_epoch not in {*named, stated}:
-        drop.strength = LIKELY  # neither an epoch of the log nor its leader names it: it was found by its time
+        drop.strength = (
+            LIKELY  # neither an epoch of the log nor its leader names it: it was found by its time
+        )
     drop.leader = term.leader_id if term else None
     _note_writer(facts, drop, broker_ids, written_ms)
     if drop.leader is None or term is None:
@@ -535,21 +537,23 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
         isr, *_ = facts.leaders.isr_before(term.leader_epoch)
         if not isr or any(_is_witness(facts, term, broker_id) for broker_id in isr):
             continue
-        start = next((at for epoch, at in facts.present.recorded if epoch >= term.leader_epoch), None)
-        topic, partition = facts.partition
+        start = facts.present.start_from(term.leader_epoch)
         proof = term.proofs[0] if term.proofs else {}
-        place = Place(
-            topic=topic, partition=partition, broker_id=term.leader, **shown_by(proof), base_offset=start
-        )
+        place = Place(term.leader, **shown_by(proof), base_offset=start)
         yield say.UNCLEAN_COST_UNKNOWN.at(
-            place,
+            place.in_partition(facts.partition),
             partition=facts.partition,
             leader=term.leader,
             epoch=term.leader_epoch,
-            start="an unknown offset" if start is None else f"offset {start}",
+            start=offset_words(start),
             isr=", ".join(map(str, isr)),
-            where=place_of(proof) if proof else "no line says where",
+            where=place_of(proof),
         )
+
+
+def offset_words(offset: int | None) -> str:
+    """An offset in a sentence."""
+    return "an unknown offset" if offset is None else f"offset {offset}"
 
 
 def _is_surely_unclean(facts: PartitionFacts, term: LeaderTerm) -> bool:

@@ -126,8 +126,7 @@ def losses_of(
     leaders = leaders_of(partition, log_notes, moments)
     present = choose_present(partition, by_moment, order, znodes, leaders, given_leader)
     if present is None:
-        place = Place(topic=partition.topic, partition=partition.partition)
-        result.findings.append(say.LEADER_UNKNOWN.at(place, partition=partition))
+        result.findings.append(say.LEADER_UNKNOWN.at(Place().in_partition(partition), partition=partition))
         return result
     made = znodes[present.moment].created_ms.get(partition.topic) if present.moment in znodes else None
     lost_parts = find_lost_parts(
@@ -281,12 +280,13 @@ def _losses_of_group(
         proofs = _proofs(drop, commitment, parts, claims)
         reached = max((c.reached for c in claims if c.reached is not None), default=0)
         classes = _classes(commitment, start, end, reached)
+        why = None
         if is_doubtful:
-            classes = [(start, end, "unknown")]
-            proofs.append(Proof("copy", "weak", "what holds it may be of an earlier topic of that name"))
+            why = "what holds it may be of an earlier topic of that name"
         elif not all(part.is_searched for part in parts):
-            classes = [(start, end, "unknown")]
             why = "the copies diverge so often that kctl did not check whether producers sent it again"
+        if why is not None:
+            classes = [(start, end, "unknown")]
             proofs.append(Proof("copy", "weak", why))
         losses += [
             _loss(
@@ -335,9 +335,8 @@ def _handover(
         proof = claims[0].notes[0].proof
         broker_id, shown = claims[0].broker_id, shown_by(proof)
         seen_in = f"its log, {where_of(proof)}"
-    topic, partition = facts.partition
     return say.TAIL_OF_HANDOVER.at(
-        Place(topic=topic, partition=partition, broker_id=broker_id, **shown, base_offset=start),
+        Place(broker_id, **shown, base_offset=start).in_partition(facts.partition),
         partition=facts.partition,
         leader=drop.leader or 0,
         epoch=drop.leader_epoch or 0,

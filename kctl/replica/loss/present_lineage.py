@@ -7,7 +7,7 @@ of the same moment are part of the present lineage too.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
@@ -34,17 +34,12 @@ class PresentLeader(Struct):
     """Brokers that were registered at that moment; None without znodes."""
     log_end_offset: int = 0
     lineage: Lineage | None = None
-    _recorded: tuple[Lineage, Entries] | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def recorded(self) -> Entries:
         """Its leader epochs, including those without records, ascending."""
-        if self.lineage is None:
-            return ()
-        if self._recorded is None or self._recorded[0] is not self.lineage:
-            self._recorded = self.lineage, loaded(self.lineage.recorded)
-        return self._recorded[1]
+        return self.lineage.loaded if self.lineage else ()
 
     @property
     def current_epoch(self) -> int | None:
@@ -56,7 +51,11 @@ class PresentLeader(Struct):
 
     def starts_after(self, epoch: int) -> int | None:
         """Where the first epoch above this one starts in the present lineage; None if there is none."""
-        index = bisect_right(self.recorded, epoch, key=itemgetter(0))
+        return self.start_from(epoch + 1)
+
+    def start_from(self, epoch: int) -> int | None:
+        """Where this epoch or the first one above it starts in the present lineage; None if there is none."""
+        index = bisect_left(self.recorded, epoch, key=itemgetter(0))
         return self.recorded[index][1] if index < len(self.recorded) else None
 
 

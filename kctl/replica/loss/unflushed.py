@@ -19,7 +19,7 @@ from kctl.broker_logs.history.lives import BrokerState
 from kctl.copies.leaders import LeaderTerm
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
-from kctl.replica.loss.causes import PartitionFacts, is_unclean
+from kctl.replica.loss.causes import PartitionFacts, is_unclean, offset_words
 
 # A follower that is still in the ISR so long after it started has fetched what it lacked, or it would be out of it.
 CAUGHT_UP_MS = 30_000
@@ -49,10 +49,8 @@ class Unproven(Struct, frozen=True):
 
     def finding(self, facts: PartitionFacts) -> Finding:
         """What this leaves open."""
-        topic, partition = facts.partition
-        start = next((at for epoch, at in facts.present.recorded if epoch >= self.term.leader_epoch), None)
-        proof = self.kills[0].proof
-        place = "an unknown offset" if start is None else f"offset {start}"
+        start, proof = facts.present.start_from(self.term.leader_epoch), self.kills[0].proof
+        place = offset_words(start)
         if self.term.leader == NO_LEADER:
             when = f"Nobody leads {facts.partition} since epoch {self.term.leader_epoch}, at {place};"
         else:
@@ -61,16 +59,10 @@ class Unproven(Struct, frozen=True):
             )
             when = f"When {who}, at {place},"
         return say.TAIL_UNPROVEN.at(
-            Place(
-                topic=topic,
-                partition=partition,
-                broker_id=self.term.leader_id,
-                **shown_by(proof),
-                base_offset=start,
-            ),
+            Place(self.term.leader_id, **shown_by(proof), base_offset=start).in_partition(facts.partition),
             when=when,
             isr=", ".join(map(str, self.isr)),
-            where=place_of(proof) if proof else "no line says where",
+            where=place_of(proof),
         )
 
 
