@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
 import threading
 import time
 import uuid
@@ -39,6 +38,7 @@ from tests.brokers.processes import (
     tail,
     wait_for_port,
 )
+from tests.brokers.tools import tools_of
 from tests.brokers.zookeeper import ZooKeeper
 
 LOG4J = """log4j.rootLogger=INFO, stdout
@@ -368,13 +368,9 @@ class Cluster:
         self, main: str, *args: object, check: bool = True, timeout: float = PATIENCE, version: str = ""
     ) -> str:
         """Run one of Kafka's own tools, of the cluster's version or another; what it printed on both streams."""
-        command = java_command(classpath(version or self.version), main, args, heap="256m")
-        ran = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
-        )
-        said = ran.stdout + ran.stderr
-        if check and ran.returncode:
-            raise AssertionError(f"{main} ended with {ran.returncode}: {said[-3000:]}")
+        status, said = tools_of(version or self.version).run(main, args, timeout)
+        if check and status:
+            raise AssertionError(f"{main} ended with {status}: {said[-3000:]}")
         return said
 
     def create_topic(self, topic: str, replicas: Sequence[Sequence[int]], **configs: object) -> None:

@@ -157,6 +157,19 @@ def classpath(version: str) -> str:
     return f"{jars(version)}/*"
 
 
+def compiled(source: Path, version: str) -> Path:
+    """The folder with the classes of a Java program, compiled against a version's jars where that has not been done."""
+    folder = CACHE / f"classes-{version}"
+    made = folder / f"{source.stem}.class"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+            command: list[str | Path] = ["javac", "-nowarn", "-cp", classpath(version), "-d", folder, source]
+            subprocess.run(command, check=True)
+    return folder
+
+
 def _pom(artifacts: Sequence[Artifact]) -> str:
     dependencies = "".join(_dependency(a) for a in artifacts)
     return (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.brokers.cluster import Cluster
 from tests.brokers.draining import values_of
-from tests.brokers.jars import CACHE, classpath
+from tests.brokers.jars import classpath, compiled
 from tests.brokers.processes import PATIENCE, JavaProcess, eventually, java_command, tail
 
 SOURCE = Path(__file__).parent / "Traffic.java"
@@ -116,16 +116,7 @@ def _program(cluster: Cluster) -> JavaProcess:
         version = "0.8.2" if cluster.version in OLDEST_CLIENT else "2.8"
         jars = classpath(version)
         command = java_command(
-            f"{_compiled(jars, version)}:{jars}", "Traffic", [cluster.bootstrap], heap="128m"
+            f"{compiled(SOURCE, version)}:{jars}", "Traffic", [cluster.bootstrap], heap="128m"
         )
         cluster.traffic = JavaProcess(command, cluster.folder / "traffic.log", stdin=subprocess.PIPE)
     return cluster.traffic
-
-
-def _compiled(jars: str, version: str) -> Path:
-    folder = CACHE / f"classes-{version}"
-    made = folder / "Traffic.class"
-    if not made.exists() or made.stat().st_mtime < SOURCE.stat().st_mtime:
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, SOURCE], check=True)
-    return folder
