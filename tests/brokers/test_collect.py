@@ -15,7 +15,7 @@ import pytest
 from kctl.audit.tombstones import kept_tombstones
 from kctl.checks.retention import DAY
 from kctl.evidence.discover import discover
-from tests.brokers.cluster import Cluster, cluster, eventually
+from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.traffic import traffic
 from tests.conftest import Ran, rows
 
@@ -36,10 +36,11 @@ TOPICS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.fixture(scope="module", params=["3.9"])
+@pytest.fixture(scope="module", params=["3.9", "kraft-3.9"])
 def loaded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers that roll, delete, compact and write checkpoints several times a second."""
-    with cluster(request.param, brokers=3, properties=HURRIED) as c:
+    mode, _, version = request.param.rpartition("-")
+    with (kraft_cluster if mode else cluster)(version, brokers=3, properties=HURRIED) as c:
         for topic, configs in TOPICS.items():
             create(c, topic, configs)
         with contextlib.ExitStack() as stack:
@@ -50,19 +51,9 @@ def loaded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 def create(c: Cluster, topic: str, configs: dict[str, object]) -> None:
     words = [word for key, value in configs.items() for word in ("--config", f"{key}={value}")]
-    ran = rows(
-        "topic",
-        "create",
-        topic,
-        "--partitions",
-        3,
-        "--replication-factor",
-        3,
-        *words,
-        "--zookeeper",
-        c.connect,
-        "--yes",
-    )
+    where = ("--zookeeper", c.connect) if c.zookeeper else ("--bootstrap-server", c.bootstrap)
+    size = ("--partitions", 3, "--replication-factor", 3)
+    ran = rows("topic", "create", topic, *size, *words, *where, "--yes")
     assert ran.status == 0, ran.err
 
 
