@@ -62,7 +62,7 @@ def _answer(output: IO[bytes]) -> tuple[int | None, bytes]:
     while line := output.readline():
         if line.startswith(b"ended "):
             _, status, size = line.split()
-            return int(status), output.read(int(size))
+            return int(status), b"".join(printed)[:-1] + output.read(int(size))
         printed.append(line)
     return None, b"".join(printed)
 

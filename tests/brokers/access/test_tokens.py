@@ -16,7 +16,7 @@ from tests.brokers.access.test_acls import TOLD
 from tests.brokers.access.test_users import SECRET, left_behind
 from tests.brokers.processes import eventually
 from tests.brokers.running import Kctl
-from tests.commands.test_completing import proposed
+from tests.commands.test_completing import proposed_by_a_cluster
 from tests.conftest import rows
 
 pytestmark = pytest.mark.brokers
@@ -119,7 +119,7 @@ def test_a_token_from_creation_to_its_end(guarded: Guarded, owner: Login, tmp_pa
     assert token["max_timestamp"] - token["issue_timestamp"] == 3 * HOUR and hmac not in str(token)
     assert by_kafka(guarded, login) == {id: (f"User:{owner.user}", {"User:renewer"})}
     cache = {**owner.environment, "XDG_CACHE_HOME": str(tmp_path)}
-    assert proposed("kctl token renew ", **cache) == [id]
+    assert proposed_by_a_cluster("kctl token renew ", **cache) == [id]
     assert may_log_in_by(guarded, tmp_path, id, hmac)
 
     def end(*args: object) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.brokers.access.conftest import MODULE, Guarded
 from tests.brokers.running import Kctl
-from tests.commands.test_completing import proposed
+from tests.commands.test_completing import proposed_by_a_cluster
 from tests.conftest import rows
 
 pytestmark = pytest.mark.brokers
@@ -107,8 +107,8 @@ def test_a_user_from_creation_to_deletion(guarded: Guarded, k: Kctl, name: str, 
     both = {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096}
     assert listed(k, name) == both == by_kafka(guarded, name)
     cache = {**k.environment, "XDG_CACHE_HOME": str(tmp_path)}
-    assert proposed(f"kctl user delete {name}", **cache) == [name]
-    assert f"User:{name}" in proposed("kctl acl list --principal ", **cache)
+    assert proposed_by_a_cluster(f"kctl user delete {name}", **cache) == [name]
+    assert f"User:{name}" in proposed_by_a_cluster("kctl acl list --principal ", **cache)
     assert may_log_in(guarded, name, SECRET) and may_log_in(guarded, name, SECRET, "SCRAM-SHA-512")
     assert not may_log_in(guarded, name, OTHER, seconds=2)
     change("user", "create", name, "--password-file", password, status=4)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.brokers.cluster import Cluster
 from tests.brokers.wire.conftest import WireKctl, fill
-from tests.commands.test_completing import proposed
+from tests.commands.test_completing import proposed_by_a_cluster
 from tests.conftest import kctl
 
 
@@ -73,10 +73,14 @@ def test_shells_complete_names_of_the_cluster(w: Cluster, k: WireKctl, topic: st
     consume(w, topic, f"g-{topic}")
     at = f"--bootstrap-server {w.bootstrap}"
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
-    assert proposed(f"kctl topic describe {at} {topic[:-1]}", **cache) == [topic]
-    assert proposed(f"kctl group describe {at} g-{topic[:-1]}", **cache) == [f"g-{topic}"]
-    assert proposed(f"kctl reassign plan {at} --drain ", **cache) == ["1", "2", "3"]
-    assert proposed(f"kctl config get {at} --entity-type brokers --entity-name ", **cache) == ["1", "2", "3"]
+    assert proposed_by_a_cluster(f"kctl topic describe {at} {topic[:-1]}", **cache) == [topic]
+    assert proposed_by_a_cluster(f"kctl group describe {at} g-{topic[:-1]}", **cache) == [f"g-{topic}"]
+    assert proposed_by_a_cluster(f"kctl reassign plan {at} --drain ", **cache) == ["1", "2", "3"]
+    assert proposed_by_a_cluster(f"kctl config get {at} --entity-type brokers --entity-name ", **cache) == [
+        "1",
+        "2",
+        "3",
+    ]
 
 
 def test_groups(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
