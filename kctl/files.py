@@ -10,11 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
 from io import BufferedReader, FileIO
 from pathlib import Path
 
-from kctl.inside import Inside
 from kctl.stores.mirror import mirror_of, stream
 
 LARGEST_TEXT = 16 << 20
@@ -33,10 +31,6 @@ KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISLNK, "a symbolic link"),
 )
-
-
-READ_WHOLE: Inside[Callable[[Path | str, bytes], None]] = Inside()
-"""What is shown every file that this process reads whole into memory."""
 
 
 class NotRegular(OSError):
@@ -89,8 +83,6 @@ def read_whole(path: Path | str, limit: int = LARGEST_TEXT, *, follow: bool = Fa
         )  # what is asked for is allocated, however little comes
     if size > limit:
         raise _too_large(path, size, limit)
-    for on_whole in READ_WHOLE:
-        on_whole(path, data)
     return data
 
 
@@ -113,10 +105,7 @@ def read_padded(path: Path | str, limit: int = LARGEST_TABLE) -> bytes:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= limit:
-            data = file.read(size)
-            for on_whole in READ_WHOLE:
-                on_whole(path, data)
-            return data
+            return file.read(size)
         if not _is_zero(file, limit, size):
             raise _too_large(path, size, limit)
         file.seek(0)

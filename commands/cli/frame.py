@@ -287,7 +287,7 @@ class KctlCommand(click.Command):
             if value not in (None, ()):
                 values[name] = value
         pause = ctx.params.pop("every", None)
-        # What is there by default is for people who look.
+        # A default of --every repeats the command on a terminal only.
         if not pause or (self.every and not sys.stdout.isatty() and _is_default(ctx, "every")):
             return self.once(ctx, Frame(values))
         from commands.cli.repeating import repeated

@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.binary.crc import ALL_ONES, crc32, crc32c, provider
 from formats.binary.crc_lanes import POLYNOMIAL, Octets, Words, crc32c_by_lanes
-
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 AT_ONCE = 256 << 10  # bytes; what is copied stays in the cache until it was read
 SHORT = 4096  # bytes of a range; longer ones are worth a call each
@@ -31,7 +29,7 @@ NARROWEST = 8  # bytes between two ranges: a CRC, and what begins the next one
 COPY_BELOW = 4096
 
 
-def crc32c_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Words:
+def crc32c_of_ranges(data: Octets, starts: Ints, ends: Ints) -> Words:
     """CRC-32C of data[start:end] for each pair."""
     name, value = provider()
     if name == "numpy":
@@ -47,7 +45,7 @@ def crc32c_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.i
     return np.fromiter(map(value, map(data.__getitem__, slices)), np.uint32, len(starts))
 
 
-def crc32_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Words:
+def crc32_of_ranges(data: Octets, starts: Ints, ends: Ints) -> Words:
     """CRC-32 of data[start:end] for each pair."""
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
     return np.fromiter((crc32(data[start:end]) for start, end in spans), np.uint32, len(starts))

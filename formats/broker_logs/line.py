@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from formats.arrays import Ints
+
 HEAD = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) (.*)", re.DOTALL)
 LOGGER = re.compile(rb"(.*) \(([\w.$]+)(?::\d{1,19})?\)[ \t\r]*", re.DOTALL)
 LOGGER_AT_LINE_END = re.compile(rb" \(([\w.$]+)(?::\d{1,19})?\)[ \t\r]*(?:\n|\Z)")
@@ -119,10 +119,10 @@ _WEIGHTS = np.array([0, 10_000, 1_000, 0, 100, 10, 1, 0], np.int32)
 class RecordPlaces(NamedTuple):
     """Where the records of a run of bytes start, and when each says it was written."""
 
-    starts: Int64s
-    millis: Int64s
+    starts: Ints
+    millis: Ints
     """Local time of the writer as milliseconds since 1970-01-01 00:00 of its own clock."""
-    line_ends: Int64s | None = None
+    line_ends: Ints | None = None
     """Where all line ends are, in case they were looked for."""
 
 
@@ -134,7 +134,7 @@ def find_records(data: bytes | memoryview) -> RecordPlaces:
     """
     size = len(data)
     octets = np.frombuffer(data, np.uint8)
-    line_ends: Int64s = (octets == ord("\n")).nonzero()[0]
+    line_ends: Ints = (octets == ord("\n")).nonzero()[0]
     if size < HEAD_SIZE:
         return RecordPlaces(np.empty(0, np.int64), np.empty(0, np.int64), line_ends)
     starts = np.empty(len(line_ends) + 1, np.int64)
@@ -159,7 +159,7 @@ def find_records(data: bytes | memoryview) -> RecordPlaces:
     return RecordPlaces(starts, millis, line_ends)
 
 
-def _times(words: npt.NDArray[np.uint64]) -> Int64s:
+def _times(words: npt.NDArray[np.uint64]) -> Ints:
     """Milliseconds of each time, negative for one that does not exist; minutes are worked out where they change."""
     date, minute, end = words.T
     changes = ((minute[1:] != minute[:-1]) | (date[1:] != date[:-1])).nonzero()[0] + 1
@@ -170,7 +170,7 @@ def _times(words: npt.NDArray[np.uint64]) -> Int64s:
     base = np.repeat(np.array(bases, np.int64), lengths)
     # 60 is a leap second; 61 and more are no seconds.
     base[within >= 61_000] = _NO_TIME
-    millis: Int64s = base + within
+    millis: Ints = base + within
     return millis
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.binary.native_libraries import optional
 from formats.compression.lz4 import JAVA_HEADER
 from formats.compression.lz4 import STORED as LZ4_STORED
@@ -26,8 +27,6 @@ from formats.compression.snappy_elements import (
 from formats.compression.writers import LZ4_BLOCK
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 FEWEST = 8
 SMALL = 2 << 10  # bytes of a compressed body: larger ones are worth a call each, and these are no bombs

@@ -13,8 +13,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
+
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 HALF = 32
 PLACE = (1 << HALF) - 1

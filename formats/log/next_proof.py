@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.binary.layout import offset_of, read
 from formats.errors import FormatError
 from formats.log import message_set, record_batch
@@ -20,8 +21,6 @@ from formats.log.log_bytes import WINDOW, LogBytes
 from formats.log.message_set import MessageHeader
 from formats.log.record_batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from formats.values import Struct
-
-Positions = NDArray[np.int64]
 
 ATTRIBUTES_AT = offset_of(BatchHeader, "attributes")
 DELTA_AT = offset_of(BatchHeader, "last_offset_delta")
@@ -58,8 +57,8 @@ def next_proof(log: LogBytes, position: int, last_offset: int, budget: Budget | 
     return None
 
 
-def candidates(window: Any, bytes_left: int, last_offset: int) -> Positions:
-    """Positions in the window whose first bytes may be an entry's; the log has `bytes_left` bytes from its start."""
+def candidates(window: Any, bytes_left: int, last_offset: int) -> Ints:
+    """Ints in the window whose first bytes may be an entry's; the log has `bytes_left` bytes from its start."""
     data = np.frombuffer(window, np.uint8)
     count = len(data) - FRAMING_SIZE + 1
     if not data.any():
@@ -76,17 +75,17 @@ def candidates(window: Any, bytes_left: int, last_offset: int) -> Positions:
     )
 
 
-def _new(data: NDArray[np.uint8], positions: Positions) -> Positions:
+def _new(data: NDArray[np.uint8], positions: Ints) -> Ints:
     """Those that may be of magic 2: unused attribute bits are 0, counts are not negative."""
     positions = positions[
         (positions + HEADER_SIZE <= len(data)) & (data[np.minimum(positions + 16, len(data) - 1)] == 2)
     ]
     high_bytes = (data[positions + ATTRIBUTES_AT] == 0) & (data[positions + DELTA_AT] < 0x80)
-    new: Positions = positions[high_bytes & (data[positions + COUNT_AT] < 0x80)]
+    new: Ints = positions[high_bytes & (data[positions + COUNT_AT] < 0x80)]
     return new
 
 
-def _old(data: NDArray[np.uint8], positions: Positions) -> Positions:
+def _old(data: NDArray[np.uint8], positions: Ints) -> Ints:
     """Those that may be of magic 0 or 1: unused attribute bits are 0, and the key fits."""
     positions = positions[positions + HEADER_SIZE <= len(data)]
     magic = data[positions + 16]
@@ -95,7 +94,7 @@ def _old(data: NDArray[np.uint8], positions: Positions) -> Positions:
     ints = _overlapping(data, 0, len(data) - 3, ">i4")
     keys = ints[positions + np.where(magic == 0, 18, 26)]
     least = np.where(magic == 0, message_set.MIN_SIZES[0], message_set.MIN_SIZES[1])
-    old: Positions = positions[(keys >= -1) & (least + np.maximum(keys, 0) <= ints[positions + 8])]
+    old: Ints = positions[(keys >= -1) & (least + np.maximum(keys, 0) <= ints[positions + 8])]
     return old
 
 

@@ -7,7 +7,8 @@ in the next free one. The places differ from run to run, so that no data can be 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from formats.arrays import Ints
+
 Words = NDArray[np.uint64]
 
 SMALLEST = 1 << 10  # places

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.messages.remote_log_metadata import (
     RecordLayout,
     SegmentMetadata,
@@ -24,8 +25,6 @@ from formats.messages.remote_log_metadata import (
 from formats.values import Struct
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 # After the topic's name: the fields of both types, then those of each type.
 _HEAD = [

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.kafka_text.remote_log_metadata import CUSTOM, EVENTS, LINE, NO_CUSTOM, format_kafka_line
 from formats.messages.remote_log_metadata import (
     RemoteLogMetadata,
@@ -23,7 +24,7 @@ from formats.messages.remote_log_metadata import (
     SegmentMetadataUpdate,
     SegmentState,
 )
-from formats.tier.metadata_columns import Ints, MetadataColumns, MetadataRead, read_epochs, windows
+from formats.tier.metadata_columns import MetadataColumns, MetadataRead, read_epochs, windows
 from formats.tier.metadata_partitions import Codes, PartitionCodes
 
 ID_CHARACTERS = 22
@@ -47,7 +48,7 @@ def word(text: str) -> Any:
     return pa.scalar(text)
 
 
-def _mask(rows: NDArray[np.bool_]) -> Any:
+def _mask(rows: Mask) -> Any:
     return pc.cast(arrow(rows.astype(np.uint8)), pa.bool_())
 
 

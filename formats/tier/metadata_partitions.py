@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.messages.schema import uuid_text
 from formats.tier.ids import Ids
-from formats.tier.metadata_columns import Ints, MetadataColumns, MetadataRead, windows
+from formats.tier.metadata_columns import MetadataColumns, MetadataRead, windows
 from formats.values import Struct, field
 
 Words = NDArray[np.uint64]

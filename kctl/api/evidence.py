@@ -148,7 +148,8 @@ class Evidence:
         if name not in self._known:
             part = next(part for part in PARTS if part.name == name)
             work: Callable[[Any], Iterator[Any]] = part.rows
-            rows = work(self._audit) if part.is_there(self._audit.evidence) else iter(())
+            undigested = replace(self._audit, digest=None)
+            rows = work(undigested) if part.is_there(self._audit.evidence) else iter(())
             self._known[name] = Values(row.row() if isinstance(row, Judgement) else row for row in rows)
         return self._known[name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -9,15 +10,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from formats.log.columns.headers import concatenated
-from formats.values import field, replace
-from kctl.audit.read_files import ReadFiles
+from formats.values import replace
 from kctl.audit.slices import read_before
-from kctl.checks.parallel import SlicedTask
+from kctl.checks.digests import digest_of
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
-from kctl.copies.scanned import NotedRun, ScanNotes, noted_run
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
+from kctl.scan.noted import NotedRun, ScanNotes, noted_run
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table
@@ -29,12 +29,14 @@ OWN_PART_ELSEWHERE = 1000
 """The same where other machines scan: their results come to one in hundreds."""
 
 
+NO_NOTES: Mapping[Path, Sequence[NotedRun]] = {}
+
+
 class BatchFiles(NamedTuple):
     """Where folders with more than `least_rows` batches write files of their own, and what is noted of files."""
 
     folder: Path
     least_rows: int
-    digest: str | None = None  # the algorithm
     noted: int = 0  # bytes, the most that is noted of a folder's headers
 
     def path_of(self, place: Place) -> Path:
@@ -43,14 +45,12 @@ class BatchFiles(NamedTuple):
         return self.folder / name
 
 
-class ReportWithBatches(Report):
-    """A report, and the folder's rows of `batches` if they are few."""
+class FolderBatches(NamedTuple):
+    """What the report on a folder has besides: its rows of `batches`, and headers for the parts of an audit behind it."""
 
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
-    part: WrittenPart | None = None  # the file with its rows if they are many
-    notes: dict[str, list[NotedRun]] = field(default_factory=dict)  # of logs by path, if they are few
-    digests: dict[str, str] = field(default_factory=dict)  # of files, by the names that their places have
+    rows: list[pa.RecordBatch]  # if they are few
+    part: WrittenPart | None = None  # the file with the rows if they are many
+    notes: Mapping[Path, Sequence[NotedRun]] = NO_NOTES  # of logs, if they are few
 
 
 class NotedLogs:
@@ -87,7 +87,7 @@ class NotedLogs:
             self._runs.append(noted_run(self._chunks[-1].end, headers))
         self._chunks = []
 
-    def finish(self) -> dict[str, list[NotedRun]]:
+    def finish(self) -> Mapping[Path, Sequence[NotedRun]]:
         """The runs of the logs whose headers are noted as a whole."""
         self._join()
         if self._path and self._is_known and self._runs:
@@ -103,7 +103,6 @@ class BatchRows:
         self.parts, self.place = parts, place
         self.batches: list[pa.RecordBatch] = []
         self.rows = 0
-        self.times: dict[str, int] = {}
         self.part: ParquetPart | None = None
         self.notes = NotedLogs(parts.noted)
 
@@ -114,9 +113,6 @@ class BatchRows:
             return
         name = f"{self.place.file}/{file.name}" if self.place.file not in (None, ".") else file.name
         name = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        valid = headers.crc_valid
-        if valid.any():
-            self.times[name] = max(self.times.get(name, -1), int(headers.max_timestamp[valid].max()))
         rows = batches_table(chunk, replace(self.place, file=name))
         self.rows += rows.num_rows
         if self.part is not None:
@@ -134,36 +130,17 @@ def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: BatchFil
     """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
     rows = BatchRows(parts, task.place)
     try:
-        report, digests = _checked(task, options, rows, parts)
+        report = check_replica(
+            task, options, rows, parts=read_before(task, parts.folder) if task.slices else None
+        )
         part = rows.part.close() if rows.part else None
     except BaseException:
         if rows.part:
             rows.part.abandon()
         raise
-    fields = {name: getattr(report, name) for name in Report.__struct_fields__}
-    return ReportWithBatches(
-        **fields,
-        batches=rows.batches,
-        segment_times=rows.times,
-        part=part,
-        digests=digests,
-        notes=rows.notes.finish(),
-    )
-
-
-def _checked(
-    task: ReplicaTask, options: CheckOptions, rows: BatchRows, parts: BatchFiles
-) -> tuple[Report, dict[str, str]]:
-    """The report, and the digest of each of its files that can be read."""
-    sliced = task if isinstance(task, SlicedTask) else None
-    logs, slice_digests = read_before(sliced, parts.folder) if sliced else (None, {})
-    if parts.digest is None:
-        return check_replica(task, options, rows, parts=logs), {}
-    read_files = ReadFiles(parts.digest)
-    read_files.digests.update(slice_digests)
-    with read_files.looking():
-        report = check_replica(task, options, rows, parts=logs)
-    names = [str(file.place.file) for file in report.files]
-    paths = {name: task.folder / name.rpartition("/")[2] for name in names}
-    digests = read_files.of(paths.values())
-    return report, {name: digests[path] for name, path in paths.items() if path in digests}
+    for file in report.files:  # those that no check reads
+        if file.digest and file.digest.value is None:
+            path = task.folder / str(file.place.file).rpartition("/")[2]
+            file.digest.value = digest_of(path, file.digest.algorithm)[0]
+    report.added = FolderBatches(rows.batches, part, rows.notes.finish())
+    return report

@@ -16,12 +16,12 @@ from sys import intern
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from formats import bounded_json
+from formats.arrays import Ints
 from kctl.audit.tables import TABLES, Tables, TableWriter, damaged
 from kctl.errors import KctlError
 from kctl.judging.divergence import judge_divergence
@@ -212,7 +212,7 @@ def _columns_by_broker(groups: list[RowGroup], key: Key, amounts: dict[int, int]
     return {broker: _in_order(columns[:, : filled[broker]]) for broker, columns in columns_by_broker.items()}
 
 
-def _in_order(columns: npt.NDArray[np.int64]) -> BatchColumns:
+def _in_order(columns: Ints) -> BatchColumns:
     if (columns[0, 1:] < columns[0, :-1]).any():
         order = np.argsort(columns[0], kind="stable")
         for column in columns:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from formats.errors import FormatError
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE, FolderKind
 from formats.log_dir.producer_snapshot import read_entries
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.tables import TableWriter
+from kctl.checks.digests import ALGORITHMS
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
-from kctl.copies.scanned import ScanNotes
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.files import read_whole
@@ -25,9 +25,13 @@ from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress, Row
 from kctl.rows.audit import SEGMENT
+from kctl.scan.noted import ScanNotes
+from kctl.scan.options import ScanTotals
 from kctl.scan.pool import Jobs
 
 if TYPE_CHECKING:
+    from kctl.checks.report import FileReport
+    from kctl.findings import Place
     from kctl.internal_topics.groups import Groups
 
 MOST_NOTED = 27_000_000  # bytes: of a million batches at the least
@@ -68,97 +72,83 @@ class AuditPart(NamedTuple):
 
 def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     """Every file verified: its findings, then what it holds, with its digest; every batch and segment."""
-    from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
-    from kctl.audit.read_files import ALGORITHMS
+    from kctl.audit.batch_rows import FolderBatches, check_with_batches
     from kctl.audit.resume import check_or_recall, digests, is_kept
     from kctl.audit.slices import with_slices
-    from kctl.checks.parallel import Check, Task
+    from kctl.checks.parallel import Check
     from kctl.checks.report import FileReport, ReplicaTask, Report
     from kctl.judging.integrity import Integrity
-    from kctl.rows.audit import EXAMINED
     from kctl.verification.verify import verify
 
-    undigested: list[Row] = []
-    times: dict[tuple[object, object, object], int] = {}
-    sums: dict[tuple[object, object, object], str] = {}
-
     def take(report: Report) -> None:
-        if isinstance(report, ReportWithBatches):
+        added = report.added
+        if isinstance(added, FolderBatches):
             if audit.batches:
-                audit.batches.batches(report.batches)
-                if report.part:
-                    audit.batches.take_in(report.part)
-            for path, runs in report.notes.items():
-                audit.notes.add(Path(path), runs)
-            for file in report.files:
-                name = str(file.place.file)
-                key = file.place.evidence, file.place.moment, file.place.file
-                if name in report.segment_times:
-                    times[key] = report.segment_times[name]
-                if name in report.digests:
-                    sums[key] = report.digests[name]
+                audit.batches.batches(added.rows)
+                if added.part:
+                    audit.batches.take_in(added.part)
+            for path, runs in added.notes.items():
+                audit.notes.add(path, runs)
 
-    check: Check = partial(check_with_batches, parts=audit.out) if audit.out else check_replica
-    if audit.resume_folder and audit.out:
-        check = partial(check_or_recall, check=check, resume_folder=audit.resume_folder, parts=audit.out)
+    out, resume_folder = audit.out, audit.resume_folder
+    check: Check = partial(check_with_batches, parts=out) if out else check_replica
+    if resume_folder and out:
+        check = partial(check_or_recall, check=check, resume_folder=resume_folder, parts=out)
 
-    def prepare(tasks: list[ReplicaTask], options: CheckOptions) -> Sequence[Task]:
-        resume_folder, out = audit.resume_folder, audit.out
+    def prepare(tasks: list[ReplicaTask], options: CheckOptions) -> Sequence[ReplicaTask]:
         if out is None:
             return tasks
         return with_slices(
-            tasks, options, audit.jobs, audit.progress, to=out.folder, algorithm=audit.digest,
-            is_kept=lambda task, options: bool(
-                resume_folder and is_kept(task, options, resume_folder, audit.digest)
-            ),
+            tasks, options, audit.jobs, audit.progress, to=out.folder,
+            is_kept=lambda task, options: bool(resume_folder and is_kept(task, options, resume_folder)),
         )  # fmt: skip
 
     items = verify(
-        audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, prepare=prepare,
-        on_report=take,
+        audit.evidence, replace(audit.checks, digest=audit.digest), jobs=audit.jobs, progress=audit.progress,
+        check=check, prepare=prepare, on_report=take,
     )  # fmt: skip
     integrity = Integrity()
     for failure in audit.evidence.failures:
         integrity.path(*failure.message.split(": ", 1))
-    keys = [key for key in EXAMINED.fields if key not in ALGORITHMS]
-    without = dict.fromkeys(ALGORITHMS)
-
-    def rows_of(row: Row, digest: str | None) -> Iterator[Row]:
-        digest_columns = {**without, audit.digest: digest} if audit.digest else without
-        yield EXAMINED(**{key: row[key] for key in keys}, **digest_columns)
-        if row["type"] == "log":
-            latest = times.pop(_key_of(row), None)
-            columns = {key: row[key] for key in SEGMENT.fields if key != "max_timestamp"}
-            yield SEGMENT(**columns, max_timestamp=latest)
-
+    undigested: list[tuple[Path, list[Row]]] = []
     for item in items:
         integrity.item(item)
-        row = item.row()
         if not isinstance(item, FileReport):
-            yield row
-        elif audit.digest and _key_of(row) not in sums:
-            undigested.append(row)
+            yield item.row()
+            continue
+        rows = file_rows(item)
+        if audit.digest and not (item.digest and item.digest.value):
+            undigested.append((_path_of(audit, item.place), rows))
         else:
-            yield from rows_of(row, sums.pop(_key_of(row), None))
+            yield from rows
     if audit.digest:
-        undigested_paths = [_path_of(audit, row) for row in undigested]
-        digest_by_path = digests(
-            undigested_paths, audit.digest, audit.jobs, audit.progress, audit.resume_folder
-        )
-        for row in undigested:
-            yield from rows_of(row, digest_by_path.get(_path_of(audit, row)))
+        paths = [path for path, _ in undigested]
+        digest_by_path = digests(paths, audit.digest, audit.jobs, audit.progress, audit.resume_folder)
+        for path, rows in undigested:
+            rows[0][audit.digest] = digest_by_path.get(path)
+            yield from rows
     yield from integrity.judgements()
 
 
-def _key_of(row: Row) -> tuple[object, object, object]:
-    return row["evidence"], row["moment"], row["file"]
+def file_rows(file: FileReport) -> list[Row]:
+    """The row of `files`, and of a log that of `segments` behind it: their columns are those of its report."""
+    from kctl.rows.audit import EXAMINED
+
+    digest = file.digest
+    digest_columns = {
+        name: digest.value if digest and digest.algorithm == name else None for name in ALGORITHMS
+    }
+    rows = [EXAMINED.of(file, file.place, **digest_columns)]
+    if file.type == "log":
+        rows.append(SEGMENT.of(file, file.place, file.totals or ScanTotals()))
+    return rows
 
 
-def _path_of(audit: Audit, row: Row) -> Path:
-    """The path of a file from its row: below the evidence named, or the file that was given."""
-    name = str(row["file"])
+def _path_of(audit: Audit, place: Place) -> Path:
+    """The path of a file from its place: below the evidence named, or the file that was given."""
+    name = str(place.file)
     for root in audit.evidence.roots:
-        if row["evidence"] in (None, root.given_path):
+        if place.evidence in (None, root.given_path):
             return root.path / name if root.is_folder else root.path
     return Path(name)
 
@@ -201,7 +191,7 @@ def comparison(audit: Audit) -> Iterator[Row | Judgement]:
     """Lineages, divergences and verdicts of every partition that several brokers hold."""
     from kctl.replica.comparison.search import ComparedEvidence, CompareOptions, comparison_rows
 
-    options = CompareOptions(compacted=audit.checks.compacted, jobs=audit.jobs)
+    options = CompareOptions(compacted=audit.checks.compacted, jobs=audit.jobs, notes=audit.notes)
     compared = ComparedEvidence(audit.evidence, options, audit.report)
     for compared_partition in compared.comparisons(audit.progress):
         yield from comparison_rows(compared_partition, options)
@@ -213,7 +203,7 @@ def losses(audit: Audit) -> Iterator[Row | Judgement]:
     """Records that a leader once held and the present lineage lacks."""
     from kctl.replica.loss.search import LossOptions, LossSearch, loss_row
 
-    options = LossOptions(compacted=audit.checks.compacted)
+    options = LossOptions(compacted=audit.checks.compacted, notes=audit.notes)
     search = LossSearch(audit.evidence, options, audit.report)
     processes = audit.jobs if isinstance(audit.jobs, int) else None
     for result in search.results(audit.progress, processes):

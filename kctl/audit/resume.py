@@ -1,9 +1,9 @@
-"""What a run of an audit keeps in DIR/.resume, so that one that was killed goes on where it was.
+"""What an audit keeps in DIR/.resume, so that after a kill it skips the folders that have a finished report.
 
-Kept are the report of each partition folder as JSON, its rows of `batches` as Parquet, and each file's SHA-256. Both
-are taken up again only for the same run (version of kctl, evidence, options) and files of the same names, sizes and
-times. Whoever may write to DIR may have written these files: they are decoded by a schema, opened without following
-symbolic links, and anything that does not fit is examined again.
+Kept are the report of each partition folder (MessagePack), its rows of `batches` (Parquet), and the SHA-256 of other
+files. They are used only by the same run (version of kctl, evidence, options), and only for files whose names, sizes and
+times are the same. Anybody who can write to DIR may have written these files: they are decoded by a schema and opened
+without following symbolic links; a folder whose report does not fit is examined again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, BinaryIO, Literal, get_type_hints
+from typing import BinaryIO
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kctl.audit.batch_rows import BatchFiles, ReportWithBatches
-from kctl.audit.read_files import digest
-from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
+from formats.values import replace
+from kctl.audit.batch_rows import BatchFiles, FolderBatches
+from kctl.checks.digests import digest_of
+from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.errors import Refused
-from kctl.findings import Finding, Severity
 from kctl.findings.evidence import UNREADABLE, VANISHED
 from kctl.model import Progress
 from kctl.scan.parquet import WrittenPart, part_difference
@@ -41,41 +41,27 @@ from kctl.version import __version__
 
 FOLDER = ".resume"
 PASSING = frozenset({UNREADABLE.code, VANISHED.code})
-"""What the next run may find otherwise though no name, size or time differs."""
-VERSION = 3  # of what is kept
+"""Findings that the next run may not make again although the names, sizes and times of all files are the same."""
+VERSION = 4  # of what is kept
 RUN, DIGESTS = "run.json", "sha256.jsonl"
 OWN_NAME = re.compile(r"run\.json|sha256\.jsonl|[0-9a-f]{64}\.(report|parquet)|\..*\.writing")
 Stamp = tuple[str, int, int]
 """Path, size in bytes, time of last change in nanoseconds."""
 
-KEPT_FILE = msgspec.defstruct(
-    "KeptFile",
-    [(name, kind) for name, kind in get_type_hints(FileReport).items() if name != "left_out"]
-    + [("left_out", list[tuple[str, Severity, int]])],
-    forbid_unknown_fields=True,
-)
-KEPT = msgspec.defstruct(
-    "Kept",
-    [
-        ("version", Literal[VERSION]),
-        ("files", list[KEPT_FILE]),  # type: ignore[valid-type]
-        ("findings", list[Finding]),
-        ("facts", LogFacts),
-        ("segments", int),
-        ("segment_times", dict[str, int]),
-        ("rows", WrittenPart | None),  # of `batches`; null where there are none
-        ("digests", dict[str, str]),
-        ("is_part", bool),  # whether they are a file of the table of their own
-    ],
-    forbid_unknown_fields=True,
-)
+
+class Kept(msgspec.Struct, forbid_unknown_fields=True):
+    """The report of a partition folder as it is kept. `rows` are those of `batches`; None where there are none."""
+
+    report: Report
+    rows: WrittenPart | None
+    is_part: bool  # whether they are a file of the table of their own
 
 
 # --- the folder -------------------------------------------------------------------------------------------
 
 
 def run_digest(evidence: tuple[str, ...], options: CheckOptions, *settings: object) -> str:
-    """What tells a run from others: version of kctl, evidence, options."""
+    """A text that identifies a run: the digest of kctl's version, the evidence and the options."""
     paths = sorted(given_name(str(Path(path).resolve())) for path in evidence)
     run = repr((VERSION, __version__, paths, options.level, sorted(options.compacted), *settings))
     return sha256(run.encode("utf-8", "surrogateescape")).hexdigest()
@@ -157,11 +143,11 @@ def check_or_recall(
 ) -> Report:
     """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:
-        name = _fingerprint(task, options, parts.digest)
+        name = _fingerprint(task, options)
     except OSError:
         return check(task, options=options)
     own = parts.path_of(task.place)
-    # Damage of what is kept costs time and nothing else.
+    # If what is kept is damaged, the folder is examined again.
     with contextlib.suppress(OSError, ValueError, pa.ArrowException, msgspec.MsgspecError):
         return _recalled(resume_folder, name, own)
     report = check(task, options=options)
@@ -172,77 +158,54 @@ def check_or_recall(
     return report
 
 
-def is_kept(task: ReplicaTask, options: CheckOptions, resume_folder: Path, digest: str | None) -> bool:
+def is_kept(task: ReplicaTask, options: CheckOptions, resume_folder: Path) -> bool:
     """Whether an earlier run kept the report of this folder."""
     with contextlib.suppress(OSError):
-        return (resume_folder / f"{_fingerprint(task, options, digest)}.report").exists()
+        return (resume_folder / f"{_fingerprint(task, options)}.report").exists()
     return False
 
 
 def _keep(resume_folder: Path, name: str, own: Path, report: Report) -> None:
-    assert isinstance(report, ReportWithBatches)
-    rows = report.part
+    added = report.added
+    assert isinstance(added, FolderBatches)
+    rows = added.part
     if rows:
         _link(own, resume_folder / f"{name}.parquet")
-    elif report.batches:
+    elif added.rows:
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_batches(report.batches, SCHEMAS["batches"]), sink)
+        pq.write_table(pa.Table.from_batches(added.rows, SCHEMAS["batches"]), sink)
         data = sink.getvalue().to_pybytes()
         _write(resume_folder, f"{name}.parquet", data)
-        rows = WrittenPart(f"{name}.parquet", sum(batch.num_rows for batch in report.batches), len(data))
-    left_out = [[(*key, count) for key, count in file.left_out.items()] for file in report.files]
-    files = [
-        {name: getattr(file, name) for name in file.__struct_fields__} | {"left_out": left_out_of_file}
-        for file, left_out_of_file in zip(report.files, left_out, strict=True)
-    ]
-    document = {
-        "version": VERSION, "files": files, "findings": report.findings, "facts": report.facts,
-        "segments": report.segments, "segment_times": report.segment_times, "rows": rows,
-        "digests": report.digests, "is_part": report.part is not None,
-    }  # fmt: skip
-    _write(resume_folder, f"{name}.report", msgspec.json.encode(document))
+        rows = WrittenPart(f"{name}.parquet", sum(batch.num_rows for batch in added.rows), len(data))
+    kept = Kept(replace(report, added=None), rows, added.part is not None)
+    _write(resume_folder, f"{name}.report", msgspec.msgpack.encode(kept))
 
 
 def _recalled(resume_folder: Path, name: str, own: Path) -> Report:
     """The report as it was kept; `OSError`, `ValueError` or an error of the decoders where it does not fit."""
     with _opened(resume_folder, f"{name}.report") as file:
-        document: Any = msgspec.json.decode(file.read(), type=KEPT)
-    files = []
-    for kept_file in document.files:
-        report = FileReport(
-            **{n: getattr(kept_file, n) for n in kept_file.__struct_fields__ if n != "left_out"}
-        )
-        report.left_out.update({(code, severity): count for code, severity, count in kept_file.left_out})
-        files.append(report)
+        kept = msgspec.msgpack.decode(file.read(), type=Kept)
     batches: list[pa.RecordBatch] = []
-    if document.rows:
+    if kept.rows:
         with _opened(resume_folder, f"{name}.parquet") as file:
-            if problem := part_difference(file, document.rows, SCHEMAS["batches"]):
+            if problem := part_difference(file, kept.rows, SCHEMAS["batches"]):
                 raise ValueError(problem)
-            if document.is_part:
+            if kept.is_part:
                 _link(resume_folder / f"{name}.parquet", own)
             else:
                 file.seek(0)
                 batches = pq.ParquetFile(file).read().to_batches()
-    part = document.rows._replace(name=own.name) if document.is_part else None
-    return ReportWithBatches(
-        files, document.findings, document.facts, document.segments, batches, document.segment_times, part,
-        digests=document.digests,
-    )  # fmt: skip
+    part = kept.rows._replace(name=own.name) if kept.rows and kept.is_part else None
+    kept.report.added = FolderBatches(batches, part)
+    return kept.report
 
 
-def _fingerprint(task: ReplicaTask, options: CheckOptions, digest: str | None) -> str:
+def _fingerprint(task: ReplicaTask, options: CheckOptions) -> str:
     with os.scandir(task.folder) as entries:
         files = sorted((entry.name, *_times(entry.stat(follow_symlinks=False))) for entry in entries)
-    check_options = (
-        options.level,
-        options.max_decompressed_bytes,
-        options.max_findings,
-        sorted(options.compacted),
-        digest,
-    )
-    task_fields = [getattr(task, name) for name in ReplicaTask.__struct_fields__]
-    text = given_name(repr((VERSION, __version__, task_fields, check_options, files)))
+    check_options = replace(options, compacted=frozenset())
+    facts = (check_options, sorted(options.compacted), replace(task, slices=(), bytes_read=0), files)
+    text = given_name(repr((VERSION, __version__, *facts)))
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -264,7 +227,7 @@ def _link(old: Path, new: Path) -> None:
 
 
 def stamp(path: Path) -> Stamp | None:
-    """What tells that a file is still the same; None where it cannot be asked."""
+    """The name, size and time of a file, by which it counts as unchanged; None where it cannot be read."""
     try:
         return (given_name(str(path)), *_times(path.stat()))
     except OSError:
@@ -284,7 +247,7 @@ class KeptDigests:
                         name, size, time, value = msgspec.json.decode(line, type=tuple[str, int, int, str])
                         if re.fullmatch(r"[0-9a-f]{64}", value):
                             self.digests[name, size, time] = value
-            # Written anew: a line that was cut off would take the next one with it.
+            # Written anew: the next line would be appended to one that was cut off.
             lines = (json.dumps([*key, value]) + "\n" for key, value in self.digests.items())
             _write(folder, DIGESTS, "".join(lines).encode())
 
@@ -315,7 +278,7 @@ def digests(
     if not unread:
         return digest_by_path
     progress.start("hashing", sum(path.stat().st_size for path in unread if path.is_file()))
-    results = ordered(partial(digest, algorithm=algorithm), unread, jobs=jobs)
+    results = ordered(partial(digest_of, algorithm=algorithm), unread, jobs=jobs)
     for path, (new, size) in zip(unread, results, strict=True):
         progress.advance(size)
         if new is not None:

@@ -22,7 +22,6 @@ from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.parts import MOST_NOTED, PARTS, Audit, AuditPart
 from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, write_file, write_summary
-from kctl.copies.scanned import NOTED
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.evidence.model import FoundEvidence
 from kctl.judging.fetching import fitting
@@ -279,9 +278,8 @@ def _run_parts(
             batches = writers["batches"]
             noted = MOST_NOTED if is_local else 0  # what comes from other machines shall stay small
             least = batch_rows.OWN_PART if is_local else batch_rows.OWN_PART_ELSEWHERE
-            audit.out, audit.batches = BatchFiles(batches.workers, least, audit.digest, noted), batches
+            audit.out, audit.batches = BatchFiles(batches.workers, least, noted), batches
             fill_batches(batches)
-            stack.enter_context(NOTED.having(audit.notes))
             done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
             ask_all()  # some of it may be unread because the store is gone
         with disk_errors_in_one_line(place):

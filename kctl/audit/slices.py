@@ -1,15 +1,15 @@
-"""A large partition folder as many pieces of work: slices of its logs are read first, wherever there is a process.
+"""A large partition folder as many pieces of work: processes read slices of its logs first.
 
-What they hold lies in files beside the tables until one process goes through the folder as if it had read it: the
-process that leads could not hold it. Only folders that would keep others waiting are cut. Objects of a store are read
-once and whole; a log on a disk is cut at proven boundaries, and read once more for its digest.
+The results are kept in files beside the tables until one process checks the folder as if it had read the logs itself;
+the process that leads has not enough memory for them. A folder is cut only if the other processes would otherwise wait
+for it. Objects of a store are read once and whole; a log on a disk is cut at proven boundaries, and read once more for
+its digest.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -17,20 +17,10 @@ from secrets import token_hex
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
-from kctl.audit.read_files import ReadFiles, digest
-from kctl.checks.parallel import (
-    LogPart,
-    PartRead,
-    PlannedParts,
-    SlicedTask,
-    Task,
-    hints_in,
-    part_of,
-    pieces_of,
-    scan_of,
-)
+from formats.values import replace
+from kctl.checks.digests import Digest, digest_of
+from kctl.checks.parallel import LogPart, PartRead, PlannedParts, logs_of, part_of, pieces_of, scan_of
 from kctl.checks.replica import shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError
@@ -41,20 +31,18 @@ from kctl.scan.options import ScanOptions
 from kctl.scan.packed import PackedPiece, packed, unpacked
 from kctl.scan.pieces import ScannedPiece
 from kctl.scan.pool import Jobs, default_jobs, ordered
-from kctl.scan.source import opened_source
-from kctl.scan.splits import Split, most_splits, plan_splits
+from kctl.scan.splits import NO_HINTS, Split, hints_in, most_splits, splits_of
 from kctl.stores.mirror import mirror_of
 
 TARGET = 64 << 20  # bytes of a slice
 LARGE = 4 * TARGET  # bytes of a folder from which on it may be cut
 FEWEST = 2  # slices of a folder that is cut
 OF_A_CORE = 4  # parts of all work that a core shall have at the least, so that all end at about one time
-NO_HINTS = np.empty(0, np.int64)
 SIZE = 8  # bytes before a piece in a file, which say how many it has
 
 
 class Slice(NamedTuple):
-    """What a worker is to read of a log: one of its parts, or all of it for its digest alone."""
+    """Work for one process: a part of a log to scan, or a whole log to make its digest."""
 
     log: Path
     offset_index: Path | None
@@ -66,7 +54,7 @@ class Slice(NamedTuple):
 
 
 class ReadSlice(NamedTuple):
-    """What a slice came to; one without bytes has no file."""
+    """The result of reading a slice; a slice without bytes has no file."""
 
     log: str
     split: Split = Split(0, 0)
@@ -81,8 +69,8 @@ class ReadSlice(NamedTuple):
 
 def with_slices(
     tasks: Sequence[ReplicaTask], options: CheckOptions, jobs: Jobs, progress: Progress, *, to: Path,
-    algorithm: str | None, is_kept: Callable[[ReplicaTask, CheckOptions], bool],
-) -> Sequence[Task]:  # fmt: skip
+    is_kept: Callable[[ReplicaTask, CheckOptions], bool],
+) -> Sequence[ReplicaTask]:  # fmt: skip
     """The tasks. The logs of very large folders are read here in slices, unless an earlier run kept the result."""
     cores = jobs.cores if not isinstance(jobs, int | None) else jobs or default_jobs()
     if cores < 2:
@@ -92,12 +80,12 @@ def with_slices(
     cut: dict[int, list[Slice]] = {}
     for number, task in enumerate(tasks):
         if sizes[number] >= least and not is_kept(task, options):
-            slices = list(_slices(task, options, algorithm))
+            slices = list(_slices(task, options))
             if len(slices) >= FEWEST:
                 cut[number] = slices
-    read = partial(read_slice, to=to, algorithm=algorithm)
+    read = partial(read_slice, to=to, algorithm=options.digest)
     results = ordered(read, (slice_ for slices in cut.values() for slice_ in slices), jobs=jobs, at_once=True)
-    done: list[Task] = [*tasks]
+    done = [*tasks]
     owners = [number for number, slices in cut.items() for _ in slices]
     for number, of_task in groupby(zip(owners, results, strict=True), key=lambda pair: pair[0]):
         slices_read = []
@@ -105,8 +93,7 @@ def with_slices(
             progress.advance(slice_.split.end - slice_.split.start)
             slices_read.append(slice_)
         size = sum(slice_.split.end - slice_.split.start for slice_ in slices_read)
-        fields = {name: getattr(tasks[number], name) for name in ReplicaTask.__struct_fields__}
-        done[number] = SlicedTask(**fields, slices=tuple(slices_read), size_in_bytes=size)
+        done[number] = replace(tasks[number], slices=tuple(slices_read), bytes_read=size)
     return done
 
 
@@ -118,19 +105,18 @@ def _size_of(folder: Path) -> int:
         return 0
 
 
-def _slices(task: ReplicaTask, options: CheckOptions, algorithm: str | None) -> Iterator[Slice]:
+def _slices(task: ReplicaTask, options: CheckOptions) -> Iterator[Slice]:
     try:
-        folder = read_folder(task.folder)
+        logs = logs_of(read_folder(task.folder))
     except OSError:
         return
-    for segment in (*folder.segments, *folder.leftovers):
-        log, index = segment.log, segment.index
-        if log is None or not log.size_in_bytes:
+    for log, index in logs:
+        if not log.size_in_bytes:
             continue
         scan = scan_of(task.place_of(shown_name(log)), options)
         whole = Slice(log.path, index.path if index else None, log.size_in_bytes, scan, TARGET)
         of = 1 if mirror_of(str(log.path)) else most_splits(log.size_in_bytes, TARGET)
-        if of > 1 and algorithm:
+        if of > 1 and options.digest:
             yield whole
         yield from (whole._replace(number=number, of=of) for number in range(of))
 
@@ -139,7 +125,7 @@ def read_slice(slice_: Slice, to: Path, algorithm: str | None) -> ReadSlice:
     """Read a slice into a file below `to`. Runs in worker processes."""
     name = slice_.log.name
     if not slice_.of:
-        return ReadSlice(name, digest=digest(slice_.log, algorithm or "")[0])
+        return ReadSlice(name, digest=digest_of(slice_.log, algorithm or "")[0])
     split, failed = Split(0, slice_.size), list[OSError]()
     try:
         hints = hints_in(slice_.offset_index)
@@ -147,22 +133,18 @@ def read_slice(slice_: Slice, to: Path, algorithm: str | None) -> ReadSlice:
         hints = NO_HINTS
     try:
         if slice_.of > 1:
-            with opened_source(slice_.log) as source:
-                split = dict(enumerate(plan_splits(source, hints, slice_.target)))[slice_.number]
+            split = dict(enumerate(splits_of(slice_.log, hints, slice_.target)))[slice_.number]
     except (
         KeyError,
         OSError,
     ):  # fewer boundaries than there might be; or whoever goes through the folder will say
         return ReadSlice(name)
     part = part_of(slice_.log, slice_.options, split, hints)
-    file, read_files = to / f"{token_hex(8)}.slice", ReadFiles(algorithm or "sha256")
-    with read_files.looking() if algorithm and slice_.of == 1 else nullcontext():
-        to.mkdir(parents=True, exist_ok=True)
-        _write(file, _until_failed(pieces_of(part), failed))
+    file, digest = to / f"{token_hex(8)}.slice", Digest(algorithm) if algorithm and slice_.of == 1 else None
+    to.mkdir(parents=True, exist_ok=True)
+    _write(file, _until_failed(pieces_of(part, digest), failed))
     error = failed[0] if failed else None
-    return ReadSlice(
-        name, split, file.name, file.stat().st_size, error, read_files.digests.get(str(slice_.log))
-    )
+    return ReadSlice(name, split, file.name, file.stat().st_size, error, digest.value if digest else None)
 
 
 def _until_failed(pieces: Iterator[ScannedPiece], failed: list[OSError]) -> Iterator[ScannedPiece]:
@@ -176,23 +158,23 @@ def _until_failed(pieces: Iterator[ScannedPiece], failed: list[OSError]) -> Iter
 # --- putting together ---------------------------------------------------------------------------------
 
 
-def read_before(sliced: SlicedTask, folder: Path) -> tuple[PlannedParts, dict[str, str]]:
-    """The logs that were read into files of a folder, but for those that have changed since, and digests by path."""
+def read_before(sliced: ReplicaTask, folder: Path) -> PlannedParts:
+    """The logs that were read into files of a folder, but for those that have changed since."""
     planned: list[LogPart] = []
     results: list[PartRead] = []
-    digests: dict[str, str] = {}
+    digests: dict[Path, str] = {}
     for log, slices in groupby(sliced.slices, key=lambda result: str(result.log)):
         path, read_slices = sliced.folder / log, list(slices)
         usable = [result for result in read_slices if result.file]
         edges = [0, *(edge for result in usable for edge in result.split), _size(path)]
         if not usable or any(end != next_start for end, next_start in list(pairwise(edges))[::2]):
             continue
-        digests |= {str(path): result.digest for result in read_slices if result.digest}
+        digests.update((path, result.digest) for result in read_slices if result.digest)
         for result in usable:
             start, end = result.split
             planned.append(LogPart(path, ScanOptions(start=start), end, NO_HINTS, -1))
             results.append(PartRead(_pieces_in(folder / result.file, result.size), result.error))
-    return PlannedParts(planned, iter(results), SILENT), digests
+    return PlannedParts(planned, iter(results), SILENT, digests)
 
 
 def _size(path: Path) -> int:

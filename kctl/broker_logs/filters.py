@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from formats.broker_logs.line import Bools, Int64s
+from formats.arrays import Ints, Mask
 from formats.broker_logs.table import every_table
 from kctl.errors import BadValue
 from kctl.text_logs.blocks import BEFORE_ALL, Block, Filter
@@ -62,7 +62,7 @@ class TopicFilter:
                 self._ids.add(match[1])
 
 
-def records_with(block: Block, words: Iterable[bytes]) -> Bools:
+def records_with(block: Block, words: Iterable[bytes]) -> Mask:
     """Which records hold one of some words."""
     hits: list[int] = []
     for word in words:
@@ -73,7 +73,7 @@ def records_with(block: Block, words: Iterable[bytes]) -> Bools:
     return _records_at(block, hits)
 
 
-def _records_at(block: Block, places: Sequence[int]) -> Bools:
+def _records_at(block: Block, places: Sequence[int]) -> Mask:
     keep = np.zeros(len(block.starts), np.bool_)
     if places:
         at = np.array(places, np.int64)
@@ -98,7 +98,7 @@ def time_filter(start: int | None, end: int | None) -> Filter:
 
     def wanted(block: Block) -> Block:
         # Lines without a time go with the record that they follow.
-        times: Int64s = np.where(block.times == BEFORE_ALL, block.keys, block.times)
+        times: Ints = np.where(block.times == BEFORE_ALL, block.keys, block.times)
         keep = np.ones(len(times), np.bool_)
         if start is not None:
             keep &= times >= start

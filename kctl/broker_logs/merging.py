@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from formats.broker_logs.line import Int64s
+from formats.arrays import Ints
 from formats.values import Struct, field, replace
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.overlap import without_copies
@@ -93,11 +92,11 @@ class Released:
         return BrokerRuns(self._owners[begins].tolist(), starts[begins].tolist(), lasts, ids)
 
 
-def _brokers(block: Block, low: int, high: int) -> Int64s:
+def _brokers(block: Block, low: int, high: int) -> Ints:
     return np.full(high - low, NO_BROKER) if block.brokers is None else block.brokers[low:high]
 
 
-def _changes(values: npt.NDArray[np.int64]) -> Int64s:
+def _changes(values: Ints) -> Ints:
     return np.flatnonzero(values[1:] != values[:-1])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from formats.broker_logs.line import Bools
+from formats.arrays import Mask
 from kctl.findings import Place
 from kctl.findings import state_log as say
 from kctl.text_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
@@ -28,7 +28,7 @@ class EarlierCopies:
         self._recent: deque[tuple[int, bytes]] = deque()
         self._count: dict[bytes, int] = {}
 
-    def new(self, block: Block) -> Bools:
+    def new(self, block: Block) -> Mask:
         """Which records of a block no earlier copy has once more than it was asked for."""
         is_new = np.ones(len(block.starts), np.bool_)
         count, recent = self._count, self._recent

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from formats.arrays import Ints, Mask
 from formats.broker_logs.layouts import KAFKA
-from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER, Bools, Int64s
+from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER
 from formats.broker_logs.table import table_of_ids
 from kctl.text_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
 from kctl.text_logs.opening import CHUNK
@@ -115,7 +116,7 @@ class KnownLines:
         self._identities = _Remembered(_writer_in_brackets)
         self._sentences = _Remembered(lambda text: SENTENCE.match(text) is not None)
 
-    def writers(self, data: bytes, starts: Int64s) -> Int64s:
+    def writers(self, data: bytes, starts: Ints) -> Ints:
         """The broker that each of the lines that start there names, `ELSE` or `IF_STATE_CHANGE`."""
         brokers = np.full(len(starts), CUT)
         last = len(data) - WIDTH - HEAD_SIZE
@@ -143,7 +144,7 @@ class KnownLines:
         return brokers
 
 
-def _named(block: Block, known: KnownLines) -> tuple[Int64s, list[int]]:
+def _named(block: Block, known: KnownLines) -> tuple[Ints, list[int]]:
     """The broker that the identity of each record names, and the places of records that more is looked at of."""
     data, starts = block.data, block.starts
     # Of a copy of what was read before no record is left.
@@ -161,12 +162,12 @@ def _named(block: Block, known: KnownLines) -> tuple[Int64s, list[int]]:
     return brokers, others.tolist()
 
 
-def _end_with(block: Block, starts: Int64s, text: bytes) -> Bools:
+def _end_with(block: Block, starts: Ints, text: bytes) -> Mask:
     """Whether the lines that start there end with a text."""
     width = len(text)
     ends = np.append(block.line_ends, len(block.data) - 1)[np.searchsorted(block.line_ends, starts)] + 1
     tails = np.ndarray((len(block.data) - width + 1,), f"S{width}", block.data, strides=(1,))
-    is_so: Bools = tails[np.maximum(ends - width, 0)] == text
+    is_so: Mask = tails[np.maximum(ends - width, 0)] == text
     return is_so
 
 
@@ -183,12 +184,12 @@ class _Starts:
         """Brokers that start and have not said yet that they have started, or could not."""
         self._coming: list[int] = []
         """Brokers that told their configuration before they start."""
-        self._nameless: list[tuple[Int64s, int]] = []
+        self._nameless: list[tuple[Ints, int]] = []
         self._taken = 0
         """How many of those are of processes that have told their broker since, or are over."""
-        self._failed: list[tuple[Int64s, int]] = []
+        self._failed: list[tuple[Ints, int]] = []
         """What the process of the only such start says as it fails."""
-        self._given: list[tuple[Int64s, int]] = []
+        self._given: list[tuple[Ints, int]] = []
         """What got its broker, and is not known to be its own yet."""
 
     @property
@@ -201,7 +202,7 @@ class _Starts:
         """The broker of the only process that starts."""
         return self.opening[0] if len(self.opening) == 1 and not self._nameless else None
 
-    def begin(self, brokers: Int64s, index: int) -> None:
+    def begin(self, brokers: Ints, index: int) -> None:
         """This record says that a process starts, mostly not of which broker."""
         if brokers[index] == NO_BROKER and len(self._coming) == 1 and not self._nameless:
             brokers[index] = self._coming[0]
@@ -233,7 +234,7 @@ class _Starts:
             return
         self.opening.append(broker_id)
 
-    def fail(self, brokers: Int64s, index: int, *, is_over: bool) -> None:
+    def fail(self, brokers: Ints, index: int, *, is_over: bool) -> None:
         """This record says that a process fails, and not of which broker."""
         if len(self._nameless) == 1:
             self._failed.append((brokers, index))
@@ -254,7 +255,7 @@ class _Starts:
                 those.remove(broker_id)
         self._given = [(brokers, index) for brokers, index in self._given if brokers[index] != broker_id]
 
-    def forget(self, brokers: Int64s | None) -> None:
+    def forget(self, brokers: Ints | None) -> None:
         """Nothing changes any longer in the block with these brokers."""
         for records in (self._nameless, self._failed, self._given):
             records[:] = [record for record in records if record[0] is not brokers]

@@ -1,8 +1,7 @@
 """A log directory's checkpoints: each by itself, and against the logs of the partitions that it names.
 
-They are written at different times, so that only what no order of writes explains is wrong: a high watermark,
-recovery point or log start above the log's end. Entries without a folder, and folders without an entry, are
-left behind in health (`K:log/LogManager.scala`, `K:server/ReplicaManager.scala @ 3.9.0`).
+They are written at different times. Only a high watermark, recovery point or log start above the log's end is wrong: no
+order of writes leaves that. Entries without a folder and folders without an entry also occur in healthy directories (`K:log/LogManager.scala`, `K:server/ReplicaManager.scala @ 3.9.0`).
 """
 
 from __future__ import annotations

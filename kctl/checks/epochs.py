@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.log.columns.headers import Headers
 from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir.file_names import CLEAN_SHUTDOWN, FolderKind
@@ -58,7 +58,7 @@ class EpochRuns(Struct):
         if len(old) and old[-1] > (old[use][-1] if use.any() else 0):
             self.cleared = len(self.runs)
 
-    def _take(self, headers: Headers, use: NDArray[np.bool_], old: NDArray[np.int64]) -> None:
+    def _take(self, headers: Headers, use: Mask, old: Ints) -> None:
         """The batches in use, with the number of batches of an older magic before each."""
         epoch, base = headers.partition_leader_epoch[use], headers.base_offset[use]
         last = headers.last_offset[use]
@@ -145,9 +145,9 @@ def _check_entries(
         if run.last_offset < log_start:
             continue  # all epochs below the log's start are one entry with the last of them
         if number < runs.cleared and (not entries or starts[0] > run.last_offset):
-            continue  # of what a recovery adds to the file again, nothing lies between
+            continue  # a recovery adds these entries again only behind the first one of the file
         if run.epoch not in epochs:
-            entry = _goes_on_over(entries, runs.runs, number)
+            entry = _entry_around(entries, runs.runs, number)
             if entry is not None:
                 _say_batch(report, entry, runs.runs, number)
                 continue
@@ -168,10 +168,10 @@ def _check_entries(
     _check_end(report, entries, task, facts)
 
 
-def _goes_on_over(entries: list[EpochEntry], runs: list[EpochRun], number: int) -> EpochEntry | None:
-    """The entry that goes on over a batch as its neighbours do, where the epoch without an entry is its alone.
+def _entry_around(entries: list[EpochEntry], runs: list[EpochRun], number: int) -> EpochEntry | None:
+    """The entry in whose range a single batch lies that has an epoch without entry; None where the file may be wrong.
 
-    Then not the file is wrong, but the batch.
+    Where the batches around it have the entry's epoch, the batch is wrong and not the file.
     """
     run = runs[number]
     at = bisect_right(entries, run.base_offset, key=lambda entry: entry.start_offset) - 1
@@ -180,7 +180,7 @@ def _goes_on_over(entries: list[EpochEntry], runs: list[EpochRun], number: int) 
     is_near = abs(run.epoch - entries[at].epoch) < FAR
     before, behind = _neighbours(runs, number)
     if entries[at].epoch not in (before, behind):
-        begins_here = entries[at].start_offset == run.base_offset  # with an epoch that no batch has
+        begins_here = entries[at].start_offset == run.base_offset  # and no batch has the entry's epoch
         if is_near or not begins_here:
             return None  # the file may as well be wrong
     return None if behind is None and is_near else entries[at]

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.binary.layout import dtype
 from formats.log.columns.headers import Headers
 from formats.log_dir.index_files import (
@@ -41,8 +41,7 @@ from kctl.scan.producer_state import Aborted
 
 # --- entries against batches: the offset index --------------------------------------------------------
 
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+Numbers = Ints
 NOWHERE = np.iinfo(np.int64).min
 OFFSET_ENTRY = np.dtype(dtype(OffsetIndexEntry))
 
@@ -355,7 +354,7 @@ class OffsetIndex(Struct):
         """The next batches of the log."""
         self.check.feed(headers)
 
-    def hints(self) -> NDArray[np.int64] | None:
+    def hints(self) -> Ints | None:
         """Positions where batches may begin, for the walk; None where the index is out of order."""
         if not self.check.used.count or self.check.unordered().any():
             return None
@@ -461,7 +460,7 @@ class TimeIndex(Struct):
 
 
 def _say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog) -> None:
-    """Say when an offset index ends before the time index does that was written along with it.
+    """Report an offset index that ends before the time index that was written with it.
 
     Entries are `index.interval.bytes` apart at least, which the entries that are there tell; a time index
     gets one more at a roll and at each clean stop (`S:LogSegment.java @ 3.9.0`, append). After a stop the bytes are
@@ -491,7 +490,7 @@ def _say_untrimmed(report: FileReport, used: Used, width: int, log: IndexedLog) 
 
 
 def stale_from(wrong: Mask, unordered: Mask, used: Used, log: IndexedLog) -> int:
-    """The entry from which on entries may be left from before a truncation; the count where none are.
+    """The first of the entries that may be left from before a truncation; the number of entries if there are none.
 
     An entry that fits the log and follows a wrong one speaks for damage of the latter: what a truncation
     leaves fits up to some entry and not beyond.

@@ -1,24 +1,23 @@
 """Checks over processes: a partition folder is one piece of work, the logs of a large one are many.
 
-Parts of a log are read and judged wherever there is a process to do it. They come back in order, and one process,
-which holds all that crosses their bounds, goes through them as if it had read the log itself. The same parts are
-made for any number of processes, so that their number does not change the findings.
+Any process can read and judge a part of a log. The results come back in order to the process that leads, which checks
+what depends on earlier parts, as if it had read the log itself. The parts are the same for any number of processes, so
+that the number does not change the findings.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formats.arrays import Ints
 from formats.values import Struct, replace
+from kctl.checks.digests import Digest, opened_digested
 from kctl.checks.named_file import check_named_file, is_log, whole_place
 from kctl.checks.replica import check_replica, shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
@@ -29,15 +28,15 @@ from kctl.scan.options import ScanOptions
 from kctl.scan.packed import PackedPiece, packed, unpacked
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.pool import Jobs, ordered
-from kctl.scan.source import Source, opened_source
-from kctl.scan.splits import Split, hints_of, plan_splits
+from kctl.scan.source import Source
+from kctl.scan.splits import Split, hints_in, splits_of
 
 Check = Callable[..., Report]
 """From a `ReplicaTask` and `options` to a report."""
 
 PART = 32 << 20  # bytes of a log that are read at once
 LARGE = 2 * PART  # bytes of logs from which on a folder is more than one piece of work
-LARGEST_INDEX = 64 << 20
+NO_DIGESTS: Mapping[Path, str] = {}
 
 
 class NamedTask(NamedTuple):
@@ -45,13 +44,6 @@ class NamedTask(NamedTuple):
 
     path: Path
     place: Place
-
-
-class SlicedTask(ReplicaTask, frozen=True):
-    """A folder whose logs are read already, but for what goes from one slice to the next."""
-
-    slices: tuple[Any, ...] = ()  # of `kctl.audit.slices`
-    size_in_bytes: int = 0
 
 
 Task = ReplicaTask | NamedTask
@@ -63,7 +55,7 @@ class LogPart(NamedTuple):
     path: Path
     options: ScanOptions
     end: int
-    hints: NDArray[np.int64]
+    hints: Ints
     sender: int  # the process that uses it
 
 
@@ -113,7 +105,7 @@ def reports(
         plan = plans.pop(number, None)
         if plan is None:
             assert isinstance(result, Report)
-            counted_before = task.size_in_bytes if isinstance(task, SlicedTask) else 0
+            counted_before = task.bytes_read if isinstance(task, ReplicaTask) else 0
             progress.advance(max(0, result.size_in_bytes - counted_before))
             yield result
             continue
@@ -152,13 +144,17 @@ def plan_of(task: Task, options: CheckOptions) -> TaskPlan | None:
         folder = read_folder(task.folder)
     except OSError:
         return None
-    logs = [(s.log, s.index) for s in (*folder.segments, *folder.leftovers) if s.log]
+    logs = logs_of(folder)
     if sum(log.size_in_bytes for log, _ in logs) < LARGE:
         return TaskPlan((), folder)
-    parts: list[LogPart] = []
-    for log, index in logs:
-        parts += parts_of(log, index, task.place_of(shown_name(log)), options)
-    return TaskPlan(parts, folder)
+    parts = [parts_of(log, index, task.place_of(shown_name(log)), options) for log, index in logs]
+    return TaskPlan([*chain.from_iterable(parts)], folder)
+
+
+def logs_of(folder: Folder) -> list[tuple[FolderFile, FolderFile | None]]:
+    """The logs of a folder, leftovers too, each with its offset index."""
+    segments = (*folder.segments, *folder.leftovers)
+    return [(segment.log, segment.index) for segment in segments if segment.log]
 
 
 def _plan_of_file(task: NamedTask, options: CheckOptions) -> TaskPlan | None:
@@ -176,8 +172,7 @@ def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: C
     """The parts of a log, cut where its index says that batches begin; none where it cannot be read."""
     try:
         hints = hints_in(index.path if index else None)
-        with opened_source(log.path) as source:
-            splits = plan_splits(source, hints, PART)
+        splits = splits_of(log.path, hints, PART)
     except OSError:
         return []
     scan = scan_of(place, options)
@@ -190,19 +185,11 @@ def scan_of(place: Place, options: CheckOptions) -> ScanOptions:
     return ScanOptions(level=options.level, place=place, max_decompressed_bytes=limit)
 
 
-def part_of(path: Path, scan: ScanOptions, split: Split, hints: NDArray[np.int64]) -> LogPart:
+def part_of(path: Path, scan: ScanOptions, split: Split, hints: Ints) -> LogPart:
     """A part of a log, with those of the hints that are of use for it."""
     start, end = split
     inside = hints[(hints > start) & (hints < end)]
     return LogPart(path, replace(scan, start=start, end=end), end, inside, os.getpid())
-
-
-def hints_in(index: Path | None) -> NDArray[np.int64]:
-    """The positions in an offset index."""
-    if index is None:
-        return np.empty(0, np.int64)
-    with opened_source(index) as source:
-        return hints_of(source.read_at(0, min(source.size, LARGEST_INDEX)))
 
 
 # --- reading, and putting together --------------------------------------------------------------------
@@ -222,9 +209,9 @@ def read_part(part: LogPart) -> PartRead:
     return PartRead(done)
 
 
-def pieces_of(part: LogPart) -> Iterator[ScannedPiece]:
-    """The pieces of a part as they are read."""
-    with opened_source(part.path) as source:
+def pieces_of(part: LogPart, digest: Digest | None = None) -> Iterator[ScannedPiece]:
+    """The pieces of a part as they are read; `digest`, if wanted, is then that of the log."""
+    with opened_digested(part.path, digest) as source:
         for piece in PieceScan(source, part.options, part.hints):
             if piece.end > part.end:
                 return
@@ -235,11 +222,16 @@ class PlannedParts:
     """The parts of one task as they come back, in the order in which they were planned."""
 
     def __init__(
-        self, planned: Sequence[LogPart], results: Iterator[Report | PartRead], progress: Progress
+        self,
+        planned: Sequence[LogPart],
+        results: Iterator[Report | PartRead],
+        progress: Progress,
+        digests: Mapping[Path, str] = NO_DIGESTS,
     ) -> None:
         self._planned = deque(planned)
         self._results = results
         self._progress = progress
+        self._digests = digests  # of logs, as far as they are known
         self.size_in_bytes = 0  # of those that came back
 
     def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterator[ScannedPiece] | None:
@@ -250,8 +242,12 @@ class PlannedParts:
             self._next()
         return self._joined(path, source, options)
 
+    def digest_of(self, path: Path) -> str | None:
+        """The digest of a log, if a process has made it."""
+        return self._digests.get(path)
+
     def finish(self) -> None:
-        """Take the results of all parts that no one requested."""
+        """Take the results of the parts that are left, so that those of the next task come next."""
         while self._planned:
             self._next()
 
@@ -279,12 +275,12 @@ class PlannedParts:
                 last_offset = int(sound[-1]) if len(sound) else last_offset
             if read.error is not None:
                 raise read.error
-            # What reaches over a cut, or depends on what lies before it, tells that none should be there.
+            # A batch across the end of the part, or damage at it, shows that the log must not be cut there.
             is_right = position == part.end
             if not is_right:
                 yield from PieceScan(source, replace(options, start=position, last_offset=last_offset))
 
 
 def begins_soundly(piece: ScannedPiece) -> bool:
-    """Whether the first thing in a piece is a sound batch: nothing before it can change what follows."""
+    """Whether a piece begins with a sound batch, so that nothing before it can change what follows."""
     return len(piece.headers) > 0 and bool(piece.headers.crc_valid[0])

@@ -144,7 +144,7 @@ def check_replica(
 ) -> Report:
     """Everything that is wrong in a partition folder. What cannot be read is a finding too.
 
-    `parts` are logs that others read, of the folder as it was listed for them.
+    `parts` are the logs that other processes have read; `folder` is the listing that these were planned from.
     """
     options = options or CheckOptions()
     try:
@@ -275,7 +275,7 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
         _say_what_a_start_does(check, segment, report, scanned)
     if check.task.is_fetched:
         return
-    # Before batches of magic 2 a segment may have one index only, whose lack says less.
+    # A segment that has batches of older magics only may have a single index by design.
     if indexed.awaits_recovery and is_recovered and scanned.has_new and segment.files.keys() == {".log"}:
         report.say(say_index.INDEXES_AWAIT_RECOVERY)
         return
@@ -302,7 +302,7 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
 def _say_what_a_start_does(
     check: _Check, segment: LogSegment, report: FileReport, scanned: ScannedLog
 ) -> None:
-    """What the next start does with a segment whose offsets go back: by its indexes, and by how the broker ended."""
+    """Report what the next start does with a segment whose offsets go back; its indexes and the shutdown decide it."""
     task = check.task
     if not task.is_marked or task.kind is not FolderKind.LIVE:
         return
@@ -334,7 +334,7 @@ def _indexed(
 
 
 def _say_missing(check: _Check, segment: LogSegment, report: FileReport, scanned: ScannedLog) -> None:
-    # A log of 0.10.0 or before has no time indexes; who writes magic 2 writes them.
+    # Brokers up to 0.10.0 write no time indexes; every broker that writes magic 2 does.
     has_time = check.has_time_indexes or scanned.has_new
     for suffix in (".index", ".timeindex") if has_time else (".index",):
         if suffix not in segment.files:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
+from typing import Any
 
 from formats.compression import DEFAULT_LIMIT
 from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, field, replace
+from kctl.checks.digests import Digest
 from kctl.findings import Finding, FindingType, Place, Severity
 from kctl.findings.segments import TOO_MANY_FINDINGS
 from kctl.rows.verify import FILE
-from kctl.scan.options import Level
+from kctl.scan.options import Level, ScanTotals
 
 DEFAULT_MAX_FINDINGS = 10_000
 
@@ -28,6 +30,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     max_decompressed_bytes: int = DEFAULT_LIMIT
     max_findings: int = DEFAULT_MAX_FINDINGS
     compacted: frozenset[str] = frozenset()  # topics known to be compacted
+    digest: str | None = None  # the algorithm; None: files get none
 
 
 class ReplicaTask(Struct, frozen=True):
@@ -43,6 +46,8 @@ class ReplicaTask(Struct, frozen=True):
     log_start_offset: int = 0
     is_compacted: bool | None = None  # None: not known
     has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
+    slices: tuple[Any, ...] = ()  # of its logs, if an audit has read them before; see `kctl.audit.slices`
+    bytes_read: int = 0  # in these slices
 
     def place_of(self, name: str) -> Place:
         """The place of a file of the folder."""
@@ -63,7 +68,23 @@ class FileReport(Struct):
     next_offset: int | None = None
     damaged_bytes: int = 0
     findings: list[Finding] = field(default_factory=list)
-    left_out: Counter[tuple[str, Severity]] = field(default_factory=Counter)
+    left_out: dict[tuple[str, Severity], int] = field(default_factory=dict)
+    """How many findings are not listed, by code and severity."""
+    totals: ScanTotals | None = None
+    """Counts of the scan of a log that was read to its end."""
+    digest: Digest | None = None
+    """None where none is wanted."""
+
+    @property
+    def good_bytes(self) -> int:
+        """Bytes that are not damaged."""
+        return self.size_in_bytes - self.damaged_bytes
+
+    @property
+    def max_timestamp(self) -> int | None:
+        """The largest timestamp of the sound batches, -1 where they have none; None without such a batch."""
+        totals = self.totals
+        return None if totals is None or totals.next_offset is None else totals.max_timestamp
 
     @property
     def has_room(self) -> bool:
@@ -75,7 +96,7 @@ class FileReport(Struct):
         if self.has_room:
             self.findings.append(type_.at(place or self.place, severity=None, **details))
         else:
-            self.left_out[type_.code, type_.severity] += 1
+            self._leave_out(type_.code, type_.severity)
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings; those beyond the limit are counted."""
@@ -83,22 +104,25 @@ class FileReport(Struct):
             if len(self.findings) < self.max_findings:
                 self.findings.append(finding)
             else:
-                self.left_out[finding.code, finding.severity] += 1
+                self._leave_out(finding.code, finding.severity)
+
+    def _leave_out(self, code: str, severity: Severity, count: int = 1) -> None:
+        self.left_out[code, severity] = self.left_out.get((code, severity), 0) + count
 
     def take(self, draft: FileReport) -> None:
-        """What a draft holds."""
+        """Add the findings and figures of a draft."""
         self.add(draft.findings)
-        self.left_out.update(draft.left_out)
+        for (code, severity), count in draft.left_out.items():
+            self._leave_out(code, severity, count)
         self.damaged_bytes += draft.damaged_bytes
         self.base_offset = self.base_offset if draft.base_offset is None else draft.base_offset
 
     def take_as_info(self, codes: Container[str]) -> None:
         """Findings of these codes are no more than information here."""
         self.findings = [replace(f, severity=Severity.INFO) if f.code in codes else f for f in self.findings]
-        counts = Counter[tuple[str, Severity]]()
-        for (code, severity), count in self.left_out.items():
-            counts[code, Severity.INFO if code in codes else severity] += count
-        self.left_out = counts
+        left_out, self.left_out = self.left_out, {}
+        for (code, severity), count in left_out.items():
+            self._leave_out(code, Severity.INFO if code in codes else severity, count)
 
     def at(self, position: int, size_in_bytes: int) -> Place:
         """A place in this file."""
@@ -118,22 +142,7 @@ class FileReport(Struct):
 
     def row(self) -> dict[str, object]:
         """The row of kind `file`."""
-        return FILE(
-            file=self.place.file,
-            type=self.type,
-            size_in_bytes=self.size_in_bytes,
-            batches=self.batches,
-            records=self.records,
-            base_offset=self.base_offset,
-            next_offset=self.next_offset,
-            good_bytes=self.size_in_bytes - self.damaged_bytes,
-            damaged_bytes=self.damaged_bytes,
-            broker_id=self.place.broker_id,
-            topic=self.place.topic,
-            partition=self.place.partition,
-            evidence=self.place.evidence,
-            moment=self.place.moment,
-        )
+        return FILE.of(self, self.place)
 
 
 class LogFacts(Struct):
@@ -160,6 +169,7 @@ class Report(Struct):
     findings: list[Finding] = field(default_factory=list)  # about the folder as a whole
     facts: LogFacts = field(default_factory=LogFacts)
     segments: int = 0
+    added: Any = None  # what a check that does more than `check_replica` adds
 
     @property
     def size_in_bytes(self) -> int:
@@ -172,13 +182,17 @@ class Report(Struct):
 
     def file(self, place: Place, type_: str, size_in_bytes: int, options: CheckOptions) -> FileReport:
         """A report of one more file."""
-        file_report = FileReport(place, type_, size_in_bytes, options.max_findings)
+        digest = Digest(options.digest) if options.digest else None
+        file_report = FileReport(place, type_, size_in_bytes, options.max_findings, digest=digest)
         self.files.append(file_report)
         return file_report
 
 
 class Unsettled(Struct):
-    """What is wrong with a file if no cleaner took batches away, and what is wrong even then."""
+    """The findings on a file for either case: the log has all its batches, or a cleaner has removed some.
+
+    Which case holds is known at the end of the log.
+    """
 
     report: FileReport
     if_whole: FileReport
@@ -192,9 +206,10 @@ class Unsettled(Struct):
 def judge_twice(
     report: FileReport, judge: Callable[[FileReport, bool], None], is_known: bool
 ) -> list[Unsettled]:
-    """Judge a file by a log that has all its batches, as far as is known by now; and if it has not, without them.
+    """Judge a file twice, as if its log had all batches and as if some were missing; the second only if not `is_known`.
 
-    `judge` takes the report and whether every batch is there. Where that makes no difference, nothing stays open.
+    `judge` takes the report and whether every batch is there. If both give the same, the findings go to the report at
+    once; else the cases are returned, to be settled at the end of the log.
     """
     drafts = []
     for is_whole in (True, False) if is_known else (False,):

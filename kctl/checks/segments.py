@@ -18,6 +18,7 @@ from formats.log.record_batch import DELETE_HORIZON, TIMESTAMP_TYPE
 from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
+from kctl.checks.digests import opened_digested
 from kctl.checks.indexes import OffsetIndex, TimeIndex
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
@@ -33,7 +34,7 @@ from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.outliers import HIGHEST_OFFSET, MarkedChunk, without_outliers
 from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
-from kctl.scan.source import Source, foreign_in, opened_source
+from kctl.scan.source import Source, foreign_in
 from kctl.stores.objects import Replaced
 
 HARMLESS = (DamageReason.TORN_TAIL, DamageReason.ZEROS)
@@ -42,7 +43,7 @@ INDEXES = (".index", ".timeindex")
 
 
 class Watcher(Protocol):
-    """Something that follows the batches of a replica from its first segment to its last."""
+    """A check that is given the batches of a replica in order, from its first segment to its last."""
 
     def feed(self, chunk: MarkedChunk, source: Source) -> None:
         """The next batches and damage, as they lie in the file."""
@@ -95,6 +96,9 @@ class LogPieces(Protocol):
     def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterable[ScannedPiece] | None:
         """The pieces of a log as one scan would return them; None if no process reads it."""
 
+    def digest_of(self, path: Path) -> str | None:
+        """The digest of a log, if a process has made it."""
+
 
 def scan_log(
     file: FolderFile,
@@ -115,8 +119,10 @@ def scan_log(
     hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
     report.batches = report.records = 0
     note = partial(on_chunk, file) if on_chunk else None
+    if parts and report.digest:
+        report.digest.value = parts.digest_of(file.path)
     try:
-        with opened_source(file.path) as source:
+        with opened_digested(file.path, report.digest) as source:
             report.size_in_bytes = source.size
             foreign = foreign_in(source)
             if foreign is not None:
@@ -153,7 +159,7 @@ def follow_scan(
             watcher.feed(marked, scan.source)
         _note(scanned, marked, report, named)
     _spare_neighbours(scanned, report, scan.checks)
-    report.batches, report.records = totals.batches, totals.records
+    report.totals, report.batches, report.records = totals, totals.batches, totals.records
     report.base_offset = named if totals.base_offset is None else totals.base_offset
     report.next_offset = scanned.next_offset
     report.size_in_bytes = totals.good_bytes + totals.damaged_bytes
@@ -201,7 +207,7 @@ def _note_offsets(scanned: ScannedLog, marked: MarkedChunk, report: FileReport, 
         end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else max(scanned.ended, named or 0)
         if _identity(raw, row) == (_identity(raw, row - 1) if row else scanned.last):
             continue  # the batch before it once more
-        # Its records are there, under whatever offsets: the log does not end before them.
+        # The records exist although their offsets are wrong, so the log ends behind them.
         reached = min(end + max(last - base, 0), HIGHEST_OFFSET) + 1
         scanned.outlier_ends[position + size] = reached
         scanned.next_offset = max(scanned.next_offset or 0, reached)
@@ -425,9 +431,10 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
 
 
 def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
-    """A torn tail, or zeros, are what a crash leaves: of the last segment, and without a clean shutdown.
+    """Report a torn tail or zeros at the end of a segment where no crash explains them.
 
-    Elsewhere what this says stands for what the scan of the file said of them.
+    A crash explains them in the last segment, if the broker was not shut down cleanly. Anywhere else the finding made here
+    replaces the scan's own.
     """
     if task.kind is not FolderKind.LIVE:
         return

@@ -10,7 +10,7 @@ from formats.log_dir.checkpoints import MalformedCheckpoint
 from formats.log_dir.state_files import parse_partition_metadata, parse_quorum_state, strange_label
 from kctl.checks.report import FileReport
 from kctl.errors import reason_of
-from kctl.files import read_padded, read_whole
+from kctl.files import LARGEST_TABLE, ROWS, read_padded, read_whole
 from kctl.findings import evidence as say_evidence
 from kctl.findings import small_files as say
 from kctl.stores.mirror import mirror_of
@@ -36,6 +36,8 @@ def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> by
         report.damaged_bytes = report.size_in_bytes
         return None
     report.size_in_bytes = max(len(data), report.size_in_bytes if is_padded else 0)
+    if report.digest and len(data) <= LARGEST_TABLE - ROWS:  # more may be less than the whole file
+        report.digest.take(data)
     return data
 
 

@@ -14,6 +14,7 @@ from kctl.copies.replica_log import ReplicaLog
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import NOBODY, Copy, place_of_replica
 from kctl.model import TopicPartition
+from kctl.scan.noted import ScanNotes
 
 ASIDE = frozenset({FolderKind.STRAY, FolderKind.DELETE})
 
@@ -40,9 +41,12 @@ def held_batches(copy: Copy) -> HeldBatches:
     return HeldBatches(held, log.next_offset)
 
 
-def aside_copies(evidence: FoundEvidence, topics: Container[str] = ()) -> dict[TopicPartition, list[Copy]]:
+def aside_copies(
+    evidence: FoundEvidence, topics: Container[str] = (), notes: ScanNotes | None = None
+) -> dict[TopicPartition, list[Copy]]:
     """The folders aside of each partition, each of the last moment that has it; checkpoints say nothing about them."""
     latest: dict[tuple[int | None, str], Copy] = {}
+    noted = notes.by_folder() if notes else {}
     order = {name: place for place, name in enumerate(evidence.moments)}
     replicas = (replica for replica in evidence.replicas if replica.kind in ASIDE)
     for replica in sorted(replicas, key=lambda replica: order.get(replica.moment or "", -1)):
@@ -50,7 +54,8 @@ def aside_copies(evidence: FoundEvidence, topics: Container[str] = ()) -> dict[T
             continue
         place = place_of_replica(evidence, replica)
         broker_id = NOBODY if replica.broker_id is None else replica.broker_id
-        latest[replica.broker_id, replica.folder.name] = Copy(replica, broker_id, place)
+        copy = Copy(replica, broker_id, place, noted=noted.get(replica.folder, {}))
+        latest[replica.broker_id, replica.folder.name] = copy
     copies: dict[TopicPartition, list[Copy]] = {}
     for copy in latest.values():
         copies.setdefault(copy.partition, []).append(copy)

@@ -11,21 +11,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from formats.arrays import Ints, Mask
 from formats.log.records import DamageReason
 from formats.values import Struct, field, replace
 from kctl.copies.lineage import Lineage, normalised
-from kctl.copies.scanned import HeaderColumns, ScannedRun, scan_folder
+from kctl.copies.scanned import ScannedRun, scan_folder
 from kctl.errors import reason_of
 from kctl.evidence.replica_copies import Copy
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.log.folder import read_folder
 from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
+from kctl.scan.noted import HeaderColumns
 from kctl.scan.outliers import rises, wrong_offsets
 
-Int64s = npt.NDArray[np.int64]
 NO_END = 1 << 62
 EMPTY = np.empty(0, np.int64)
 HARMLESS_AT_END = frozenset({DamageReason.TORN_TAIL, DamageReason.ZEROS})
@@ -37,20 +37,20 @@ class SoundBatches(Struct, frozen=True):
     For magic 2 that is the base offset; a compressed message of magic 0 or 1 has only its last offset.
     """
 
-    first_offset: Int64s
-    last_offset: Int64s
-    leader_epoch: Int64s
-    crc: Int64s
-    position: Int64s
-    size_in_bytes: Int64s
-    segment: Int64s  # index into ReplicaLog.files
-    records: Int64s  # -1 if only the records tell
-    max_timestamp: Int64s
+    first_offset: Ints
+    last_offset: Ints
+    leader_epoch: Ints
+    crc: Ints
+    position: Ints
+    size_in_bytes: Ints
+    segment: Ints  # index into ReplicaLog.files
+    records: Ints  # -1 if only the records tell
+    max_timestamp: Ints
 
     def __len__(self) -> int:
         return len(self.last_offset)
 
-    def __getitem__(self, rows: slice | npt.NDArray[np.bool_] | Int64s) -> SoundBatches:
+    def __getitem__(self, rows: slice | Mask | Ints) -> SoundBatches:
         return SoundBatches(*(getattr(self, name)[rows] for name in NAMES))
 
 
@@ -135,7 +135,8 @@ class ReplicaLog(Struct):
             if self.copy.replica.arriving is None:
                 self._note_odd_files()
             if runs is None:
-                runs = scan_folder(self.copy.folder, self.skip_below, self.copy.replica.arriving)
+                copy = self.copy
+                runs = scan_folder(copy.folder, self.skip_below, copy.replica.arriving, copy.noted)
             for run in runs:
                 batches = self._take(run)
                 if len(batches):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.kafka_text.dump_log_segments import codec_name, time_name
 from formats.log.columns.headers import Headers
 from formats.log.columns.record_headers import header_fields
@@ -40,15 +41,13 @@ from kctl.dump.values import named
 from kctl.scan.records import Records
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 encode = msgspec.json.Encoder().encode
 QUOTE, BACKSLASH, FIRST_PLAIN, LAST_PLAIN = 0x22, 0x5C, 0x20, 0x7E
 
 
 @cache
-def _growth() -> NDArray[np.int64]:
+def _growth() -> Ints:
     """By byte: how many more it becomes in a JSON string."""
     sizes = [len(encode(chr(byte))) - 3 for byte in range(0x80)]
     return np.array(sizes + [0] * 0x80, np.int64)
@@ -232,9 +231,7 @@ def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> l
     return columns
 
 
-def _encoded_rows(
-    name: str, data: Octets, starts: Ints, ends: Ints, null: NDArray[np.bool_], form: str
-) -> list[bytes]:
+def _encoded_rows(name: str, data: Octets, starts: Ints, ends: Ints, null: Mask, form: str) -> list[bytes]:
     octets = memoryview(data.data)
     rows = zip(starts.tolist(), ends.tolist(), null.tolist(), strict=True)
     return [

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from formats.arrays import Mask
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, DELETE_HORIZON
 from kctl.dump.selection import DumpSelection
@@ -100,9 +100,9 @@ def delete_horizons(headers: Headers, none: bytes, *around: bytes) -> Column:
     return pc.if_else(pa.array(has), texts, pa.scalar(none, pa.binary()))
 
 
-def is_control(headers: Headers, records: Records) -> NDArray[np.bool_]:
+def is_control(headers: Headers, records: Records) -> Mask:
     """Which records are those of control batches."""
-    control: NDArray[np.bool_] = (headers.attributes[records.batch] & CONTROL) != 0
+    control: Mask = (headers.attributes[records.batch] & CONTROL) != 0
     return control
 
 

@@ -21,8 +21,7 @@ from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from formats.arrays import Ints
 
 MOST_OF_AN_INDEX = 1 << 25
 
@@ -43,7 +42,7 @@ def first_position(path: str, log: LogBytes, selection: DumpSelection) -> int:
     return position if isinstance(first, LogEntry) and first.crc_valid and first.base_offset <= target else 0
 
 
-def likely_positions(path: str) -> NDArray[np.int64]:
+def likely_positions(path: str) -> Ints:
     """Positions of batches according to the index beside the segment. They are hints: a scan verifies each."""
     from kctl.scan.splits import hints_of  # only columns need numpy
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
+
 Lines = bytes | memoryview
 Column: TypeAlias = Any  # a pa.Array of binary, integers that become text, or bytes that every row has
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 ROWS_AT_ONCE = 16 << 10

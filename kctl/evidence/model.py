@@ -206,7 +206,7 @@ class FoundEvidence(Struct, frozen=True, dict=True):
         return self.order_of(self)
 
     def is_beside(self, moment: str | None, other: str | None) -> bool:
-        """Whether what is of `moment` is of `other`: of the same one, or it lies beside the moments, and `other` is the last."""
+        """Whether files of `moment` count for `other`: it is the same one, or they are of none and `other` is the last."""
         return moment == other or (moment is None and other == (self.moments or (None,))[-1])
 
     @property

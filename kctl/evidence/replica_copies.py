@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkpoint
@@ -23,6 +24,9 @@ from kctl.files import read_lenient
 from kctl.findings import Place
 from kctl.model import TopicPartition
 from kctl.replication.epochs import Entries
+
+if TYPE_CHECKING:
+    from kctl.scan.noted import Noted, ScanNotes
 
 CHECKPOINTS = {
     "high_watermark": "replication-offset-checkpoint",
@@ -45,6 +49,8 @@ class Copy:
     """Its offsets in the checkpoints of its log directory, by the keys of CHECKPOINTS."""
     marks_problem: str | None = field(default=None, repr=False, compare=False)
     """Why the high watermarks of its log directory cannot be read; None where they can, or there is no such file."""
+    noted: Noted = field(default_factory=dict, repr=False, compare=False)
+    """Headers of its logs that were read before."""
 
     @property
     def partition(self) -> TopicPartition:
@@ -115,8 +121,14 @@ def place_of_replica(evidence: FoundEvidence, replica: Replica) -> Place:
     )
 
 
-def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
-    """Every live replica folder of these topics (all topics if none is given), in the order of the evidence."""
+def live_copies(
+    evidence: FoundEvidence, topics: Iterable[str] = (), notes: ScanNotes | None = None
+) -> Iterator[Copy]:
+    """Every live replica folder of these topics (all topics if none is given), in the order of the evidence.
+
+    `notes` are of logs that were read before.
+    """
+    noted = notes.by_folder() if notes else {}
     selected, read = frozenset(topics), cache(_read_checkpoint)
     for replica in evidence.replicas:
         if replica.kind is not FolderKind.LIVE or (selected and replica.topic not in selected):
@@ -128,7 +140,8 @@ def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator
             what: by_partition[key] for what, (by_partition, _) in offsets.items() if key in by_partition
         }
         problem = offsets["high_watermark"][1]
-        yield Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, place, marks, problem)
+        broker_id = NOBODY if replica.broker_id is None else replica.broker_id
+        yield Copy(replica, broker_id, place, marks, problem, noted.get(replica.folder, {}))
 
 
 def partitions_in(log_dir: LogDir) -> set[TopicPartition]:
@@ -157,7 +170,9 @@ def every_copy(evidence: FoundEvidence, topics: Iterable[str] = ()) -> list[Copy
     )
 
 
-def copies_of(evidence: FoundEvidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
+def copies_of(
+    evidence: FoundEvidence, topics: Iterable[str] = (), notes: ScanNotes | None = None
+) -> dict[TopicPartition, ByMoment]:
     """The live copies of each partition by moment and broker, without those of unknown brokers.
 
     Raises Refused where the same contents are other bytes in some of them.
@@ -165,7 +180,7 @@ def copies_of(evidence: FoundEvidence, topics: Iterable[str] = ()) -> dict[Topic
     if evidence.hashed:
         _refuse_other_keys(evidence)
     by_partition: dict[TopicPartition, ByMoment] = {}
-    for copy in live_copies(evidence, topics):
+    for copy in live_copies(evidence, topics, notes):
         if copy.broker_id != NOBODY:
             by_moment = by_partition.setdefault(copy.partition, {})
             by_moment.setdefault(copy.moment, {}).setdefault(copy.broker_id, copy)

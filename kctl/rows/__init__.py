@@ -114,11 +114,11 @@ class RowType:
         if unknown := values.keys() - self.fields.keys():
             raise TypeError(f"row {self.kind} has no key {sorted(unknown)}")
 
-    def of(self, source: object, /, **values: object) -> dict[str, object]:
-        """The row of `values`, and under each other key the attribute of the source that has its name.
+    def of(self, source: object, /, *others: object, **values: object) -> dict[str, object]:
+        """The row of `values`, and under each other key the attribute of that name of the first source that has it.
 
         Tuples become lists. A `partition` that is a TopicPartition gives `topic` and `partition`. Raises
-        AttributeError for a key that neither has.
+        AttributeError for a key that none of them has.
         """
         partition = getattr(source, "partition", None)
         if isinstance(partition, TopicPartition):
@@ -126,7 +126,12 @@ class RowType:
         row = self(**values)
         for name in self._names:
             if name not in values:
-                value = getattr(source, name)
+                owner = (
+                    next((one for one in (source, *others) if hasattr(one, name)), source)
+                    if others
+                    else source
+                )
+                value = getattr(owner, name)
                 row[name] = list(value) if isinstance(value, tuple) else value
         return row
 

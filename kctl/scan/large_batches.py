@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.compression import pieces
 from formats.errors import FormatError, Truncated
 from formats.log.columns.headers import PADDING
@@ -16,8 +17,6 @@ from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_record, whol
 from formats.values import Struct
 from kctl.model import counted
 from kctl.scan.source import Source
-
-Ints = NDArray[np.int64]
 
 PIECE = 1 << 20
 

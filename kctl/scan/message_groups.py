@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.compression import TooLarge, decompress
 from formats.errors import FormatError
 from formats.log.columns.headers import LENGTH_AT, PADDING, Headers
@@ -22,7 +23,6 @@ from kctl.scan.block import SourceBlock
 from kctl.scan.record_groups import GROUP_BYTES, RecordGroup, Trouble
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 
 class _Set(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Batches whose base offset cannot be right: it jumps, and the batches behind carry on as if it had not.
+"""Batches whose base offset cannot be right: it jumps, but the batches behind it continue the offsets before it.
 
 The base offset is not covered by the CRC. One wrong offset would make everything that is compared with the
 log look wrong from there on, so such batches are taken out of what the other checks see; the offsets
@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.log.columns.headers import Headers
 from formats.values import Struct, replace
 from kctl.scan.options import Chunk
@@ -89,11 +89,11 @@ class Offsets(Protocol):
     """Columns of batches, one element each."""
 
     @property
-    def base_offset(self) -> NDArray[np.int64]:
+    def base_offset(self) -> Ints:
         """The first offset."""
 
     @property
-    def last_offset(self) -> NDArray[np.int64]:
+    def last_offset(self) -> Ints:
         """The last offset."""
 
 
@@ -104,9 +104,7 @@ def rises(headers: Offsets, following: int | None) -> bool:
     return within and (following is None or following > last[-1])
 
 
-def wrong_offsets(
-    headers: Offsets, last_offset: int, expected: int, following: Sequence[int]
-) -> NDArray[np.bool_]:
+def wrong_offsets(headers: Offsets, last_offset: int, expected: int, following: Sequence[int]) -> Mask:
     """Rows that jump back, or ahead of the next one, while their neighbours follow each other, or beyond all offsets.
 
     `last_offset` is that of the previous batch, `expected` the expected base offset of the first, `following` the base

@@ -52,14 +52,15 @@ def unpacked(sent: PackedPiece) -> ScannedPiece:
 
 
 def _packed(headers: Headers) -> PackedHeaders:
-    return PackedHeaders(len(headers), tuple(_narrow(getattr(headers, name)) for name in NAMES))
+    return PackedHeaders(len(headers), tuple(narrowed(getattr(headers, name)) for name in NAMES))
 
 
 def _unpacked(sent: PackedHeaders) -> Headers:
-    return Headers(*(_wide(column, sent.rows) for column in sent.columns))
+    return Headers(*(widened(column, sent.rows) for column in sent.columns))
 
 
-def _narrow(column: NDArray[Any]) -> Column:
+def narrowed(column: NDArray[Any]) -> Column:
+    """A column as its least value and what to add in each row, in as few bytes as possible."""
     kind = column.dtype.str
     if not len(column):
         return kind, 0, "", b""
@@ -75,7 +76,8 @@ def _narrow(column: NDArray[Any]) -> Column:
     return kind, 0, kind, column.tobytes()
 
 
-def _wide(column: Column, rows: int) -> NDArray[Any]:
+def widened(column: Column, rows: int) -> NDArray[Any]:
+    """The column that was narrowed."""
     kind, least, narrow, above = column
     if not narrow:
         return np.full(rows, least, kind)

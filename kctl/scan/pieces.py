@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.log.columns.headers import Headers
 from formats.log.records import CRC_AT, Damage, LogBytes
 from formats.values import Struct, replace
@@ -43,7 +43,7 @@ class ScannedPiece(Struct, frozen=True):
 class PieceScan:
     """The pieces of a source between `options.start` and `options.end`, in order. Iterate once."""
 
-    def __init__(self, source: Source, options: ScanOptions, hints: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, source: Source, options: ScanOptions, hints: Ints | None = None) -> None:
         self.source = source
         self.options = options
         self._record_checks = record_checks()

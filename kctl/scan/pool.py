@@ -1,7 +1,7 @@
 """Work over local processes: results in the order of the work, bounded in number, undisturbed by Ctrl-C.
 
-Processes cost something to start: a hundredth of a second where they are forked, some tenths where not. So the
-work begins in this one; only what goes on for longer gets help.
+A process takes a hundredth of a second to fork, or some tenths to spawn. So the work begins in this process; others are
+started only if it takes longer than that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WAITING = 3  # results and items that may wait, for each process
 
 
 class Engine(Protocol):
-    """Something other than this machine's processes that work can be spread over."""
+    """Something that runs work in place of this machine's processes, such as a Spark cluster."""
 
     cores: int
     """How many items it works on at once."""
@@ -72,9 +72,9 @@ def ordered(
 ) -> Iterator[Result]:
     """function(item) for each item, in order; function, items and results must be picklable.
 
-    At most a few items for each process are taken ahead of what the caller has read. `jobs=1` stays in this
-    process, and so does what is quickly done unless others are to help `at_once`; an exception of the function is
-    raised where its result would have been.
+    At most a few items for each process are taken ahead of what the caller has read. With `jobs=1` all work is done in
+    this process, and so is work that takes little time, unless `at_once` is set. An exception of the function is raised
+    in the place of its result.
     """
     if jobs is not None and not isinstance(jobs, int):
         yield from jobs.ordered(function, items)
@@ -156,7 +156,7 @@ def _begin_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """Where the parent was killed, workers would wait for work forever, and a run started again would meet them."""
+    """End this worker when its parent ends; else it would wait for work forever after the parent was killed."""
     from multiprocessing import parent_process
 
     if parent := parent_process():

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.compression import decompress
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
@@ -173,7 +173,7 @@ class ProducerReplay(Struct):
             self.open.pop(state.producer_id, None)
         self.is_whole = False
 
-    def _last_of_each(self, headers: Headers, rows: NDArray[np.int64]) -> None:
+    def _last_of_each(self, headers: Headers, rows: Ints) -> None:
         """Batches of no transaction: the last of each producer decides, but an older epoch forgets first."""
         ids = headers.producer_id[rows]
         _, index = np.unique(ids[::-1], return_index=True)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
@@ -18,8 +19,6 @@ from formats.values import Struct, field
 from kctl.scan.block import Arena, SourceBlock
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 GROUP_BYTES = 16 << 20  # of bodies that are decoded together
 GROUP_RECORDS = 256 << 10

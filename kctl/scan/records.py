@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.log.columns.headers import Headers
 from formats.log.columns.record_headers import header_fields
 from formats.log.record_batch import TIMESTAMP_TYPE
@@ -13,8 +14,6 @@ from formats.values import Struct
 from kctl.scan.record_groups import RecordGroup
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 class Records(Struct, frozen=True):

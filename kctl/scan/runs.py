@@ -8,8 +8,8 @@ what counts as a batch and what as damage.
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.log import records
 from formats.log.columns.headers import PADDING, Headers, check_crc, concatenated, gather, legal_rows, walk
 from formats.log.record_batch import HEADER_SIZE
@@ -17,8 +17,6 @@ from formats.log.records import LARGEST_IN_MEMORY, Damage, LogEntry
 from formats.values import Struct
 from kctl.scan.block import BLOCK_SIZE, SourceBlock
 from kctl.scan.source import Source
-
-Positions = NDArray[np.int64]
 
 CAREFUL = 64 << 10  # how far to walk after trouble; more after each good run
 
@@ -47,7 +45,7 @@ class BatchRuns:
         *,
         crc: bool,
         last_offset: int = -1,
-        hints: Positions | None = None,
+        hints: Ints | None = None,
     ) -> None:
         self.block = SourceBlock(source, BLOCK_SIZE)
         self.end = end
@@ -55,7 +53,7 @@ class BatchRuns:
         self._crc = crc
         self._last_offset = last_offset
         self._hints = hints if hints is not None else np.empty(0, np.int64)
-        # What is damaged is looked at up to the end of the file, also where only a part of it is scanned.
+        # Damage is examined up to the end of the file, even if only a part of the file is scanned.
         self.log = records.LogBytes(source)
         self._walker = records.Walker(self.log, last_offset, crc)
         self._reach = BLOCK_SIZE
@@ -80,7 +78,7 @@ class BatchRuns:
         if not len(headers):
             size = self._size_of_larger(position)
             self._reach = max(self._reach, size)
-            # A batch may end behind the block; and what follows an unsound batch says whether it is believed.
+            # A batch may end behind the block; the bytes after an unsound batch decide whether its length is believed.
             has_more = block.end < self.end and position + max(self._reach, size) > block.end
             if has_more and (size or block.start < position):
                 block.load(position, self.end, size)
@@ -116,7 +114,7 @@ class BatchRuns:
         edges = np.flatnonzero(np.diff(np.concatenate(([True], valid, [True])).astype(np.int8)))
         for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             before = int(headers.last_offset[first - 1]) if first else self._last_offset
-            # Lengths that led on so often are believed whatever follows them.
+            # After this many batches whose lengths were right, a length is believed whatever follows.
             if (headers.magic[first:after] == 2).all():
                 first += (after - first) // records.LONG_CHAIN * records.LONG_CHAIN
             if first == after:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.log.columns.headers import Headers
 from formats.log.records import Damage, DamageReason
 from formats.values import replace
@@ -155,7 +155,7 @@ def scan_segment(
     source: Source,
     options: ScanOptions | None = None,
     *,
-    hints: NDArray[np.int64] | None = None,
+    hints: Ints | None = None,
     checks: LogChecks | None = None,
 ) -> SegmentScan:
     """A scan of the source; `hints` are positions of batches, from its index where there is one."""

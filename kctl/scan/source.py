@@ -7,14 +7,13 @@ never mapped: a file that a running broker truncates would end the process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from formats.log.other_systems import HEAD, TAIL, Foreign, foreign
 from kctl.files import descriptor_of
-from kctl.inside import Inside
 from kctl.stores.mirror import stored
 from kctl.stores.objects import ObjectSource
 
@@ -104,16 +103,10 @@ def foreign_in(source: Source) -> Foreign | None:
     return foreign(source.read_at(0, HEAD), source.read_at(max(0, source.size - TAIL), TAIL))
 
 
-AROUND: Inside[Callable[[Path | str, Source], Source]] = Inside()
-"""Functions from each source that `opened_source` opens to the one that is read."""
-
-
 @contextmanager
 def opened_source(path: Path | str, name: str | None = None) -> Iterator[Source]:
     """As `open_source`, closed at the end."""
-    source: Source = open_source(path, name)
-    for around in AROUND:
-        source = around(path, source)
+    source = open_source(path, name)
     try:
         yield source
     finally:

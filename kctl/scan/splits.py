@@ -4,21 +4,23 @@ An index entry is taken when the lengths of the batches from an earlier one lead
 proves itself by its CRC. Cuts depend on the file and its index alone, so every engine scans the same parts.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.log.columns.headers import PADDING, check_crc, gather, legal_rows, walk
 from formats.log.record_batch import HEADER_SIZE
-from kctl.scan.source import Source
-
-Positions = NDArray[np.int64]
+from kctl.scan.source import Source, opened_source
 
 TARGET = 128 << 20  # bytes of a part
 MOST_INDEXED = 1 << 31  # bytes of a log that an offset index can name positions in
 RUN_UP = 64 << 10  # bytes before a boundary from which lengths must lead to it
 LARGEST = 4 << 20  # a boundary whose batch is larger is not looked at
+LARGEST_INDEX = 64 << 20  # bytes of an index that are read
+NO_HINTS = np.empty(0, np.int64)
 
 
 class Split(NamedTuple):
@@ -28,7 +30,7 @@ class Split(NamedTuple):
     end: int
 
 
-def hints_of(index: bytes) -> Positions:
+def hints_of(index: bytes) -> Ints:
     """The positions in an offset index, up to the first that does not grow (padding, or a stale tail)."""
     entries = np.frombuffer(index, ">i4", len(index) // 8 * 2).reshape(-1, 2)
     positions = entries[:, 1].astype(np.int64)
@@ -36,7 +38,15 @@ def hints_of(index: bytes) -> Positions:
     return positions[: int(grows.argmin())] if not grows.all() else positions
 
 
-def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[Split]:
+def hints_in(index: Path | None) -> Ints:
+    """The positions in an offset index on disk; none without an index. OSError where it cannot be read."""
+    if index is None:
+        return NO_HINTS
+    with opened_source(index) as source:
+        return hints_of(source.read_at(0, min(source.size, LARGEST_INDEX)))
+
+
+def plan_splits(source: Source, hints: Ints, target: int = TARGET) -> list[Split]:
     """The parts of a segment, each of about the target size; one part where the index gives no boundary."""
     cuts = [0]
     goal = target
@@ -51,12 +61,18 @@ def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[
     return [Split(start, end) for start, end in zip(cuts, [*cuts[1:], source.size], strict=True)]
 
 
+def splits_of(log: Path, hints: Ints, target: int = TARGET) -> list[Split]:
+    """The parts of a log on disk. OSError where it cannot be read."""
+    with opened_source(log) as source:
+        return plan_splits(source, hints, target)
+
+
 def most_splits(size: int, target: int) -> int:
     """How many parts a segment of this size has at most."""
     return max(1, -(-min(size - target // 2, MOST_INDEXED) // target))
 
 
-def is_boundary(source: Source, hints: Positions, place: int) -> bool:
+def is_boundary(source: Source, hints: Ints, place: int) -> bool:
     """Whether a batch begins at this hint for certain."""
     at = int(hints[place])
     before = int(np.searchsorted(hints, at - RUN_UP, side="right")) - 1

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.compression import Codec
 from formats.log.columns.headers import Headers
 from formats.log.columns.record_headers import header_fields
@@ -21,8 +21,6 @@ from kctl.rows.audit import BATCH, SEGMENT
 from kctl.rows.common import FINDING
 from kctl.scan.options import Chunk, ScanTotals
 from kctl.scan.records import Records
-
-Ints = NDArray[np.int64]
 
 INT, TEXT, TRUTH, BYTES = pa.int64(), pa.string(), pa.bool_(), pa.binary()
 PLACE = [
@@ -122,11 +120,9 @@ def findings_table(findings: Iterable[Finding]) -> pa.RecordBatch:
 
 def segment_row(place: Place, size_in_bytes: int, totals: ScanTotals) -> dict[str, object]:
     """The row of `segments` for a segment that was scanned to its end."""
-    row = placed(place)
-    names = ("batches", "records", "base_offset", "next_offset", "good_bytes", "damaged_bytes")
-    row |= {name: getattr(totals, name) for name in names}
-    row["size_in_bytes"] = size_in_bytes
-    row["max_timestamp"] = totals.max_timestamp if totals.max_timestamp >= 0 else None
+    latest = totals.max_timestamp if totals.max_timestamp >= 0 else None
+    row = SEGMENT.of(totals, **placed(place), size_in_bytes=size_in_bytes, max_timestamp=latest)
+    del row["kind"]
     return row
 
 

@@ -8,8 +8,8 @@ file that a broker wrote.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.log.columns.headers import PADDING, Headers, gather
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
@@ -21,7 +21,7 @@ HEADER = 61
 
 
 def indexed_start(
-    source: Source, index: bytes, hints: NDArray[np.int64], base_offset: int, from_offset: int | None
+    source: Source, index: bytes, hints: Ints, base_offset: int, from_offset: int | None
 ) -> int:
     """The position of a batch with no offset from `from_offset` on before it; 0 if the index has none."""
     if from_offset is None or not len(hints):
@@ -38,7 +38,7 @@ def indexed_start(
     return at if base_offset <= begins <= from_offset else 0
 
 
-def part_within(source: Source, split: Split, hints: NDArray[np.int64], filters: Filters) -> Split | None:
+def part_within(source: Source, split: Split, hints: Ints, filters: Filters) -> Split | None:
     """The part of a split from the first selected batch to the last; None if no batch is selected.
 
     The whole split if headers do not say: damage, or message sets, whose headers lack the first offset.
@@ -58,7 +58,7 @@ def part_within(source: Source, split: Split, hints: NDArray[np.int64], filters:
     return Split(first, end) if first < end else None
 
 
-def _within(headers: Headers, filters: Filters) -> NDArray[np.bool_]:
+def _within(headers: Headers, filters: Filters) -> Mask:
     """Which batches may hold a selected row; of their times only the largest is certain."""
     keep = np.ones(len(headers), np.bool_)
     if filters.from_offset is not None:

@@ -45,7 +45,6 @@ PLAIN, WITH_CODE = CPickleSerializer(), CloudPickleSerializer()
 SCHEMA = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 NOUNS = {
     "ReplicaTask": "folders",
-    "SlicedTask": "folders",
     "Slice": "parts of logs",
     "ComparisonTask": "partitions",
     "PosixPath": "files",

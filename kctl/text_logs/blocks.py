@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formats.arrays import Ints, Mask
 from formats.broker_logs.layouts import KAFKA, CarriedLayout, is_export
-from formats.broker_logs.line import DAY, Bools, Int64s, RecordPlaces, find_records
+from formats.broker_logs.line import DAY, RecordPlaces, find_records
 from formats.broker_logs.template import Template
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
@@ -95,38 +96,38 @@ class Block(Struct, dict=True):
     """Rank of the source in the merge."""
     file: LogFile
     data: bytes
-    starts: Int64s
-    ends: Int64s
-    times: Int64s
+    starts: Ints
+    ends: Ints
+    times: Ints
     """UTC milliseconds; `BEFORE_ALL` for bytes before the first record of a file."""
-    keys: Int64s
+    keys: Ints
     """What the merge orders by: the greatest time so far in the source."""
     last_key: int
     """The key of the last record that was read, filtered out or not."""
     first_line: int
     """Number of the line that `data` starts with."""
-    line_ends: Int64s
+    line_ends: Ints
     """Where the line ends of `data` are."""
     shift: int = 0
     """What was added to the keys to mend the broker's clock."""
     before: Block | None = None
     """The last records of the block before it in the source."""
-    brokers: Int64s | None = None
+    brokers: Ints | None = None
     """The broker of each record, where the file is not of one broker alone; `NO_BROKER` where that is not known."""
-    numbers: Int64s | None = None
+    numbers: Ints | None = None
     """The number of each line of `data`, where lines between them were left out."""
 
     @cached_property
-    def rows(self) -> Int64s:
+    def rows(self) -> Ints:
         """Which line of `data` each record starts with, from 0."""
         return np.searchsorted(self.line_ends, self.starts)
 
     @cached_property
-    def lines(self) -> Int64s:
+    def lines(self) -> Ints:
         """The line number of each record."""
         return self._numbers_at(self.starts)
 
-    def _numbers_at(self, starts: Int64s) -> Int64s:
+    def _numbers_at(self, starts: Ints) -> Ints:
         rows = np.searchsorted(self.line_ends, starts)
         return rows + self.first_line if self.numbers is None else self.numbers[rows]
 
@@ -190,7 +191,7 @@ class Block(Struct, dict=True):
             numbers=None if self.numbers is None else self.numbers[row:],
         )  # fmt: skip
 
-    def only(self, keep: Bools) -> Block:
+    def only(self, keep: Mask) -> Block:
         """The same block with some of its records."""
         if keep.all():
             return self
@@ -256,7 +257,7 @@ class _State(Struct):
     """How many midnights have passed in a file whose lines say the time of day alone."""
     clock: int = 0
 
-    def dated(self, millis: Int64s, day: int) -> Int64s:
+    def dated(self, millis: Ints, day: int) -> Ints:
         """Times of day as times: where one is far less than the one before, midnight has passed."""
         if not len(millis):
             return millis
@@ -271,7 +272,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     damage: list[str] = []
     rest: list[bytes] = []
     waiting_bytes = 0
-    # A piece that is shorter is the last one of most files: it is no block of its own but for its last record.
+    # A shorter piece is mostly the end of a file: only its last record is then left for a block of its own.
     # Standard input may stay open for long.
     least = wait_for = 0 if file.path == STDIN else chunk
     # The lines of an export are found from its start on.
@@ -401,7 +402,7 @@ def _below(file: LogFile, layout: CarriedLayout) -> LogFile:
     return replace(file, layout=layout.innermost)
 
 
-def _with_likely_years(times: Int64s, starts: Int64s, file: LogFile, data: bytes, state: _State) -> Int64s:
+def _with_likely_years(times: Ints, starts: Ints, file: LogFile, data: bytes, state: _State) -> Ints:
     """The times, those of unlikely years as of the Buddhist calendar, or else as of the record before or after."""
     latest = time.time_ns() // 1_000_000 + 366 * DAY
     wrong = (times < EARLIEST) | (times > latest)

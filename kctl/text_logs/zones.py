@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formats.arrays import Ints
 from formats.broker_logs.layouts import KAFKA
-from formats.broker_logs.line import Int64s, find_records
+from formats.broker_logs.line import find_records
 from formats.values import Struct, field
 from kctl.errors import BadValue
 from kctl.findings import Finding, Place
@@ -45,13 +46,13 @@ class Zone(Struct):
     """How far the clock is ahead beside that, in milliseconds: it is wrong."""
     _hours: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def to_utc(self, millis: Int64s, before: int | None = None) -> Int64s:
+    def to_utc(self, millis: Ints, before: int | None = None) -> Ints:
         """Local times as UTC. `before` is the UTC time of the record before the first, in a repeated hour."""
         if not self.ahead:
             return self._to_utc(millis, before)
         return np.subtract(self._to_utc(millis, None if before is None else before + self.ahead), self.ahead)
 
-    def _to_utc(self, millis: Int64s, before: int | None) -> Int64s:
+    def _to_utc(self, millis: Ints, before: int | None) -> Ints:
         if self.named is None:
             if len(self.offsets) == 1:
                 return np.subtract(millis, self.offsets[0])

@@ -80,14 +80,15 @@ def verify(
 ) -> Iterator[Finding | FileReport]:
     """Each file after its findings, directory by directory; findings about the whole come last.
 
-    `check` may do more than `check_replica` with a folder, in a worker process; `on_report` is called with its reports.
-    `prepare` may do some of it before.
+    `check` is run in worker processes in place of `check_replica`, and may do more; `on_report` is called with each of
+    its reports. `prepare` may read logs beforehand; it returns the tasks in the same order.
     """
     progress.start("verifying", _size(evidence) if progress is not SILENT else None)
     topic_ids: list[tuple[Place, str]] = []
     named = [NamedTask(path, evidence.place_of(path, root)) for path, root in evidence.files]
     local_jobs = jobs if jobs is None or isinstance(jobs, int) else 1
-    for report in reports(named, check_replica, options, local_jobs, progress):
+    undigested = replace(options, digest=None)  # an audit makes these digests afterwards, in parallel
+    for report in reports(named, check_replica, undigested, local_jobs, progress):
         yield from items_of(report)
     for report in _replica_reports(evidence, options, jobs, topic_ids, check, prepare, progress):
         on_report(report)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -288,11 +289,19 @@ def test_a_link_in_place_of_what_is_kept_is_refused(out: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "changed",
-    [{"segments": "7"}, {"version": 1}, {"more": 1}, {"findings": [{"code": "x"}]}, {"rows": ["x", -1, 2]}],
+    [
+        {"report": {"segments": "7"}},
+        {"report": {"findings": [{"code": "x"}]}},
+        {"report": {"files": [{"type": "log"}]}},
+        {"more": 1},
+        {"is_part": 1},
+        {"rows": ["x", -1, 2]},
+    ],
 )
 def test_what_does_not_fit_the_schema_is_examined_again(killed: Path, changed: dict[str, Any]) -> None:
     for path in (killed / ".resume").glob("*.report"):
-        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+        kept = msgspec.msgpack.decode(path.read_bytes())
+        path.write_bytes(msgspec.msgpack.encode(kept | changed))
     summary = audited(killed, 1, resume=True)
     assert summary["batches"] == Tables(killed).count("batches") > 100
 

@@ -18,11 +18,12 @@ from benchmarks.in_memory import InMemory
 from formats.compression import Codec
 from formats.log.message_set import write_wrapper
 from formats.log.record_batch import Record, write_batch
-from kctl.audit import read_files
+from kctl.audit import batch_rows, resume
 from kctl.audit.batch_rows import NotedLogs
-from kctl.copies import scanned
-from kctl.copies.scanned import A_RUN, ScanNotes, packed, unpacked
+from kctl.checks import digests
 from kctl.log.folder import read_folder
+from kctl.scan.noted import A_RUN, ScanNotes, noted_of
+from kctl.scan.packed import narrowed, widened
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings
@@ -108,13 +109,13 @@ def test_blocks_are_hashed_beside_the_scan(tmp_path: Path, monkeypatch: pytest.M
     evidence = large_log(tmp_path / "broker-1", 20 << 20)
     began: list[object] = []
 
-    class Slow(read_files.Thread):
+    class Slow(digests.Thread):
         def run(self) -> None:
             began.append(self)
             time.sleep(0.05)  # so that whoever reads on without waiting reads over it
             super().run()
 
-    monkeypatch.setattr(read_files, "Thread", Slow)
+    monkeypatch.setattr(digests, "Thread", Slow)
     hold_digests(evidence, tmp_path / "out", "sha256", "--jobs", 1)
     assert len(began) > 2
 
@@ -125,12 +126,12 @@ def test_a_digest_is_of_the_bytes_that_a_file_had_when_it_was_opened(there: int,
     data = random.Random(there).randbytes(there)
     given = InMemory(data, "log")
     given.size = 100
-    files = read_files.ReadFiles("sha256")
-    source = read_files.DigestedSource(given, "log", files)
+    digest = digests.Digest("sha256")
+    source = digests.DigestedSource(given, digest)
     source.read_at(0, 60)
     source.read_at(40, 90)
     source.close()
-    assert files.digests == ({"log": hashlib.sha256(data[:100]).hexdigest()} if is_known else {})
+    assert digest.value == (hashlib.sha256(data[:100]).hexdigest() if is_known else None)
 
 
 def test_what_nobody_has_read_is_read_once_at_the_end() -> None:
@@ -143,10 +144,10 @@ def test_what_nobody_has_read_is_read_once_at_the_end() -> None:
             return super().read_at(position, size)
 
     data = random.Random(0).randbytes(100)
-    files = read_files.ReadFiles("sha256")
-    read_files.DigestedSource(Once(data, "log"), "log", files).close()
+    digest = digests.Digest("sha256")
+    digests.DigestedSource(Once(data, "log"), digest).close()
     assert asked == [0]
-    assert files.digests == {"log": hashlib.sha256(data).hexdigest()}
+    assert digest.value == hashlib.sha256(data).hexdigest()
 
 
 def noted(folder: Path, data: bytes, most: int) -> ScanNotes:
@@ -189,8 +190,7 @@ def test_headers_of_sound_logs_are_kept_as_far_as_there_is_room(tmp_path: Path) 
     ],
 )
 def test_a_packed_column_is_as_it_was(values: NDArray[Any]) -> None:
-    column, end = unpacked(b"x" + packed(values) + b"y", 1, values.dtype, len(values))
-    assert end == 1 + len(packed(values))
+    column = widened(narrowed(values), len(values))
     assert column.dtype == values.dtype
     assert column.tolist() == values.tolist()
 
@@ -200,14 +200,14 @@ def test_no_more_headers_are_kept_than_may_be(tmp_path: Path) -> None:
     notes = ScanNotes(most=sum(run.size for run in runs))
     for name in ("a", "b"):
         notes.add(tmp_path / name, runs)
-    assert [*notes.runs] == [str(tmp_path / "a")]
+    assert [*notes.runs] == [tmp_path / "a"]
 
 
 def test_headers_are_kept_of_a_log_of_the_same_size_alone(tmp_path: Path) -> None:
     notes = noted(tmp_path, batches(10), most=2 * A_RUN)
-    assert notes.of(read_folder(tmp_path).logs[0])
+    assert noted_of(read_folder(tmp_path).logs[0], notes.by_folder()[tmp_path])
     (tmp_path / f"{0:020d}.log").write_bytes(batches(11))
-    assert notes.of(read_folder(tmp_path).logs[0]) is None
+    assert noted_of(read_folder(tmp_path).logs[0], notes.by_folder()[tmp_path]) is None
 
 
 @pytest.fixture
@@ -227,14 +227,15 @@ def scanned_bytes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(LocalFile, "read_into", read_into)
     monkeypatch.setattr(LocalFile, "read_at", read_at)
-    digest = read_files.digest
+    digest = digests.digest_of
 
     def read_again(path: Path, algorithm: str) -> tuple[str | None, int]:
         found = digest(path, algorithm)
         sizes.append(found[1])
         return found
 
-    monkeypatch.setattr(read_files, "digest", read_again)
+    monkeypatch.setattr(batch_rows, "digest_of", read_again)
+    monkeypatch.setattr(resume, "digest_of", read_again)
     yield sizes
 
 
@@ -260,7 +261,7 @@ def answers(evidence: Path, out: Path, *options: object) -> dict[str, list[str]]
 def hold_answers(evidence: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
     told = answers(evidence, tmp_path / "out", *options)
     with monkeypatch.context() as patch:
-        patch.setattr(scanned, "_known", lambda segment: None)  # every log is read anew
+        patch.setattr(ScanNotes, "by_folder", lambda notes: {})  # every log is read anew
         assert answers(evidence, tmp_path / "out", *options) == told
 
 

@@ -14,8 +14,9 @@ import pytest
 from benchmarks.corpus import batches, shape_of, write_index
 from formats.log import records
 from kctl.audit import slices
+from kctl.checks.report import ReplicaTask
 from kctl.findings import Finding
-from kctl.scan import pool
+from kctl.scan import pool, splits
 from kctl.scan.source import LocalFile
 from kctl.scan.splits import Split
 from tests.audit_rows import equal_audits, table_rows
@@ -60,7 +61,7 @@ def cut(patch: pytest.MonkeyPatch, seed: int = 0, *, lying: float = 0.0) -> list
     patch.setattr(slices, "LARGE", 1)
     patch.setattr(slices, "OF_A_CORE", 10**9)
     patch.setattr(slices, "most_splits", lambda size, target: MOST)
-    patch.setattr(slices, "plan_splits", cuts)
+    patch.setattr(splits, "plan_splits", cuts)
     patch.setattr(slices, "ordered", ordered)
     return seen
 
@@ -133,8 +134,8 @@ def test_damage_on_and_beside_a_border(
         ("there", [border]), ("near", [border - 30]), ("around", [starts[3], border, at + 200]),
     ):  # fmt: skip
         edges = [0, *sorted(set(cuts)), len(data)]
-        splits = [Split(start, end) for start, end in pairwise(edges)]
-        monkeypatch.setattr(slices, "plan_splits", lambda *_, splits=splits: splits)
+        planned = [Split(start, end) for start, end in pairwise(edges)]
+        monkeypatch.setattr(splits, "plan_splits", lambda *_, planned=planned: planned)
         equal_audits(whole, audit(tmp_path / "evidence", tmp_path / name, jobs=2))
 
 
@@ -143,9 +144,9 @@ def test_processes_cut_at_proven_boundaries(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(slices, "TARGET", 1 << 17)
     monkeypatch.setattr(slices, "LARGE", 1 << 18)
     read = slices.read_slice
-    tasks: list[slices.SlicedTask] = []
+    tasks: list[ReplicaTask] = []
 
-    def before(task: slices.SlicedTask, folder: Path) -> Any:
+    def before(task: ReplicaTask, folder: Path) -> Any:
         tasks.append(task)
         return read_before(task, folder)
 
@@ -172,7 +173,7 @@ def test_a_log_that_changes_behind_its_slices_is_read_anew(
     seen = cut(monkeypatch)
     read_before = slices.read_before
 
-    def changed(task: slices.SlicedTask, folder: Path) -> Any:
+    def changed(task: ReplicaTask, folder: Path) -> Any:
         if change == "gone":
             log.unlink()
         elif change == "denied":
@@ -191,14 +192,14 @@ def test_a_log_that_changes_behind_its_slices_is_read_anew(
 def raise_on_open(patch: pytest.MonkeyPatch, log: Path) -> None:
     from kctl.checks import segments
 
-    opened = segments.opened_source
+    opened = segments.opened_digested
 
     def refused(path: Path, *more: Any) -> Any:
         if path == log:
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *more)
 
-    patch.setattr(segments, "opened_source", refused)
+    patch.setattr(segments, "opened_digested", refused)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_files_of_slices_are_as_they_were_written(
     cut(monkeypatch)
     read_before = slices.read_before
 
-    def spoilt(task: slices.SlicedTask, folder: Path) -> Any:
+    def spoilt(task: ReplicaTask, folder: Path) -> Any:
         file = folder / next(one.file for one in task.slices if one.file)
         data = file.read_bytes()
         file.write_bytes(harm(data))
@@ -239,7 +240,7 @@ def test_findings_and_headers_come_back_as_they_were(tmp_path: Path) -> None:
     damaged(folder, 5)
     seen = 0
     for log in sorted(folder.rglob("*.log")):
-        part = LogPart(log, ScanOptions(), log.stat().st_size, slices.NO_HINTS, -1)
+        part = LogPart(log, ScanOptions(), log.stat().st_size, splits.NO_HINTS, -1)
         before = list(pieces_of(part))
         slices._write(tmp_path / "one.slice", before)
         size = (tmp_path / "one.slice").stat().st_size

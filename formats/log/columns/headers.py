@@ -1,6 +1,6 @@
 """Headers of a run of log bytes as columns: where the batches are, and what their headers say.
 
-Positions are found in many lanes at once, each from one index entry to the next: the next batch of a lane
+Ints are found in many lanes at once, each from one index entry to the next: the next batch of a lane
 is one gather away. The index is only a hint. When every lane lands exactly on the start of the next one,
 the positions are those of the walk from the first batch, whatever the index holds; a lane that does not is
 walked again one by one.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.binary.crc_of_ranges import CRC32, as_stored
 from formats.binary.layout import dtype
 from formats.log.message_set import CRC_STARTS_AT as CRC_STARTS_AT_OF_MESSAGES
@@ -29,8 +30,6 @@ from formats.log.record_batch import (
 from formats.values import Struct
 
 Octets = NDArray[np.uint8]
-Positions = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 PADDING = 64  # bytes that must be readable behind the last one of a block
 LENGTH_AT = 8
@@ -49,18 +48,18 @@ class Headers(Struct, frozen=True):
     one), `base_timestamp` and `max_timestamp` the stored timestamp, and `records_count` is -1 in wrappers.
     """
 
-    position: Positions  # in the file
-    size_in_bytes: NDArray[np.int64]
-    base_offset: NDArray[np.int64]
-    last_offset: NDArray[np.int64]
+    position: Ints  # in the file
+    size_in_bytes: Ints
+    base_offset: Ints
+    last_offset: Ints
     partition_leader_epoch: NDArray[np.int32]
     magic: NDArray[np.int8]
     crc: NDArray[np.uint32]
     attributes: NDArray[np.int16]
     last_offset_delta: NDArray[np.int32]
-    base_timestamp: NDArray[np.int64]
-    max_timestamp: NDArray[np.int64]
-    producer_id: NDArray[np.int64]
+    base_timestamp: Ints
+    max_timestamp: Ints
+    producer_id: Ints
     producer_epoch: NDArray[np.int16]
     base_sequence: NDArray[np.int32]
     records_count: NDArray[np.int32]
@@ -69,7 +68,7 @@ class Headers(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.position)
 
-    def __getitem__(self, rows: slice | Mask | Positions) -> "Headers":
+    def __getitem__(self, rows: slice | Mask | Ints) -> "Headers":
         return Headers(*(getattr(self, name)[rows] for name in NAMES))
 
     @property
@@ -78,7 +77,7 @@ class Headers(Struct, frozen=True):
         return self.attributes & CODEC_MASK
 
     @property
-    def next_position(self) -> Positions:
+    def next_position(self) -> Ints:
         return self.position + self.size_in_bytes
 
 
@@ -95,11 +94,11 @@ def concatenated(parts: "list[Headers]") -> Headers:
 class Walk(NamedTuple):
     """Where entries lie in a block, up to one that is not complete or whose length is not legal."""
 
-    positions: Positions  # in the block
+    positions: Ints  # in the block
     stop: int  # the first byte after the last of them
 
 
-def walk(data: Octets, start: int, end: int, hints: Positions | None = None) -> Walk:
+def walk(data: Octets, start: int, end: int, hints: Ints | None = None) -> Walk:
     """Follow lengths from start; nothing at or after end is looked at.
 
     `hints` are ascending positions after start where batches may begin.
@@ -116,11 +115,11 @@ def walk(data: Octets, start: int, end: int, hints: Positions | None = None) -> 
     return Walk(np.concatenate((visited, behind)), stop)
 
 
-def _in_lanes(data: Octets, starts: Positions, ends: Positions) -> tuple[Positions, int | None]:
-    """Positions of every entry in [starts, ends), ascending, and the first lane that misses its end."""
+def _in_lanes(data: Octets, starts: Ints, ends: Ints) -> tuple[Ints, int | None]:
+    """Ints of every entry in [starts, ends), ascending, and the first lane that misses its end."""
     lengths = np.ndarray(len(data) - 3, ">i4", data, strides=(1,))
     at, until, lane = starts, ends, np.arange(len(starts))
-    visited: list[Positions] = []
+    visited: list[Ints] = []
     first_bad: int | None = None
     while len(at):
         visited.append(at)
@@ -138,8 +137,8 @@ def _in_lanes(data: Octets, starts: Positions, ends: Positions) -> tuple[Positio
     return positions, first_bad
 
 
-def _follow_lengths(data: Octets, start: int, end: int) -> tuple[Positions, int]:
-    """Positions of entries from start on, and where the last one that is complete ends."""
+def _follow_lengths(data: Octets, start: int, end: int) -> tuple[Ints, int]:
+    """Ints of entries from start on, and where the last one that is complete ends."""
     read, view = _LENGTH.unpack_from, memoryview(data.data)
     positions = []
     at = start
@@ -153,7 +152,7 @@ def _follow_lengths(data: Octets, start: int, end: int) -> tuple[Positions, int]
     return np.array(positions, np.int64), at
 
 
-def gather(data: Octets, positions: Positions, place: int = 0) -> Headers:
+def gather(data: Octets, positions: Ints, place: int = 0) -> Headers:
     """The headers of entries at positions of a block that begins at `place` of the file.
 
     `data` must go on for PADDING bytes behind the last entry.
@@ -182,7 +181,7 @@ def gather(data: Octets, positions: Positions, place: int = 0) -> Headers:
     return headers
 
 
-def _as_messages(headers: Headers, old_rows: Positions, rows: NDArray[np.void]) -> None:
+def _as_messages(headers: Headers, old_rows: Ints, rows: NDArray[np.void]) -> None:
     """Read the same bytes of these rows as messages of magic 0 and 1."""
     messages = np.ascontiguousarray(rows.view("u1").reshape(-1, HEADER_SIZE)[:, : MESSAGE.itemsize])
     read = messages.view(MESSAGE)[:, 0]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.binary.crc_of_ranges import CRC32, as_stored
 from formats.binary.layout import layout
 from formats.log.columns.headers import gather, walk
@@ -20,8 +21,6 @@ from formats.log.record_batch import CODEC_MASK, LOG_OVERHEAD
 from formats.values import Struct
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 FIELDS_AT = layout(MessageHeader).size  # of magic 0; in magic 1 the timestamp comes first
 

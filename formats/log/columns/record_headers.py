@@ -6,11 +6,10 @@ Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecord.java 
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.log.columns.varints import TOO_LONG, varints_at
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 NOWHERE = -1
 

@@ -10,11 +10,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.log.columns.varints import TOO_LONG, Words, unaligned, varints, words_at
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 # Microseconds: a step of all lanes, and of each of them; a lane that a plain loop follows, and each of its records.
 STEP, STEP_OF_A_LANE = 8.0, 0.02

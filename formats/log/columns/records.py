@@ -9,6 +9,7 @@ Source: clients/src/main/java/org/apache/kafka/common/record/{DefaultRecordBatch
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.binary.varint import read_varint, read_varlong
 from formats.errors import FormatError
 from formats.log.columns.record_headers import check_header_lists
@@ -70,8 +71,6 @@ def _after(data: bytes, position: int, size: int) -> int:
 
 
 Octets = NDArray[np.uint8]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 ROWS_AT_ONCE = 16 << 10  # what is taken from their bytes again and again stays in the cache
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
+
 Octets = NDArray[np.uint8]
 Words = NDArray[np.uint64]
-Ints = NDArray[np.int64]
 
 TOO_LONG = 9  # the size given for a varint that does not end within 8 bytes
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from formats.arrays import Ints, Mask
 from formats.errors import FormatError
 from formats.kafka_text.dump_log_segments import (
     batch_end,
@@ -107,10 +108,10 @@ def controls_are_sound(headers: Headers, records: Records) -> bool:
 def _text(
     before: bytes,
     data: NDArray[np.uint8],
-    positions: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    high_bytes: NDArray[np.int64],
-    control: NDArray[np.bool_],
+    positions: Ints,
+    sizes: Ints,
+    high_bytes: Ints,
+    control: Mask,
 ) -> Any:
     """A key or payload as text, nothing where it is null or a control record's."""
     is_empty = (sizes < 0) | control

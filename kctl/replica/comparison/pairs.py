@@ -21,8 +21,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from formats.arrays import Ints
 from formats.errors import FormatError
 from formats.log.log_bytes import LogBytes
 from formats.log.record_batch import CODEC_MASK, BatchHeader, Record
@@ -124,9 +124,6 @@ class Ranges(Struct):
         return is_any and are_same
 
 
-Int64s = npt.NDArray[np.int64]
-
-
 class DifferenceKind(enum.StrEnum):
     """How batches of two replicas differ."""
 
@@ -157,10 +154,10 @@ class BatchDifference(NamedTuple):
 class BatchColumns(Struct, frozen=True):
     """A replica's batches in order of offset, one element a batch."""
 
-    base_offset: Int64s
-    last_offset: Int64s
-    leader_epoch: Int64s
-    crc: Int64s
+    base_offset: Ints
+    last_offset: Ints
+    leader_epoch: Ints
+    crc: Ints
     log_start_offset: int = 0
     next_offset: int | None = None  # where the log ends, if not with the last batch here
 
@@ -274,7 +271,7 @@ class BatchWindow(Struct, frozen=True):
 
 def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[BatchWindow]:
     """Windows in order of offset until every log is read; large logs are read by several processes."""
-    shared = shared_scan([log.copy.folder for log in logs], jobs)
+    shared = shared_scan([log.copy for log in logs], jobs)
     streams = [_Stream(log.batches(shared.of(index) if shared else None)) for index, log in enumerate(logs)]
     while True:
         for stream in streams:

@@ -26,6 +26,7 @@ from kctl.replica.comparison.partition import PartitionComparison, compare_parti
 from kctl.replica.epoch_rows import lineage_row
 from kctl.replication.rules import ReplicationRules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
+from kctl.scan.noted import ScanNotes
 from kctl.scan.pool import Jobs, ordered
 
 
@@ -38,6 +39,7 @@ class CompareOptions(Struct, frozen=True):
     if_leader: int | None = None
     rules: ReplicationRules | None = None
     jobs: Jobs = None  # processes; None: one a core
+    notes: ScanNotes | None = None  # of logs that were read before
 
 
 class ComparedEvidence:
@@ -52,7 +54,8 @@ class ComparedEvidence:
 
     def copies(self) -> dict[TopicPartition, ByMoment]:
         """The copies of the selected partitions."""
-        by_partition, numbers = copies_of(self.evidence, self.options.topics), self.options.partitions
+        options, numbers = self.options, self.options.partitions
+        by_partition = copies_of(self.evidence, options.topics, options.notes)
         return {tp: copies for tp, copies in by_partition.items() if not numbers or tp.partition in numbers}
 
     def work(self) -> list[ComparisonTask]:

@@ -33,6 +33,7 @@ from kctl.replica.loss.commitment import ExternalOffset, external_offsets
 from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of
 from kctl.replica.loss.recovery import Segments, export_loss, remote_segments, tier_ranges
 from kctl.rows.replica import LOSS
+from kctl.scan.noted import ScanNotes
 from kctl.scan.pool import Jobs, forks, ordered
 
 METADATA_LOG = "__cluster_metadata"
@@ -47,6 +48,7 @@ class LossOptions(Struct, frozen=True):
     compacted: frozenset[str] = frozenset()
     leader: int | None = None
     acks: str = "all"
+    notes: ScanNotes | None = None  # of logs that were read before
 
 
 class LossSearch:
@@ -82,7 +84,8 @@ class LossSearch:
 
         The metadata log is included only if it is named: a majority of voters commits its records, not an ISR.
         """
-        copies, numbers = copies_of(self.evidence, self.options.topics), self.options.partitions
+        options, numbers = self.options, self.options.partitions
+        copies = copies_of(self.evidence, options.topics, options.notes)
         return {
             partition: by_moment
             for partition, by_moment in copies.items()
@@ -93,7 +96,7 @@ class LossSearch:
     @cached_property
     def aside(self) -> dict[TopicPartition, list[Copy]]:
         """The folders that brokers put aside, by partition."""
-        return aside_copies(self.evidence, self.options.topics)
+        return aside_copies(self.evidence, self.options.topics, self.options.notes)
 
     @property
     def undated(self) -> list[Finding]:

@@ -17,7 +17,7 @@ KNOWN_ATTRIBUTES = np.array([0x07, 0x0F, 0x7F], np.int16)  # by magic
 HIGHEST_CODEC = np.array([3, 3, 4], np.int16)  # by magic
 CLUSTER_METADATA = "__cluster_metadata"
 OFFSETS_OF_A_SEGMENT = 2**31 - 1
-# A leader epoch grows by one a decision of the controller: no two batches that follow each other are so far apart.
+# A leader epoch grows by one with each decision of the controller, so consecutive batches are never this far apart.
 FAR = 1 << 16
 
 
@@ -171,7 +171,7 @@ class Epoch(NamedTuple):
 
 
 class EpochOrder(LogCheck):
-    """Leader epochs that go back. Of two batches the two before them, or the one behind, say which is wrong."""
+    """Leader epochs that go back. The two batches before the pair, or the one behind it, decide which of the two is wrong."""
 
     def __init__(self) -> None:
         self._first: list[Epoch] = []  # of the first three batches
@@ -209,7 +209,7 @@ class EpochOrder(LogCheck):
         return [type_.at(place, **details) for type_, place, details in self._first_pair()]
 
     def _first_pair(self) -> Iterator[tuple[FindingType, Place, dict[str, Any]]]:
-        """What is wrong with the first pair of a log: the third batch goes on after the one that is right."""
+        """What is wrong with the first two batches of a log: the third one continues the one that is right."""
         if len(self._first) < 2:
             return
         (first, _, first_place), (second, is_new, second_place), *third = self._first

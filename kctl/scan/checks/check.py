@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formats.arrays import Mask
 from formats.log.columns.headers import Headers
 from formats.values import replace
 from kctl.findings import Finding, FindingType, Place
 from kctl.scan.options import ScanOptions
 from kctl.scan.record_groups import RecordGroup
 
-Mask = NDArray[np.bool_]
 RowFinding = tuple[int, Finding]  # the row of the batch that it is about
 
 

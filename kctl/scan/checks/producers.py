@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, TRANSACTIONAL
 from formats.values import Struct
@@ -21,8 +21,6 @@ from kctl.findings import NOWHERE, Finding, Place, segments
 from kctl.scan.checks.check import LogCheck, Suspects, always, place_of
 from kctl.scan.options import ScanOptions
 from kctl.scan.producer_state import MOST_PRODUCERS
-
-Ints = NDArray[np.int64]
 
 HIGHEST_SEQUENCE = 2**31 - 1
 OFFSETS_TOPIC = "__consumer_offsets"

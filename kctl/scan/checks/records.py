@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.compression import Codec, CompressionError, TooLarge
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
@@ -17,8 +17,6 @@ from kctl.scan.large_batches import body_pieces, check_large
 from kctl.scan.options import ScanOptions
 from kctl.scan.record_groups import RecordGroup, Trouble
 from kctl.scan.source import Source
-
-Ints = NDArray[np.int64]
 
 
 def unreadable_records(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:

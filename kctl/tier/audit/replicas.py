@@ -6,8 +6,8 @@ import os.path
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.messages.remote_log_metadata import SegmentMetadata, TopicIdPartition
@@ -24,7 +24,6 @@ from kctl.tier.audit.metadata_checks import place_of
 from kctl.tier.metadata.partition_tier import PartitionTier
 from kctl.tier.rules.local_logs import LocalLog, LocalPartition
 
-Ints = NDArray[np.int64]
 SNAPSHOT_FILE = "remote_log_snapshot"
 OFFSETS_FILE = "_rlmm_committed_offsets"
 

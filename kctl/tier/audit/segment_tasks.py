@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from formats.arrays import Ints
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.object_names import ObjectKind, ObjectLayout
 from formats.values import Struct, field
@@ -24,8 +22,6 @@ NAMES = {
     ObjectKind.MANIFEST: "the manifest",
     ObjectKind.INDEXES: "the indexes",
 }
-
-Ints = NDArray[np.int64]
 
 
 class SegmentTask(Struct, frozen=True):

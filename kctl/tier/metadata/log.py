@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.arrays import Ints
 from formats.errors import FormatError
 from formats.log.record_batch import CONTROL
 from formats.log.records import LogEntry, iterate_records, walk
@@ -35,7 +36,6 @@ METADATA_TOPIC = "__remote_log_metadata"
 MOST_HOLES = 1000
 LEAST = 8  # bytes in a buffer, so that a row without a value has a valid position
 
-Ints = NDArray[np.int64]
 Say = Callable[[Finding], None]
 
 

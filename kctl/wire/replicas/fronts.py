@@ -10,7 +10,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from formats.log.columns.headers import PADDING, Headers, Octets, Positions, check_crc, gather, walk
+from formats.arrays import Ints
+from formats.log.columns.headers import PADDING, Headers, Octets, check_crc, gather, walk
 
 Data = bytes | memoryview
 
@@ -67,7 +68,7 @@ class Front(NamedTuple):
 
     answers: Sequence[Data]
     block: Octets  # all that came with the first answer
-    positions: Positions  # of the batches, in the block
+    positions: Ints  # of the batches, in the block
     size: int  # bytes of them
     next_offset: int
 

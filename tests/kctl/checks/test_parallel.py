@@ -19,12 +19,11 @@ from formats.log import records
 from formats.log.record_batch import Record, write_batch
 from kctl.checks import parallel
 from kctl.checks.report import CheckOptions
-from kctl.copies.scanned import packed as noted
-from kctl.copies.scanned import unpacked
 from kctl.evidence.discover import discover
 from kctl.model import Progress
-from kctl.scan import pool
+from kctl.scan import pool, splits
 from kctl.scan.options import Level
+from kctl.scan.packed import narrowed, widened
 from kctl.scan.source import LocalFile
 from kctl.scan.splits import Split
 from kctl.verification.verify import verify
@@ -54,7 +53,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, seed: int, *, lying: float = 0.0, sent:
         return [Split(start, end) for start, end in pairwise(edges)]
 
     monkeypatch.setattr(parallel, "LARGE", 1)
-    monkeypatch.setattr(parallel, "plan_splits", cuts)
+    monkeypatch.setattr(splits, "plan_splits", cuts)
     if sent:
         monkeypatch.setattr(parallel, "read_part", lambda part: read_part(part._replace(sender=-1)))
 
@@ -245,6 +244,5 @@ def test_packed_columns_are_what_they_were() -> None:
 )
 def test_columns_that_are_noted_are_what_they_were(column: npt.NDArray[Any]) -> None:
     """Also those of bytes without a sound batch, which have none."""
-    back, end = unpacked(noted(column), 0, column.dtype, len(column))
-    assert end == len(noted(column))
+    back = widened(narrowed(column), len(column))
     assert back.dtype == column.dtype and back.tolist() == column.tolist()

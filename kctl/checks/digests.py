@@ -1,9 +1,9 @@
-"""Digests of files, which tell whose bytes a report is about. Files that the checks read are read once."""
+"""Digests of files, which tell whose bytes a report is about: made of the bytes that the checks read, not read again."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -12,15 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kctl.files import READ_WHOLE, open_file
-from kctl.scan.source import AROUND, Source
+from formats.values import Struct
+from kctl.files import open_file
+from kctl.scan.source import Source, opened_source
 
 ALGORITHMS = ("sha256", "blake2b")
 PIECE = 1 << 20
 BESIDE = 1 << 18  # bytes from which on a thread is worth its start
 
 
-def digest(path: Path, algorithm: str = "sha256") -> tuple[str | None, int]:
+class Digest(Struct):
+    """The digest of a file in hexadecimal; None until all its bytes were read."""
+
+    algorithm: str
+    value: str | None = None
+
+    def take(self, data: bytes) -> None:
+        """The bytes of the whole file."""
+        self.value = hashlib.new(self.algorithm, data).hexdigest()
+
+
+def digest_of(path: Path, algorithm: str = "sha256") -> tuple[str | None, int]:
     """The digest of a regular file, in hexadecimal, and its size; None where it cannot be read."""
     total, size = hashlib.new(algorithm), 0
     try:
@@ -33,29 +45,18 @@ def digest(path: Path, algorithm: str = "sha256") -> tuple[str | None, int]:
     return total.hexdigest(), size
 
 
-class ReadFiles:
-    """The digests of the files that this process reads inside `looking`: no byte is read for them alone."""
-
-    def __init__(self, algorithm: str) -> None:
-        self.algorithm = algorithm
-        self.digests: dict[str, str] = {}
-
-    @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Inside, files that are read are taken in."""
-        with READ_WHOLE.having(self._whole), AROUND.having(self._source):
-            yield
-
-    def of(self, paths: Iterable[Path]) -> dict[Path, str]:
-        """The digest of each file that can be read; files without one are read now."""
-        digests = {path: self.digests.get(str(path)) or digest(path, self.algorithm)[0] for path in paths}
-        return {path: value for path, value in digests.items() if value is not None}
-
-    def _whole(self, path: Path | str, data: bytes) -> None:
-        self.digests[str(path)] = hashlib.new(self.algorithm, data).hexdigest()
-
-    def _source(self, path: Path | str, source: Source) -> Source:
-        return source if str(path) in self.digests else DigestedSource(source, str(path), self)
+@contextmanager
+def opened_digested(path: Path, digest: Digest | None) -> Iterator[Source]:
+    """As `opened_source`; at the end the digest has its value, if it is wanted and was not known before."""
+    with opened_source(path) as source:
+        if digest is None or digest.value is not None:
+            yield source
+            return
+        digested = DigestedSource(source, digest)
+        try:
+            yield digested
+        finally:
+            digested.close()
 
 
 class DigestedSource:
@@ -64,10 +65,10 @@ class DigestedSource:
     What has not been read by the end is read then. A file that ends before its size says has no digest.
     """
 
-    def __init__(self, source: Source, path: str, files: ReadFiles) -> None:
+    def __init__(self, source: Source, digest: Digest) -> None:
         self.name, self.size = source.name, source.size
-        self._source, self._path, self._files = source, path, files
-        self._total = hashlib.new(files.algorithm)
+        self._source, self._digest = source, digest
+        self._total = hashlib.new(digest.algorithm)
         self._done = 0  # bytes that are hashed, or being hashed
         self._beside: Thread | None = None
 
@@ -111,7 +112,7 @@ class DigestedSource:
             self._beside = None
 
     def close(self) -> None:
-        """Hash what is left, and give the source back."""
+        """Hash what is left; the source stays open."""
         try:
             while self._done < self.size and self.read_at(self._done, PIECE):
                 pass
@@ -119,6 +120,5 @@ class DigestedSource:
             pass  # a finding of the scan
         finally:
             self._wait()
-            self._source.close()
         if self._done == self.size:
-            self._files.digests[self._path] = self._total.hexdigest()
+            self._digest.value = self._total.hexdigest()
