@@ -9,7 +9,8 @@ from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, flag, option
-from commands.cli.render import Outcome, Page, Row, finding_line, folding, in_unit
+from commands.cli.render import Outcome, Page, Row, finding_line, folding
+from formats.words import in_unit
 from kctl.errors import BadValue
 from kctl.model import counted
 

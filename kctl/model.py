@@ -1,12 +1,13 @@
 """The words that every part of kctl shares."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from formats.whole_numbers import counted as counted
+from formats.words import counted as counted
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Row = dict[str, object]  # as commands print it; `kctl/rows/` has what is in it
+StoredRow = dict[str, Any]  # as it is read from a table of an audit
 # Characters that reorder the text around them (Unicode's property Bidi_Control), as in a class of an expression.
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 

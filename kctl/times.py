@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from formats.words import utc_text as utc_text
 from kctl.errors import BadValue
 
 RELATIVE = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
@@ -49,14 +50,6 @@ def iso(milliseconds: int | None) -> str:
     seconds, rest = divmod(milliseconds, 1000)
     try:
         return f"{_second(seconds)}.{rest:03d}Z"
-    except (OverflowError, ValueError, OSError):
-        return f"{milliseconds} ms"
-
-
-def utc_text(milliseconds: int) -> str:
-    """A time within a sentence, `2026-11-21 13:00:00 UTC`; of one beyond the calendar, the milliseconds."""
-    try:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):
         return f"{milliseconds} ms"
 

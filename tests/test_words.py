@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.whole_numbers import counted
+from formats.words import counted
 from kctl.errors import reason_of
 from kctl.findings import Counted, all_findings
 from tests.conftest import HERE

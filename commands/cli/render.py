@@ -24,8 +24,9 @@ from commands.cli.leaving import (
     visible,
     write,
 )
+from formats.words import in_unit
+from kctl.model import Row as Row
 
-Row = dict[str, object]
 STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
 
 
@@ -80,17 +81,6 @@ def epochs(value: object) -> str:
 def finding_line(row: Row, page: Page) -> str:
     """A finding on one line: severity, code and message."""
     return f"{page.style(str(row['severity']), str(row['severity']))} {row['code']}: {row['message']}"
-
-
-SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-
-
-def in_unit(size: float) -> tuple[float, str]:
-    """A number of bytes in the largest unit that leaves at least one."""
-    unit = 0
-    while size >= 1024 and unit < len(SIZES) - 1:
-        size, unit = size / 1024, unit + 1
-    return size, SIZES[unit]
 
 
 def deliver(

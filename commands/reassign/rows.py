@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from commands.cli.render import Page, Row, ids, in_unit, json_encoder, tab_separated, table, text_cell
+from commands.cli.render import Page, Row, ids, json_encoder, tab_separated, table, text_cell
+from formats.words import in_unit
 from kctl.model import counted
 from kctl.rows.reassign import BATCH, LOAD, MOVE, PARTITION, PLAN
 

@@ -13,8 +13,9 @@ from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import Size, flag, option
-from commands.cli.render import Outcome, Page, Row, folding, in_unit
+from commands.cli.render import Outcome, Page, Row, folding
 from formats.values import Struct
+from formats.words import in_unit
 from kctl.model import counted
 
 if TYPE_CHECKING:

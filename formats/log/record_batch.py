@@ -14,7 +14,7 @@ from formats.binary.crc import crc32c
 from formats.binary.layout import Bytes, int8, int16, int32, int64, layout, offset_of, read, uint32, write
 from formats.binary.varint import read_varint, read_varlong, write_varint
 from formats.errors import FormatError, Truncated
-from formats.whole_numbers import counted
+from formats.words import counted
 
 CODEC_MASK = 0x07
 TIMESTAMP_TYPE = 0x08

@@ -14,7 +14,7 @@ from formats.binary.crc import crc32c
 from formats.binary.layout import Bytes, int16, int32, int64, layout, read, uint32, write
 from formats.errors import FormatError, Truncated
 from formats.log.record_batch import NO_SEQUENCE
-from formats.whole_numbers import counted
+from formats.words import counted
 
 VERSION = 1
 

@@ -32,7 +32,7 @@ from formats.messages.remote_log_metadata import (
     write_remote_log_metadata,
 )
 from formats.messages.schema import take
-from formats.whole_numbers import counted
+from formats.words import counted
 
 FOLDER = "remote-log-index-cache"
 SUFFIXES = (".index", ".timeindex", ".txnindex")

@@ -8,11 +8,10 @@ kafka/utils/ZkUtils.scala @ 0.8.2.1
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from formats.secrets import REDACTED, is_secret_key, redact_text
-from formats.whole_numbers import counted
+from formats.words import counted, utc_text
 from formats.znodes.cluster import (
     RESERVED_TOPIC_IDS,
     others,
@@ -362,12 +361,7 @@ def offset(names: Names, data: bytes) -> list[str]:
 
 def moment(milliseconds: int | None) -> str:
     """A time in UTC; times beyond the calendar as the number."""
-    if milliseconds is None:
-        return "at an unknown time"
-    try:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, ValueError, OSError):
-        return f"{milliseconds} ms"
+    return "at an unknown time" if milliseconds is None else utc_text(milliseconds)
 
 
 def ids(values: Iterable[int]) -> str:

@@ -26,13 +26,12 @@ from kctl.audit.tables import TABLES, Tables, TableWriter, damaged
 from kctl.errors import KctlError
 from kctl.judging.divergence import judge_divergence
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition
+from kctl.model import StoredRow, TopicPartition
 from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, BatchDifference, batch_differences
 from kctl.rows import row_type
 from kctl.rows.replica import DIVERGENCE, LINEAGE, VERDICT
 from kctl.scan.parquet import WrittenPart
 
-Row = dict[str, Any]
 Key = tuple[str, int, str | None]
 NOT_ROW_BY_ROW = ("lineages", "divergences", "verdicts", "batches")
 """Tables of comparisons, which are made anew, and the one that `join_batches` copies."""
@@ -59,7 +58,7 @@ class RowGroup(NamedTuple):
         )
 
 
-def joined_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
+def joined_rows(folders: list[Path]) -> Iterator[StoredRow | Judgement]:
     """The rows of every audit's tables but those of comparisons, each with its audit as `evidence`.
 
     The audit of one broker cannot judge whether copies agree or records are lost: those judgements are left out.
@@ -100,7 +99,7 @@ def join_batches(folders: list[Path], writer: TableWriter) -> None:
                 writer.take_in(WrittenPart(name, rows, part.stat().st_size))
 
 
-def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
+def compared_rows(folders: list[Path]) -> Iterator[StoredRow | Judgement]:
     """Lineages, divergences and a verdict of each partition that two brokers hold; a judgement of each partition."""
     parts = [part for folder in folders for part in Tables(folder).parts("batches")]
     if not parts:
@@ -166,7 +165,7 @@ def _read(part: Path, groups: list[int] | None, columns: list[str]) -> Iterator[
     pa.default_memory_pool().release_unused()
 
 
-def _partition_rows(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> Iterator[Row]:
+def _partition_rows(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> Iterator[StoredRow]:
     topic, partition, moment = key
     copies = _columns_by_broker([group for group in groups if group.may_hold(topic, partition)], key, amounts)
     for broker, columns in copies.items():
@@ -252,7 +251,7 @@ def _epochs(columns: BatchColumns, reached: Any, start: int, end: int) -> list[i
     return sorted({int(epoch) for epoch in columns.leader_epoch[part][inside] if epoch >= 0})
 
 
-def _lineage(key: Key, broker: int, columns: BatchColumns) -> Row:
+def _lineage(key: Key, broker: int, columns: BatchColumns) -> StoredRow:
     reached = np.maximum.accumulate(columns.leader_epoch)
     begins = np.append(True, reached[1:] > reached[:-1]) & (reached >= 0)
     epochs = np.stack((reached[begins], columns.base_offset[begins]), axis=1).tolist()
@@ -263,7 +262,7 @@ def _lineage(key: Key, broker: int, columns: BatchColumns) -> Row:
     )  # fmt: skip
 
 
-def _verdict(key: Key, copies: dict[int, BatchColumns], diverged: bool) -> Row:
+def _verdict(key: Key, copies: dict[int, BatchColumns], diverged: bool) -> StoredRow:
     longest = max(columns.end for columns in copies.values())
     behind = [broker for broker, columns in copies.items() if columns.end < longest]
     verdict = "diverged" if diverged else "behind" if behind else "equal"

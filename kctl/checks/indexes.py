@@ -492,8 +492,8 @@ def _say_untrimmed(report: FileReport, used: Used, width: int, log: IndexedLog) 
 def stale_from(wrong: Mask, unordered: Mask, used: Used, log: IndexedLog) -> int:
     """The first of the entries that may be left from before a truncation; the number of entries if there are none.
 
-    An entry that fits the log and follows a wrong one speaks for damage of the latter: what a truncation
-    leaves fits up to some entry and not beyond.
+    Entries that a truncation left fit the log up to some entry and not beyond. Where an entry that fits follows a wrong
+    one, the wrong one is damaged.
     """
     bad = np.flatnonzero(wrong | unordered)
     if not len(bad) or not log.may_be_stale or not used.is_padded:

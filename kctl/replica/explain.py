@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from formats.values import Struct, field
@@ -17,6 +16,7 @@ from kctl.replica.loss.causes import Cause, PartitionFacts
 from kctl.replica.loss.partition import Loss, PartitionLosses
 from kctl.replica.loss.search import LossSearch
 from kctl.rows.replica import EXPLANATION
+from kctl.times import iso
 
 NAMES = "ABCDEFGH"
 CAUSES = {
@@ -124,16 +124,8 @@ def _note_loss(variants: list[_Variant], loss: Loss, offset: int) -> None:
 
 
 def _time(millis: int | None) -> str | None:
-    if millis is None or millis < 0:
-        return None
-    try:
-        return (
-            datetime.fromtimestamp(millis / 1000, UTC)
-            .isoformat(timespec="milliseconds")
-            .replace("+00:00", "Z")
-        )
-    except (OverflowError, ValueError, OSError):
-        return None
+    text = iso(millis) if millis is not None and millis >= 0 else ""
+    return text if text.endswith("Z") else None
 
 
 def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> Iterator[Row]:

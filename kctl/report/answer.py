@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from formats.values import Struct
@@ -12,14 +12,13 @@ from kctl.audit.tables import Tables
 from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss
-from kctl.model import counted
+from kctl.model import StoredRow, counted
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.copies import failed_copies
-from kctl.report.html import UNPRINTABLE, Html, count, element, link, more_rows, size, slug, table
+from kctl.report.html import UNPRINTABLE, Html, element, link, more_rows, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
 from kctl.times import iso
 
-Row = Mapping[str, Any]
 WRONG = frozenset({"lost", "damaged"})
 OPEN = frozenset({"could_not_judge", "unreadable"})
 MARKUP = frozenset("\\`*|[")  # characters that Markdown reads as markup
@@ -83,7 +82,7 @@ class AuditAnswer(Struct, frozen=True):
     sentences: tuple[str, ...]
     severity: str  # error, warning, good; "" if nothing is known to be wrong but not everything was judged
     commands: tuple[tuple[str, str], ...]  # the command, and what it shows
-    losses: tuple[Row, ...]
+    losses: tuple[StoredRow, ...]
     missing: tuple[UnansweredQuestion, ...]
     coverages: tuple[str, ...]
     unasked: tuple[str, ...]  # questions without a judgement
@@ -109,7 +108,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     if losses:
         sentences.append(lost_sentence(losses))
     elif is_list:
-        sentences.append(f"{count(len(causes), 'incident')} happened.")
+        sentences.append(f"{counted(len(causes), 'incident')} happened.")
     # What the incidents say is not repeated.
     sentences += [
         f"{_capital(coverage_sentence(coverage))}."
@@ -150,7 +149,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         tuple(f"{_capital(coverage_sentence(coverage))}." for coverage in coverages),
         tuple(question for question in ANSWERS if question not in {coverage["question"] for coverage in coverages}),
         tuple((cause.line(), cause.anchor) for cause in causes[:MOST_CAUSES]) if is_list else (),
-        f"and {count(len(causes) - MOST_CAUSES, 'more incident')}" if len(causes) > MOST_CAUSES else "",
+        f"and {counted(len(causes) - MOST_CAUSES, 'more incident')}" if len(causes) > MOST_CAUSES else "",
     )  # fmt: skip
 
 
@@ -175,11 +174,11 @@ def _errors_and_warnings(
 def _amounts_sentence(amounts: Counter[tuple[str, str]], partitions: int) -> str:
     """`34 errors and 2 warnings in 12 partitions, most often remote-object-missing (7), ...`."""
     amount_words = [
-        count(total, noun)
+        counted(total, noun)
         for noun in ("error", "warning")
         if (total := sum(amount for (severity, _), amount in amounts.items() if severity == noun))
     ]
-    where = f" in {count(partitions, 'partition')}" if partitions else ""
+    where = f" in {counted(partitions, 'partition')}" if partitions else ""
     often = sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))
     codes = ", ".join(f"{code} ({amounts[severity, code]:,})" for severity, code in often[:MOST_CODES])
     is_all = len(often) <= MOST_CODES
@@ -197,8 +196,8 @@ def _gaps(tables: Tables) -> list[str]:
         return []
     total = sum(end - start for _, start, end in gaps)
     named = ", ".join(f"[{start:,}, {end:,}) of {name}" for name, start, end in gaps[:MOST_CODES])
-    more = f" and {count(len(gaps) - MOST_CODES, 'more range')}" if len(gaps) > MOST_CODES else ""
-    return [f"{count(total, 'offset')} of tiered partitions are served by nothing: {named}{more}."]
+    more = f" and {counted(len(gaps) - MOST_CODES, 'more range')}" if len(gaps) > MOST_CODES else ""
+    return [f"{counted(total, 'offset')} of tiered partitions are served by nothing: {named}{more}."]
 
 
 def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[UnansweredQuestion], dict[str, set[Key]]]:
@@ -235,7 +234,7 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[UnansweredQuesti
     return coverages, sorted(missing, key=lambda lack: (-len(lack.subjects), lack.question, lack.what)), wrong
 
 
-def _subject(row: Row) -> str:
+def _subject(row: StoredRow) -> str:
     words = [] if row["topic"] is None else [f"{row['topic']}-{row['partition']}"]
     words += [] if row["broker_id"] is None else [f"broker {row['broker_id']}"]
     words += [] if row["moment"] is None else [f"copy '{row['moment']}'"]
@@ -243,7 +242,10 @@ def _subject(row: Row) -> str:
 
 
 def _commands(
-    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[UnansweredQuestion]
+    tables: Tables,
+    losses: Sequence[StoredRow],
+    causes: Sequence[Incident],
+    missing: Sequence[UnansweredQuestion],
 ) -> Iterator[tuple[str, str]]:
     """Two or three complete commands to run next, each with what it shows."""
     if any(part["name"] == "join" for part in tables.summary["parts"] or ()):
@@ -281,7 +283,7 @@ def _commands(
         purpose = NO_COPY if is_gone else "whether each broker starts, and what its start would cut"
         chosen.insert(0 if is_gone else 1, (START + _arguments(tables), purpose))
     if len(chosen) < 3 and missing and missing[0].get:
-        subjects = count(len(missing[0].subjects), "subject")
+        subjects = counted(len(missing[0].subjects), "subject")
         chosen.append((missing[0].get, f"to judge {missing[0].question} of {subjects}"))
     if not chosen:
         chosen.append((_sql(tables, "SELECT * FROM judgements"), "every verdict with its reason"))
@@ -303,7 +305,7 @@ def _sql(tables: Tables, statement: str) -> str:
     return f'kctl audit sql {shlex.quote(str(tables.folder))} "{statement}"'
 
 
-def loss_cells(row: Row) -> list[object]:
+def loss_cells(row: StoredRow) -> list[object]:
     """The cells of a loss under `LOST_COLUMNS`."""
     first, last = row["first_timestamp"], row["last_timestamp"]
     when = ""
@@ -362,8 +364,8 @@ def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
         *_missing_html(answer),
         element(
             "p",
-            f"Brokers {brokers}{moments}. {count(summary['files'], 'file')}, {size(summary['bytes'])}, "
-            f"{count(summary['batches'], 'batch', 'batches')} and {count(summary['records'], 'record')} examined "
+            f"Brokers {brokers}{moments}. {counted(summary['files'], 'file')}, {size(summary['bytes'])}, "
+            f"{counted(summary['batches'], 'batch', 'batches')} and {counted(summary['records'], 'record')} examined "
             f"from {summary['started']} in {summary['seconds']:,.1f} s.",
             class_="quiet",
         ),
@@ -392,11 +394,11 @@ def coverage_sentences(answer: AuditAnswer) -> list[str]:
     return [*(sentence for sentence in answer.coverages if sentence not in answer.sentences), *rest]
 
 
-def _losses_html(losses: Sequence[Row]) -> list[Html]:
+def _losses_html(losses: Sequence[StoredRow]) -> list[Html]:
     if not losses:
         return []
 
-    def rows(shown: Sequence[Row]) -> Html:
+    def rows(shown: Sequence[StoredRow]) -> Html:
         linked: list[list[object]] = []
         for row in shown:
             name, offsets, *cells = loss_cells(row)

@@ -8,8 +8,9 @@ from zlib import crc32
 
 from kctl.audit.tables import Tables
 from kctl.findings import all_findings
+from kctl.model import counted
 from kctl.replica.loss.words import amount_of
-from kctl.report.html import Html, count, element, link, more_rows, prose, slug, table
+from kctl.report.html import Html, element, link, more_rows, prose, slug, table
 from kctl.report.incidents import Incident, Key, is_consequence
 
 SHOWN_OF_A_CODE = 10
@@ -74,12 +75,12 @@ def _incident(cause: Incident, consequences: dict[Key, Counter[str]]) -> Html:
         table(header, rows[:SHOWN_OF_A_CODE]),
         element(
             "details",
-            element("summary", count(folded, "more partition")),
+            element("summary", counted(folded, "more partition")),
             table(header, rows[SHOWN_OF_A_CODE:]),
         )
         if (folded := len(rows) - SHOWN_OF_A_CODE) > 0
         else None,
-        element("p", f"and {count(more, 'more partition')}", class_="quiet") if more else None,
+        element("p", f"and {counted(more, 'more partition')}", class_="quiet") if more else None,
         element("p", element("a", "On the timeline", href=time)) if time else None,
         class_=f"finding {'error' if cause.losses else 'warning'}",
         id=cause.anchor,
@@ -92,7 +93,7 @@ def _notes(notes: dict[str, int], meanings: dict[str, Any]) -> Html:
         [element("code", code), amount, prose(meanings[code].meaning) if code in meanings else ""]
         for code, amount in sorted(notes.items(), key=lambda note: (-note[1], note[0]))
     ]
-    summary = f"{count(sum(notes.values()), 'note')} of {count(len(notes), 'kind')}"
+    summary = f"{counted(sum(notes.values()), 'note')} of {counted(len(notes), 'kind')}"
     return element(
         "details", element("summary", element("span", "info", class_="tag info"), summary),
         table(["code", "places", "meaning"], rows, frozenset({1})), id="notes",
@@ -139,7 +140,7 @@ def _box(severity: str, code: str, places: list[Place], amount: int, meaning: An
             "h3",
             element("span", severity, class_="tag"),
             element("code", code),
-            f" · {count(amount, 'place')}",
+            f" · {counted(amount, 'place')}",
         )
     ]
     if meaning:
@@ -165,7 +166,7 @@ def _box(severity: str, code: str, places: list[Place], amount: int, meaning: An
     )  # fmt: skip
     statement = f"SELECT * FROM findings WHERE code = '{code}'"  # noqa: S608  # it is shown, not run
     rest = more_rows(amount - sum(1 + more for _, more in places), statement)
-    listed = element("details", element("summary", count(amount, "place")), shown, rest, open="open")
+    listed = element("details", element("summary", counted(amount, "place")), shown, rest, open="open")
     return element("div", *parts, listed, class_=f"finding {severity}", id=slug(f"code-{code}"))
 
 

@@ -3,6 +3,7 @@
 import re
 from html import escape
 
+from formats.words import in_unit
 from kctl.model import REORDERING
 
 # Characters that XML forbids, and those that reorder text.
@@ -108,15 +109,7 @@ def table(
     return element("div", html, class_="scroll stacked" if stacked else "scroll")
 
 
-def count(amount: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun."""
-    return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
-
-
 def size(amount: int) -> str:
     """Bytes with a binary unit."""
-    value, units = float(amount), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while value >= 1024 and len(units) > 1:
-        value /= 1024
-        units.pop(0)
-    return f"{value:,.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:,.1f} {units[0]}"
+    value, unit = in_unit(amount)
+    return f"{value:,.0f} {unit}" if value >= 100 or unit == "B" else f"{value:,.1f} {unit}"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from formats.values import Struct, replace
 from kctl.audit.tables import Tables
 from kctl.internal_topics.decisions import LAST_KNOWN
+from kctl.model import StoredRow
 from kctl.replica.loss.words import amount_of, cause_words, listed
 from kctl.report.html import slug
 from kctl.times import iso, parse_iso
 
-Row = Mapping[str, Any]
 Key = tuple[str, int]
 # When it began, the partition, and the loss where one is known.
-Member = tuple[int | None, Key, Row | None]
+Member = tuple[int | None, Key, StoredRow | None]
 UNCLEAN = "unclean_election"
 TAIL_LOST = "power_failure_tail"
 APART_MS = 10 * 60_000  # elections further apart than this are two incidents
@@ -42,8 +42,8 @@ class Incident(Struct, frozen=True):
     from_ms: int | None
     to_ms: int | None
     partitions: tuple[Key, ...]
-    losses: tuple[Row, ...]
-    before: Row | None  # the last change in the life of a broker that led to it
+    losses: tuple[StoredRow, ...]
+    before: StoredRow | None  # the last change in the life of a broker that led to it
     is_last_known: bool = False  # nobody was in the ISR or eligible, and the last known leader was elected
 
     @property
@@ -203,7 +203,7 @@ def _incident(
     cause: str,
     broker_id: int | None,
     group: Sequence[Member],
-    ends: Iterable[Row],
+    ends: Iterable[StoredRow],
 ) -> Incident:
     times = [time for time, _, _ in group if time is not None]
     start, end = min(times, default=None), max(times, default=None)
@@ -231,13 +231,13 @@ def _incident(
     )  # fmt: skip
 
 
-def _may_have_led_to(end: Row, cause: str, leader: int | None, in_sync: Container[int]) -> bool:
+def _may_have_led_to(end: StoredRow, cause: str, leader: int | None, in_sync: Container[int]) -> bool:
     """Whether the end of a broker's life can be what an incident began with: the leader's own where it lost its tail."""
     if cause == TAIL_LOST:
         return (leader, end["state"]) in {(end["broker_id"], "killed"), (end["broker_id"], "halted")}
     return bool(end["broker_id"] != leader) and (not in_sync or end["broker_id"] in in_sync)
 
 
-def is_consequence(finding: Row, partitions: frozenset[Key] | set[Key]) -> bool:
+def is_consequence(finding: StoredRow, partitions: frozenset[Key] | set[Key]) -> bool:
     """Whether a finding follows from an incident of its partition, and is shown there."""
     return finding["code"] in CONSEQUENCES and (finding["topic"], finding["partition"]) in partitions

@@ -7,13 +7,12 @@ titles that a pointer shows. There is no script, and every text is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
+from kctl.model import StoredRow
 from kctl.replica.loss.words import listed
 from kctl.report.html import Html, element
 
-Row = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 720, 150, 14
 DRAWN = 960  # as wide as the timeline, so that letters have about the same size
 LANE, BETWEEN, TOP, AXIS = 22, 8, 30, 38
@@ -25,11 +24,11 @@ Band = tuple[int, int, int | None]
 
 
 def lineage_picture(
-    lineages: Sequence[Row],
-    divergences: Iterable[Row] = (),
-    losses: Iterable[Row] = (),
-    findings: Iterable[Row] = (),
-    segments: Iterable[Row] = (),
+    lineages: Sequence[StoredRow],
+    divergences: Iterable[StoredRow] = (),
+    losses: Iterable[StoredRow] = (),
+    findings: Iterable[StoredRow] = (),
+    segments: Iterable[StoredRow] = (),
 ) -> Html:
     """An inline SVG of one partition from its rows of kind lineage, divergence, loss, finding and segment.
 
@@ -50,7 +49,7 @@ def lineage_picture(
     return picture.svg()
 
 
-def is_damage(finding: Row) -> bool:
+def is_damage(finding: StoredRow) -> bool:
     """Whether a finding is about damaged bytes of a log."""
     if finding.get("remote_log_segment_id") is not None:
         return False  # the tier's pictures show it
@@ -58,13 +57,13 @@ def is_damage(finding: Row) -> bool:
     return finding["code"] == "replica-damaged-copy" or in_a_file
 
 
-def _is_of(finding: Row, lineage: Row) -> bool:
+def _is_of(finding: StoredRow, lineage: StoredRow) -> bool:
     return bool(
         finding["broker_id"] == lineage["broker_id"] and finding.get("moment") == lineage.get("moment")
     )
 
 
-def bands_of(lineage: Row) -> list[Band]:
+def bands_of(lineage: StoredRow) -> list[Band]:
     """The bands (from, to, epoch) of a replica; the epoch is None if unknown."""
     start, end = int(lineage["log_start_offset"]), int(lineage["log_end_offset"])
     epochs = [(int(epoch), int(first)) for epoch, first in listed(lineage["epochs"])]
@@ -80,7 +79,7 @@ def bands_of(lineage: Row) -> list[Band]:
 
 
 class _LineagePicture:
-    def __init__(self, lineages: Sequence[Row], losses: Sequence[Row]) -> None:
+    def __init__(self, lineages: Sequence[StoredRow], losses: Sequence[StoredRow]) -> None:
         self.name = f"{lineages[0]['topic']}-{lineages[0]['partition']}" if lineages else "partition"
         starts = [int(row["log_start_offset"]) for row in lineages] + [int(r["from_offset"]) for r in losses]
         ends = [int(row["log_end_offset"]) for row in lineages]
@@ -102,7 +101,7 @@ class _LineagePicture:
         inside = min(max(offset, self.low), self.high)
         return round(LEFT + (inside - self.low) * (WIDTH - LEFT - RIGHT) / (self.high - self.low), 1)
 
-    def lane(self, row: Row, damaged: Sequence[Row], segments: Sequence[Row] = ()) -> None:
+    def lane(self, row: StoredRow, damaged: Sequence[StoredRow], segments: Sequence[StoredRow] = ()) -> None:
         """Draw a replica: its epochs, segments, high watermark and damage."""
         who = "broker ?" if row["broker_id"] is None else f"broker {row['broker_id']}"
         at = f" · {row['moment']}" if row.get("moment") else ""
@@ -142,7 +141,7 @@ class _LineagePicture:
             stroke="var(--ink)", stroke_width=0.7,
         )  # fmt: skip
 
-    def _notch(self, segment: Row) -> None:
+    def _notch(self, segment: StoredRow) -> None:
         if segment["base_offset"] is None:
             return
         x, name = self.x(int(segment["base_offset"])), str(segment["file"]).rpartition("/")[2]
@@ -158,7 +157,7 @@ class _LineagePicture:
             x1=x, x2=x, y1=self.y - 3, y2=self.y + LANE + 3, stroke="var(--ink)", stroke_width=2,
         )  # fmt: skip
 
-    def branch_points(self, divergences: Iterable[Row]) -> None:
+    def branch_points(self, divergences: Iterable[StoredRow]) -> None:
         """Draw a dashed line with its offset where replicas diverge."""
         points = sorted({int(row["from_offset"]) for row in divergences})[:MOST_MARKS]
         free = 0.0
@@ -174,7 +173,7 @@ class _LineagePicture:
                 self.draw("text", text, x=x, y=TOP - 12, class_="quiet")
                 free = x + len(text) * NUMBER_WIDTH
 
-    def loss(self, row: Row) -> None:
+    def loss(self, row: StoredRow) -> None:
         """Draw a lost range: outlined on the lanes that still hold it, and named on a lane of its own."""
         start, end = int(row["from_offset"]), row["to_offset"]
         until = self.high if end is None else int(end)

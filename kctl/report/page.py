@@ -7,10 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 from kctl.audit.tables import Tables, write_file
+from kctl.model import counted
 from kctl.report import remote, timeline
 from kctl.report.answer import answer_of, answer_section
 from kctl.report.findings import findings_section
-from kctl.report.html import Html, count, element, join, link, size, table
+from kctl.report.html import Html, element, join, link, size, table
 from kctl.report.incidents import incidents
 from kctl.report.lineage import patterns
 from kctl.report.partitions import partitions_section
@@ -89,7 +90,7 @@ def _examined(tables: Tables) -> Html | None:
         "section",
         element("h2", "What was examined"),
         element(
-            "details", element("summary", count(total, "file")), table(header, rows, frozenset({1, 2, 3, 4})),
+            "details", element("summary", counted(total, "file")), table(header, rows, frozenset({1, 2, 3, 4})),
             element("p", text, class_="quiet") if total > MOST_FILES else None, class_="bulk",
         ),
         id="examined",

@@ -8,16 +8,16 @@ from typing import Any
 
 from formats.values import Struct, field
 from kctl.audit.tables import Tables
+from kctl.model import StoredRow, counted
 from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
-from kctl.report.html import Html, count, element, join, link, more_rows, slug, table
+from kctl.report.html import Html, element, join, link, more_rows, slug, table
 from kctl.report.lineage import MOST_MARKS, is_damage, legend, lineage_picture
 
 MOST_PICTURES = 40
 MOST_INDEXED = 10_000
 WRONG = frozenset({"diverged", "damaged", "hole"})
 Key = tuple[str, int]
-Row = dict[str, Any]
-Rows = list[Row]
+Rows = list[StoredRow]
 
 
 class PartitionTally(Struct):
@@ -57,7 +57,7 @@ def partitions_section(tables: Tables) -> Html | None:
         ]
         more = len(faulty) - len(pictured)
         if more > 0:
-            text = f"{count(more, 'more partition')} with something wrong in the index"
+            text = f"{counted(more, 'more partition')} with something wrong in the index"
             parts.append(element("p", text, class_="quiet"))
     return element("section", join(parts), _index(order, tallies, set(pictured)))
 
@@ -116,7 +116,7 @@ def _index(order: list[Key], tallies: dict[Key, PartitionTally], pictured: set[K
         "div",
         element("h2", "Index of partitions", id="index"),
         element(
-            "details", element("summary", count(len(order), "partition")),
+            "details", element("summary", counted(len(order), "partition")),
             element("div", table(header, rows, numeric, ids=ids), class_="searched"), rest,
             open="open" if len(order) <= 50 else None, class_="bulk" if len(order) > 200 else None,
         ),
@@ -152,7 +152,7 @@ def _tallies(tables: Tables) -> dict[Key, PartitionTally]:
 
 
 def _by_partition(
-    tables: Tables, name: str, keys: set[Key], keep: Callable[[Row], bool] = lambda row: True
+    tables: Tables, name: str, keys: set[Key], keep: Callable[[StoredRow], bool] = lambda row: True
 ) -> dict[Key, Rows]:
     by_partition: dict[Key, Rows] = defaultdict(list)
     for row in tables.rows(name):
@@ -161,11 +161,11 @@ def _by_partition(
     return by_partition
 
 
-def _drawn() -> Callable[[Row], bool]:
+def _drawn() -> Callable[[StoredRow], bool]:
     """A filter for the findings that are drawn: of each copy the first `MOST_MARKS` damages."""
     damages: Counter[tuple[Any, ...]] = Counter()
 
-    def keep(row: Row) -> bool:
+    def keep(row: StoredRow) -> bool:
         copy = row["topic"], row["partition"], row["broker_id"], row["moment"]
         damages[copy] += is_damage(row)
         return is_damage(row) and damages[copy] <= MOST_MARKS
@@ -208,7 +208,7 @@ def loss_words(row: dict[str, Any]) -> Html:
         for proof in listed(row["evidence"])
     ]
     proofs = element(
-        "details", element("summary", count(len(lines), "proof")), table(["where", "what it says"], lines)
+        "details", element("summary", counted(len(lines), "proof")), table(["where", "what it says"], lines)
     )
     return join(
         [element("p", element("b", "Lost: ", class_="lost"), "; ".join(parts)), proofs if lines else None]

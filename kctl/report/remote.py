@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from formats import bounded_json
 from kctl.audit.tables import Tables
-from kctl.report.html import Html, count, element, join, more_rows, size, slug, table
+from kctl.model import StoredRow, counted
+from kctl.report.html import Html, element, join, more_rows, size, slug, table
 from kctl.report.lineage import AXIS, DRAWN, key, offset_axis, swatch
 
-Row = Mapping[str, Any]
 Fault = tuple[int, int, str]  # from, to, codes of findings
 WIDTH, LEFT, RIGHT = 720, 120, 12
 LANE, GAP_BETWEEN = 22, 8
@@ -28,7 +27,7 @@ def _pairs(value: object) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairs] if isinstance(pairs, list) else []
 
 
-def _bands(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
+def _bands(rows: Iterable[StoredRow]) -> list[tuple[int, int, int]]:
     """Ranges (from, to, epoch) of remote segments, split by epoch."""
     bands = []
     for row in rows:
@@ -50,7 +49,7 @@ def _merged(bands: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return merged
 
 
-def local_bands(partition: Row) -> list[tuple[int, int, int]]:
+def local_bands(partition: StoredRow) -> list[tuple[int, int, int]]:
     """The leader's local range, split by epoch."""
     start, end = partition["local_log_start_offset"], partition["log_end_offset"]
     if start is None or end is None:
@@ -146,7 +145,9 @@ class _TierPicture:
         )  # fmt: skip
 
 
-def faults_of(segments: Iterable[Row], findings: Iterable[Row]) -> tuple[list[Fault], list[Fault]]:
+def faults_of(
+    segments: Iterable[StoredRow], findings: Iterable[StoredRow]
+) -> tuple[list[Fault], list[Fault]]:
     """Segments with findings as (from, to, codes), and objects without metadata."""
     codes: dict[str, dict[str, None]] = defaultdict(dict)
     orphans: list[Fault] = []
@@ -161,7 +162,9 @@ def faults_of(segments: Iterable[Row], findings: Iterable[Row]) -> tuple[list[Fa
     return sorted((*ranges[segment], ", ".join(names)) for segment, names in codes.items()), sorted(orphans)
 
 
-def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row] = ()) -> Html:
+def tier_picture(
+    partition: StoredRow, segments: Iterable[StoredRow], findings: Iterable[StoredRow] = ()
+) -> Html:
     """An inline SVG: the tier's lanes and the leader's local lane by offset, with gaps outlined.
 
     `partition` is a `tier_partition` row, `segments` and `findings` the partition's rows of these kinds.
@@ -196,7 +199,7 @@ def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row
     missing = ", ".join(f"[{start:,}, {end:,})" for start, end in gaps[:MOST_NAMED])
     return picture.svg(
         f"{partition['topic']}-{partition['partition']}: remote and local offset ranges by leader epoch",
-        f"{count(len(inside), 'segment')} in the tier, {len(outside)} outside the lineage, {len(unfinished)} not finished. "
+        f"{counted(len(inside), 'segment')} in the tier, {len(outside)} outside the lineage, {len(unfinished)} not finished. "
         + (f"Served by nothing: {missing}. " if gaps else "No gap. ")
         + " ".join(
             f"[{start:,}, {end:,}): {codes}." for start, end, codes in [*faulty, *orphans][:MOST_BANDS]
@@ -229,12 +232,12 @@ def section(tables: Tables) -> Html | None:
         partitions, key=lambda row: (-row["errors"], -row["warnings"], row["topic"], row["partition"])
     )
     faulty = [row for row in worst if row["errors"] or row["warnings"] or _pairs(row["gaps"])]
-    by_partition: dict[tuple[object, object], list[Row]] = {}
+    by_partition: dict[tuple[object, object], list[StoredRow]] = {}
     pictured = {(partition["topic_id"], partition["partition"]) for partition in faulty[:MOST_PICTURES]}
     for row in tables.rows("remote_segments"):
         if (row["topic_id"], row["partition"]) in pictured:
             by_partition.setdefault((row["topic_id"], row["partition"]), []).append(row)
-    damage: dict[tuple[object, object], list[Row]] = defaultdict(list)
+    damage: dict[tuple[object, object], list[StoredRow]] = defaultdict(list)
     pictured_names = {(partition["topic"], partition["partition"]) for partition in faulty[:MOST_PICTURES]}
     for row in tables.rows("findings"):
         is_of_tier = row["remote_log_segment_id"] is not None and row["severity"] != "info"
@@ -242,9 +245,9 @@ def section(tables: Tables) -> Html | None:
             damage[row["topic"], row["partition"]].append(row)
     parts: list[Html] = [legend()] if faulty else []
     for partition in faulty[:MOST_PICTURES]:
-        amounts = [count(partition["segments"], "remote segment"), size(partition["size_in_bytes"])]
-        amounts += [count(partition["errors"], "error")] if partition["errors"] else []
-        amounts += [count(partition["warnings"], "warning")] if partition["warnings"] else []
+        amounts = [counted(partition["segments"], "remote segment"), size(partition["size_in_bytes"])]
+        amounts += [counted(partition["errors"], "error")] if partition["errors"] else []
+        amounts += [counted(partition["warnings"], "warning")] if partition["warnings"] else []
         segments = by_partition.get((partition["topic_id"], partition["partition"]), [])
         name = f"{partition['topic']}-{partition['partition']}"
         picture = element(
@@ -267,7 +270,7 @@ def section(tables: Tables) -> Html | None:
             [f"{partition['topic']}-{partition['partition']}", partition["segments"], size(partition["size_in_bytes"]), partition["errors"] or "", partition["warnings"] or ""]
             for partition in without_picture[:MOST_ROWS]
         ]  # fmt: skip
-        summary = f"{count(len(without_picture), 'partition')} without a picture"
+        summary = f"{counted(len(without_picture), 'partition')} without a picture"
         header = ["partition", "remote segments", "size", "errors", "warnings"]
         parts.append(element(
             "details", element("summary", summary), table(header, rows, frozenset({1, 2, 3, 4})),

@@ -20,13 +20,11 @@ from kctl.broker_logs.history.leaderships import (
     Leadership,
     place_of,
 )
-from kctl.model import TopicPartition
+from kctl.model import StoredRow, TopicPartition, counted
 from kctl.replica.loss.words import listed
-from kctl.report.html import Html, count, element, table
+from kctl.report.html import Html, element, table
 from kctl.report.lineage import key, swatch
 from kctl.times import iso, parse_iso
-
-Row = Mapping[str, Any]
 
 WIDTH, LABELS, RIGHT, TOP = 960, 190, 8, 40
 PLOT = WIDTH - LABELS - RIGHT
@@ -81,7 +79,7 @@ def section(tables: Tables) -> Html | None:
     return leaders_section(tables.rows("leaders"), tables.rows("broker_states"))
 
 
-def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | None:
+def leaders_section(rows: Iterable[StoredRow], states: Iterable[StoredRow] = ()) -> Html | None:
     """Who led each partition and when, from rows of kind `leader` and `broker_state`; None without a leader.
 
     Brokers differ by number and pattern as well as by colour; each bar links to the line of the table below that
@@ -118,13 +116,13 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
         _legend(brokers, colors),
         element("p", "Zoom with a time range in the address: ", element("code", f"#time={iso(axis.start)}/{iso(axis.end)}"), class_="quiet zoom", hidden="hidden"),
         element("div", picture, class_="scroll"),
-        element("p", f"{count(quiet, 'more partition')} without a picture.", class_="quiet") if quiet else None,
+        element("p", f"{counted(quiet, 'more partition')} without a picture.", class_="quiet") if quiet else None,
         listing.html(),
         class_="leaders", id="leaders",
     )  # fmt: skip
 
 
-def leadership_of(row: Row) -> Leadership:
+def leadership_of(row: StoredRow) -> Leadership:
     """A leadership from its row; lists may be JSON text, as tables hold them."""
     isr = None if row["isr"] is None else tuple(listed(row["isr"]))
     start = parse_iso(row["from_time"])
@@ -181,9 +179,9 @@ def _shown(groups: Sequence[SharedHistory]) -> Sequence[SharedHistory]:
 
 def _sentence(everything: Sequence[Leadership], partitions: int, axis: Axis) -> str:
     unclean = sum(leadership.is_unclean for leadership in everything)
-    extent = f"{count(partitions, 'partition')} from {iso(axis.start)} to {iso(axis.end)}, as the brokers' logs say. "
+    extent = f"{counted(partitions, 'partition')} from {iso(axis.start)} to {iso(axis.end)}, as the brokers' logs say. "
     return extent + (
-        f"{count(unclean, 'unclean election')}." if unclean else "These logs show no unclean election."
+        f"{counted(unclean, 'unclean election')}." if unclean else "These logs show no unclean election."
     )
 
 
@@ -220,7 +218,7 @@ class _Listing:
         ids = [f"change-{number}" for number in range(1, len(self.rows) + 1)]
         return element(
             "details",
-            element("summary", f"{count(self.total, 'change')} in words{more}"),
+            element("summary", f"{counted(self.total, 'change')} in words{more}"),
             table(header, self.rows, frozenset((3,)), ids=ids),
             class_="changes bulk" if len(self.rows) > MOST_PRINTED else "changes",
         )
@@ -228,7 +226,7 @@ class _Listing:
 
 def _picture(
     groups: Sequence[SharedHistory],
-    lives: Sequence[Row],
+    lives: Sequence[StoredRow],
     colors: dict[int, int],
     axis: Axis,
     listing: _Listing,
@@ -258,7 +256,7 @@ def _picture(
     return element(
         "svg",
         element("title", "Lives of brokers and leaders of partitions over time"),
-        element("desc", f"{count(len(groups), 'row')} of partitions and {count(len(brokers), 'broker')}, {iso(axis.start)} to {iso(axis.end)}; {count(unclean, 'unclean election')} drawn. The table beneath says the same in words."),
+        element("desc", f"{counted(len(groups), 'row')} of partitions and {counted(len(brokers), 'broker')}, {iso(axis.start)} to {iso(axis.end)}; {counted(unclean, 'unclean election')} drawn. The table beneath says the same in words."),
         element("text", "time (UTC)", x=2, y=14, class_="quiet"),
         *labels,
         element("svg", *ticks, *plot, x=LABELS, y=0, width=PLOT, height=height, viewBox=f"0 0 {PLOT} {height}", class_="plot", data_from=axis.start, data_to=axis.end),
@@ -312,7 +310,7 @@ def _bar(
     yield element("a", *parts, href=f"#{row}") if row else element("g", *parts)
 
 
-def _life(states: Sequence[Row], axis: Axis, top: int, listing: _Listing) -> Iterator[Html]:
+def _life(states: Sequence[StoredRow], axis: Axis, top: int, listing: _Listing) -> Iterator[Html]:
     """Draw a bar while the broker ran, and a mark for each change of its life."""
     running: int | None = axis.start if states[0]["state"] in ENDS else None
     bars: list[tuple[int, int]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from kctl.tier.rules.copy_task import highest_copied_offset, log_start_offset_on
 from kctl.tier.rules.lineage import outside_lineage
 from kctl.tier.rules.local_logs import LocalLog, LocalPartition
 from kctl.tier.rules.retention import DeletionRule, LeaderLog, expire
+from kctl.times import utc_text
 
 # Copies and deletions are retried every few seconds; older ones were given up.
 GIVEN_UP_MS = 10 * 60 * 1000
@@ -51,13 +51,6 @@ def place_of(segment: SegmentMetadata, **more: object) -> Place:
     )
 
 
-def time_text(ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"at {ms} ms"
-
-
 def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterator[Finding]:
     """Findings for copies and deletions that did not finish. `objects`: bytes of each segment's objects, if known."""
     for remote_segment in tier.live:
@@ -72,7 +65,7 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
                 else "nothing of it is in the tier"
             )
         is_old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, remote_segment)
-        details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": remaining}
+        details: dict[str, Any] = {"when": utc_text(segment.event_timestamp), "left": remaining}
         place = place_of(segment, broker_id=segment.broker_id)
         if segment.state is DELETING:
             yield (say.DELETION_INTERRUPTED if is_old else say.DELETION_UNFINISHED).at(place, **details)
