@@ -7,7 +7,7 @@ from kctl.access.acl import EVERYBODY, OPERATIONS_OF, WILDCARD, Acl
 from kctl.access.authorizer import IMPLIES, Authorizer
 from kctl.access.view import AccessView
 from kctl.findings import Finding, Place, Severity
-from kctl.findings import access as say
+from kctl.findings import access as codes
 
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata")
 CHANGING = frozenset({"all", "write", "create", "delete", "alter", "alter_configs", "cluster_action"})
@@ -19,7 +19,7 @@ def audit_access(view: AccessView) -> Iterator[Finding]:
     authorizer = Authorizer(view.acls, view.settings, view.kafka_version)
     for problem in view.problems:
         if problem.place.startswith("/kafka-acl"):
-            yield say.UNREADABLE.at(path=problem.place, what=problem.reason)
+            yield codes.UNREADABLE.at(path=problem.place, what=problem.reason)
     for acl in sorted(authorizer.acls):
         never = _never_matches(acl, view)
         if never is not None:
@@ -52,8 +52,8 @@ def _never_matches(acl: Acl, view: AccessView) -> Finding | None:
             return None
         kind = acl.resource_type
         why = f"there is no {kind}" if acl.resource_name == WILDCARD else f"no {kind} has such a name now"
-        return say.NEVER_MATCHES.at(_place(acl), acl=acl, why=why)
-    return say.NEVER_MATCHES.at(_place(acl), severity=Severity.WARNING, acl=acl, why=why)
+        return codes.NEVER_MATCHES.at(_place(acl), acl=acl, why=why)
+    return codes.NEVER_MATCHES.at(_place(acl), severity=Severity.WARNING, acl=acl, why=why)
 
 
 def _is_address(host: str) -> bool:
@@ -70,7 +70,7 @@ def _decides_nothing(acl: Acl, authorizer: Authorizer, view: AccessView) -> Iter
         denying = next((o for o in others if o.permission == "deny" and _covers(o, acl)), None)
         if denying is not None:
             how = "denies all that it allows"
-            yield say.SHADOWED.at(_place(acl), severity=Severity.WARNING, acl=acl, other=denying, how=how)
+            yield codes.SHADOWED.at(_place(acl), severity=Severity.WARNING, acl=acl, other=denying, how=how)
             return
     for other in others:
         if (
@@ -79,14 +79,14 @@ def _decides_nothing(acl: Acl, authorizer: Authorizer, view: AccessView) -> Iter
             and not (_covers(acl, other) and other > acl)
         ):
             how = "allows the same and more" if acl.permission == "allow" else "denies the same and more"
-            yield say.SHADOWED.at(_place(acl), acl=acl, other=other, how=how)
+            yield codes.SHADOWED.at(_place(acl), acl=acl, other=other, how=how)
             return
     if (
         acl.permission == "deny"
         and view.settings.allow_everyone is False
         and not _touches_allowed(acl, authorizer)
     ):
-        yield say.DENIES_NOTHING.at(_place(acl), acl=acl)
+        yield codes.DENIES_NOTHING.at(_place(acl), acl=acl)
 
 
 def _on_all_of(acl: Acl, authorizer: Authorizer) -> Iterator[Acl]:
@@ -154,14 +154,14 @@ def _too_wide(acl: Acl) -> Iterator[Finding]:
     is_wild = acl.resource_name == WILDCARD and acl.pattern_type == "literal"
     if acl.principal == EVERYBODY and acl.operation in CHANGING:
         what = f"every {acl.resource_type}" if is_wild else str(acl.resource)
-        yield say.WIDE_OPEN.at(_place(acl), acl=acl, whom="everybody", what=what)
+        yield codes.WIDE_OPEN.at(_place(acl), acl=acl, whom="everybody", what=what)
     elif acl.operation in CHANGING and is_wild:
         what = f"every {acl.resource_type}"
-        yield say.WIDE_OPEN.at(_place(acl), severity=Severity.INFO, acl=acl, whom=acl.principal, what=what)
+        yield codes.WIDE_OPEN.at(_place(acl), severity=Severity.INFO, acl=acl, whom=acl.principal, what=what)
     if acl.resource_type == "topic" and acl.pattern_type == "prefixed" and acl.operation in WRITING:
         reached = [name for name in INTERNAL if name.startswith(acl.resource_name)]
         if reached:
-            yield say.REACHES_INTERNAL.at(_place(acl), acl=acl, topics=", ".join(reached))
+            yield codes.REACHES_INTERNAL.at(_place(acl), acl=acl, topics=", ".join(reached))
 
 
 def _users(view: AccessView) -> Iterator[Finding]:
@@ -173,7 +173,7 @@ def _users(view: AccessView) -> Iterator[Finding]:
     for principal in sorted(named - super_users):
         kind, _, name = principal.partition(":")
         if kind == "User" and name not in view.users and name != "ANONYMOUS":
-            yield say.WITHOUT_USER.at(principal=principal)
+            yield codes.WITHOUT_USER.at(principal=principal)
     for user in sorted(view.users):
         if f"User:{user}" not in named | super_users:
-            yield say.USER_WITHOUT.at(user=user)
+            yield codes.USER_WITHOUT.at(user=user)

@@ -25,7 +25,7 @@ from kctl.evidence.model import FoundEvidence, Replica
 from kctl.evidence.settings import settings_in
 from kctl.files import open_file
 from kctl.findings import Finding, Place
-from kctl.findings import retention as say
+from kctl.findings import retention as codes
 from kctl.log.folder import LogSegment, read_folder
 from kctl.times import iso
 
@@ -118,7 +118,7 @@ def retention_findings(evidence: FoundEvidence) -> Iterator[Finding]:
                 and replica.topic not in unlimited
             ):
                 unlimited.add(replica.topic)
-                yield say.RETENTION_UNLIMITED.at(
+                yield codes.RETENTION_UNLIMITED.at(
                     Place(topic=replica.topic, moment=moment),
                     topic=replica.topic,
                     time_setting=f"retention.ms={time.value} ({time.where})",
@@ -182,7 +182,7 @@ def _cut_by_size(
     if first_ms is None or not segments[0].segment.base_offset or held < size.value:
         return
     if alive_ms - time.value < first_ms <= alive_ms:
-        yield say.RETENTION_BY_SIZE.at(
+        yield codes.RETENTION_BY_SIZE.at(
             Place(
                 broker_id=replica.broker_id,
                 topic=replica.topic,
@@ -240,9 +240,9 @@ def _kept(
     )
     if blocker is not None and blocker.latest_ms is not None and behind:
         is_future = blocker.latest_ms > alive_ms + TOLERATED
-        yield say.RETENTION_BLOCKED.at(
+        yield codes.RETENTION_BLOCKED.at(
             place,
-            severity=None if is_future else say.RETENTION_OVERDUE.severity,
+            severity=None if is_future else codes.RETENTION_OVERDUE.severity,
             blocker=blocker.segment.base_offset,
             time=iso(blocker.latest_ms),
             why=(
@@ -263,6 +263,6 @@ def _kept(
             why = "the topic is tiered, and a segment stays until it is copied to the tier"
         else:
             why = "the evidence does not say why; the broker may have been down, or the setting new"
-        yield say.RETENTION_OVERDUE.at(
+        yield codes.RETENTION_OVERDUE.at(
             place, segments=len(first), bytes=sum(segment.size for segment in first), why=why, **details
         )

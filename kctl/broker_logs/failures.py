@@ -16,7 +16,7 @@ from formats.broker_logs.threads import BrokerThread, thread_of
 from formats.values import Struct
 from kctl.broker_logs.events import Event
 from kctl.findings import Finding, Place, Severity
-from kctl.findings import failures as say
+from kctl.findings import failures as codes
 from kctl.times import iso
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ HOWS = {
     "out_of_memory": "its heap is used up; raise -Xmx (KAFKA_HEAP_OPTS)",
 }
 """What ended a broker where no exception says it."""
-UNTOLD = "the logs do not say why"
+NO_REASON = "the logs do not say why"
 TOLD_TO_STOP = "signal_in_startup"
 NEVER_RAN = frozenset({"log_dir_locked", "port_taken", "broker_id_taken"})
 """Causes that another process has, which may be the broker itself."""
@@ -174,13 +174,13 @@ class Failures:
                 and logged.id in NEVER_RAN
                 and any(broker_id == state.broker_id for broker_id, _ in up)
             )
-            yield say.BROKER_ENDED.at(
+            yield codes.BROKER_ENDED.at(
                 Place(broker_id=state.broker_id, file=_text(proof.get("file"))),
                 severity=Severity.INFO if is_over else None,
                 broker="?" if state.broker_id is None else state.broker_id,
                 time=iso(state.time_ms),
                 how=(state.how or "halted").replace("_", " "),
-                why=_why(logged) if logged else HOWS.get(state.how or "", UNTOLD),
+                why=_why(logged) if logged else HOWS.get(state.how or "", NO_REASON),
                 later=f"; it was up again at {iso(later)}" if later is not None else "",
                 line=line,
             )
@@ -206,13 +206,13 @@ class Failures:
                 key = "dir", logged.broker_id, logged.log_dir, later
                 if key not in told:
                     told.add(key)
-                    yield say.LOG_DIR_FAILED.at(place, severity=severity, log_dir=logged.log_dir, **details)
+                    yield codes.LOG_DIR_FAILED.at(place, severity=severity, log_dir=logged.log_dir, **details)
             elif logged.event == THREAD_DIED:
                 key = "thread", logged.broker_id, logged.thread, later
                 if key not in told:
                     told.add(key)
                     stops = logged.kind.stops if logged.kind else "What it did is no longer done."
-                    yield say.THREAD_DIED.at(
+                    yield codes.THREAD_DIED.at(
                         place,
                         severity=severity,
                         thread=logged.thread or "without a name",
@@ -223,7 +223,7 @@ class Failures:
                 key = "uncleanable", logged.broker_id, logged.topic, logged.partition, later
                 if key not in told:
                     told.add(key)
-                    yield say.UNCLEANABLE.at(
+                    yield codes.UNCLEANABLE.at(
                         place, severity=severity, partition=f"{logged.topic}-{logged.partition}", **details
                     )
 
@@ -295,7 +295,7 @@ def _first(up: list[tuple[int | None, int]], broker_id: int | None, time_ms: int
 
 def _why(logged: LoggedCause) -> str:
     if not logged.exception:
-        return UNTOLD
+        return NO_REASON
     exception = logged.exception[:300]
     if logged.known is None:
         return f"{exception}, which kctl does not know"

@@ -15,7 +15,7 @@ from formats.broker_logs.layouts import COMPOSE, CarriedLayout, is_export
 from formats.broker_logs.line import writers_named
 from formats.values import replace
 from kctl.findings import Finding
-from kctl.findings import state_log as say
+from kctl.findings import state_log as codes
 from kctl.text_logs.containers import only
 from kctl.text_logs.log_files import LogFile
 from kctl.text_logs.opening import chunks_of
@@ -60,7 +60,7 @@ def with_brokers_by_name(
             is_one_of_many = len(offsets.get(named.family, {}).get(file.broker_id - named.number, ())) > 1
             if named.is_id and named.number != file.broker_id and not (is_one_of_many or i in told):
                 what = "what its lines say" if file.writers else "the folder"
-                say_so(say.LOG_BROKER_NAME_DIFFERS.at(file.place, name=named.name, broker=file.broker_id, what=what))  # fmt: skip
+                say_so(codes.LOG_BROKER_NAME_DIFFERS.at(file.place, name=named.name, broker=file.broker_id, what=what))  # fmt: skip
             continue
         broker_id = _id_by_name(named, offsets)
         if broker_id is None:
@@ -69,9 +69,9 @@ def with_brokers_by_name(
             reason = f"{' and '.join(sorted(names))} would both be broker {broker_id}"
         else:
             out[i] = file = replace(file, broker_id=broker_id, broker_by_name=named.name)
-            say_so(say.LOG_BROKER_BY_NAME.at(file.place, name=named.name, broker=broker_id))
+            say_so(codes.LOG_BROKER_BY_NAME.at(file.place, name=named.name, broker=broker_id))
             continue
-        say_so(say.LOG_BROKER_NAME_UNCLEAR.at(file.place, name=named.name, reason=reason))
+        say_so(codes.LOG_BROKER_NAME_UNCLEAR.at(file.place, name=named.name, reason=reason))
     return out, names_met
 
 

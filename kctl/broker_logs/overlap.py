@@ -10,7 +10,7 @@ import numpy as np
 
 from formats.arrays import Mask
 from kctl.findings import Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as codes
 from kctl.text_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
 from kctl.text_logs.log_files import LogFile, LogSource
 from kctl.text_logs.zones import Zone
@@ -101,7 +101,7 @@ def _told(file: LogFile | None, dropped: int, reading: Reading) -> int:
     if file is not None and dropped:
         reading.duplicates += dropped
         place = Place(broker_id=file.broker_id, file=file.file, evidence=file.evidence)
-        reading.findings.append(say.LOG_OVERLAP.at(place, lines=dropped))
+        reading.findings.append(codes.LOG_OVERLAP.at(place, lines=dropped))
     return 0
 
 

@@ -35,7 +35,7 @@ from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, FoundEvidence, Root
 from kctl.evidence.names import broker_log_kind
 from kctl.findings import Finding, Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as codes
 from kctl.findings.evidence import LOGS_LEFT, NOT_LOOKED_INTO, OF_ANOTHER_SYSTEM
 from kctl.text_logs.containers import NUMBERS, OTHERS, Part, parts_of
 from kctl.text_logs.log_files import LogFile, LogSource
@@ -69,8 +69,8 @@ class Sources(Struct):
     @property
     def of_other_systems(self) -> list[Finding]:
         """The findings that say of a file that another system than Kafka wrote it."""
-        codes = (OF_ANOTHER_SYSTEM.code, say.LOG_OF_ANOTHER_SYSTEM.code)
-        return [finding for finding in self.findings if finding.code in codes]
+        foreign = (OF_ANOTHER_SYSTEM.code, codes.LOG_OF_ANOTHER_SYSTEM.code)
+        return [finding for finding in self.findings if finding.code in foreign]
 
     @property
     def files(self) -> Iterator[LogFile]:
@@ -215,7 +215,7 @@ def _unique(candidates: Iterable[LogCandidate], say_so: Say) -> Iterator[LogCand
                 continue
             key = status.st_dev, status.st_ino
             if key in file_by_inode:
-                say_so(say.LOG_GIVEN_TWICE.at(candidate.place, first=file_by_inode[key]))
+                say_so(codes.LOG_GIVEN_TWICE.at(candidate.place, first=file_by_inode[key]))
                 continue
             file_by_inode[key] = candidate.file
         yield candidate
@@ -260,32 +260,32 @@ def _looked_into(
         if candidate.is_named:
             sources.failures.append(file_error(candidate.file, error))
         else:
-            sources.findings.append(say.LOG_UNREADABLE.at(candidate.place, reason=reason_of(error)))
+            sources.findings.append(codes.LOG_UNREADABLE.at(candidate.place, reason=reason_of(error)))
         return []
     if not head and broken:
-        sources.findings.append(say.LOG_GZIP_DAMAGED.at(candidate.place, lines=0, reason=broken[0]))
+        sources.findings.append(codes.LOG_GZIP_DAMAGED.at(candidate.place, lines=0, reason=broken[0]))
         return []
     if not head or (len(head) < PEEKED and head.isspace()):
         if candidate.path != STDIN:
-            sources.findings.append(say.LOG_EMPTY.at(candidate.place))
+            sources.findings.append(codes.LOG_EMPTY.at(candidate.place))
         return []
     system = other_system(head)
     if system is not None:
-        sources.findings.append(say.LOG_OF_ANOTHER_SYSTEM.at(candidate.place, system=system.name))
+        sources.findings.append(codes.LOG_OF_ANOTHER_SYSTEM.at(candidate.place, system=system.name))
         if not system.is_kafka:
             return []
     layout, first = detect(head, layouts)
     if layout is None:
-        finding = say.LOG_NOT_TEXT.at(candidate.place, examined=len(head), nearest=nearest(head))
+        finding = codes.LOG_NOT_TEXT.at(candidate.place, examined=len(head), nearest=nearest(head))
         sources.findings.append(finding)
         return []
     if not layouts:
         layout, first, date = settled_date(layout, first, head, partial(_tail, candidate))
     if not layouts and date:
-        sources.findings.append(say.LOG_DAY_OR_MONTH.at(candidate.place, date=date))
+        sources.findings.append(codes.LOG_DAY_OR_MONTH.at(candidate.place, date=date))
     strange = _strange_loggers(head, layout) if candidate.kind in KAFKAS_OWN or candidate.is_named else ()
     if strange:
-        finding = say.LOG_LOGGERS_UNKNOWN.at(
+        finding = codes.LOG_LOGGERS_UNKNOWN.at(
             candidate.place, loggers=", ".join(strange[:3]), examined=len(head)
         )
         sources.findings.append(finding)
@@ -298,7 +298,7 @@ def _looked_into(
             return _of_containers(candidate, parts, layouts, sources)
         printed_by, part = next(((_text(name), part.path) for name, part in parts.items()), (None, ""))
     if _log_file(candidate, layout, head, first, frozenset()).is_without_date:
-        sources.findings.append(say.LOG_WITHOUT_DATE.at(candidate.place, layout=layout.name))
+        sources.findings.append(codes.LOG_WITHOUT_DATE.at(candidate.place, layout=layout.name))
         return []
     file = _log_file(candidate, layout, head, first, writers.of(candidate, layout, head))
     return [replace(file, printed_by=printed_by, part=part)]
@@ -333,7 +333,7 @@ def _parts_of(
     parts, broken = _parts[key]
     if broken and any(part.path for part in parts.values()):  # else it is told where they are read
         lines = sum(os.path.getsize(part.path + NUMBERS) // 8 for part in parts.values())
-        sources.findings.append(say.LOG_GZIP_DAMAGED.at(candidate.place, lines=lines, reason=broken[0]))
+        sources.findings.append(codes.LOG_GZIP_DAMAGED.at(candidate.place, lines=lines, reason=broken[0]))
     return parts
 
 
@@ -406,7 +406,7 @@ def _of_containers(
         printed_by = None if is_of_several else name
         files.append(replace(file, container=container, is_first=is_first, printed_by=printed_by, part=path))
     if unknown:
-        sources.findings.append(say.LOG_CONTAINER_UNKNOWN.at(candidate.place, containers=some_of(unknown)))
+        sources.findings.append(codes.LOG_CONTAINER_UNKNOWN.at(candidate.place, containers=some_of(unknown)))
     return files
 
 

@@ -18,8 +18,8 @@ from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.evidence.model import LogDir
 from kctl.findings import FindingType, Place, Severity
-from kctl.findings import directories as say
-from kctl.findings import small_files as say_file
+from kctl.findings import directories as codes
+from kctl.findings import small_files as small_file_codes
 from kctl.log.folder import FolderFile
 from kctl.model import TopicPartition
 
@@ -27,10 +27,10 @@ RECOVERY_POINT, HIGH_WATERMARK, LOG_START, CLEANER = OFFSET_CHECKPOINTS
 
 # Which checkpoint may not exceed the end of the log, and what that means.
 NOT_ABOVE_END: dict[str, FindingType] = {
-    HIGH_WATERMARK: say.HIGH_WATERMARK_ABOVE_END,
-    RECOVERY_POINT: say.RECOVERY_POINT_ABOVE_END,
-    LOG_START: say.LOG_START_ABOVE_END,
-    CLEANER: say.CLEANER_POINT_ABOVE_END,
+    HIGH_WATERMARK: codes.HIGH_WATERMARK_ABOVE_END,
+    RECOVERY_POINT: codes.RECOVERY_POINT_ABOVE_END,
+    LOG_START: codes.LOG_START_ABOVE_END,
+    CLEANER: codes.CLEANER_POINT_ABOVE_END,
 }
 
 
@@ -97,7 +97,7 @@ def offsets_in(path: Path, report: FileReport) -> dict[TopicPartition, int]:
     if text is None:
         return {}
     if not text:
-        report.say(say_file.CHECKPOINT_EMPTY)
+        report.say(small_file_codes.CHECKPOINT_EMPTY)
     try:
         entries = parse_offset_checkpoint(text)
     except MalformedCheckpoint as error:
@@ -106,11 +106,11 @@ def offsets_in(path: Path, report: FileReport) -> dict[TopicPartition, int]:
     offsets = [(TopicPartition(topic, partition), offset) for topic, partition, offset in entries]
     for partition, count in Counter(partition for partition, _ in offsets).items():
         if count > 1:
-            report.say(say_file.CHECKPOINT_DUPLICATE, partition=str(partition), count=count)
+            report.say(small_file_codes.CHECKPOINT_DUPLICATE, partition=str(partition), count=count)
     for partition, offset in offsets:
         if offset < 0 or partition.partition < 0:
             place = report.place.in_partition(partition)
-            report.say(say_file.CHECKPOINT_NEGATIVE, place, partition=str(partition), offset=offset)
+            report.say(small_file_codes.CHECKPOINT_NEGATIVE, place, partition=str(partition), offset=offset)
     return dict(offsets)
 
 
@@ -131,13 +131,13 @@ def check_directory(
             facts = logs.get(partition)
             place = report.place.in_partition(partition) if report.has_room else report.place
             if facts is None:
-                report.say(say.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
+                report.say(codes.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
             elif facts.log_end_offset is not None and offset > facts.log_end_offset:
                 where = replace(place, base_offset=facts.log_end_offset, last_offset=offset - 1)
                 is_compacted = facts.looks_compacted or partition in checkpoints.entries.get(CLEANER, {})
                 if is_compacted and not is_clean and name in MAY_BE_LATER and offset in facts.cut_in_gap:
                     report.say(
-                        say.CHECKPOINT_IN_GAP, where, partition=str(partition), what=MAY_BE_LATER[name],
+                        codes.CHECKPOINT_IN_GAP, where, partition=str(partition), what=MAY_BE_LATER[name],
                         offset=offset, log_end=facts.log_end_offset,
                     )  # fmt: skip
                     continue
@@ -147,7 +147,7 @@ def check_directory(
                 end = facts.log_end_offset or 0
                 where = replace(place, base_offset=offset, last_offset=end - 1)
                 follows = facts.is_whole and facts.follows_from is not None and facts.follows_from <= offset
-                longer = say.SHUT_DOWN_POINT_BEHIND if follows else say.LOG_LONGER_THAN_SHUT_DOWN
+                longer = codes.SHUT_DOWN_POINT_BEHIND if follows else codes.LOG_LONGER_THAN_SHUT_DOWN
                 report.say(longer, where, partition=str(partition), offset=offset, log_end=end)
             elif name == LOG_START:
                 _check_log_start(checkpoints, report, partition, offset)
@@ -155,7 +155,7 @@ def check_directory(
                 start = max(checkpoints.get(LOG_START, partition) or 0, facts.first_base_offset or 0)
                 if 0 <= offset < start:
                     report.say(
-                        say.CLEANER_POINT_BELOW_START,
+                        codes.CLEANER_POINT_BELOW_START,
                         place,
                         partition=str(partition),
                         offset=offset,
@@ -175,7 +175,7 @@ def _say_above_end(
     is_clean: bool,
 ) -> None:
     """A checkpoint above the log's end: a loss, or only the order of copying where the broker ran."""
-    type_ = say.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]
+    type_ = codes.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]
     subject = {"what": MAY_BE_LATER[name]} if ran else {}
     finding = type_.at(
         place, severity=None, partition=partition, offset=offset, log_end=facts.log_end_offset, **subject
@@ -193,7 +193,7 @@ def _check_log_start(
     high_watermark = checkpoints.get(HIGH_WATERMARK, partition)
     if high_watermark is not None and offset > high_watermark:
         report.say(
-            say.LOG_START_ABOVE_HIGH_WATERMARK,
+            codes.LOG_START_ABOVE_HIGH_WATERMARK,
             report.place.in_partition(partition),
             partition=str(partition),
             offset=offset,

@@ -22,7 +22,7 @@ from formats.values import Struct, field, replace
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.findings import NOWHERE, Place, Severity
-from kctl.findings import epochs as say
+from kctl.findings import epochs as codes
 from kctl.findings.segments import EPOCH_WRONG
 from kctl.scan.checks.batches import FAR
 from kctl.scan.outliers import MarkedChunk
@@ -123,7 +123,7 @@ def _say_order(report: FileReport, entries: list[EpochEntry], assigned: list[Epo
         if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
             text = ", ".join(f"{e.epoch}→{e.start_offset}" for e in assigned[:8])
             report.say(
-                say.EPOCHS_NOT_MONOTONIC, epoch=after.epoch, start_offset=after.start_offset, kept=text
+                codes.EPOCHS_NOT_MONOTONIC, epoch=after.epoch, start_offset=after.start_offset, kept=text
             )
             return
 
@@ -152,7 +152,7 @@ def _check_entries(
                 _say_batch(report, entry, runs.runs, number)
                 continue
             where = replace(report.place, base_offset=run.base_offset, last_offset=run.last_offset)
-            finding = say.EPOCH_ENTRY_MISSING
+            finding = codes.EPOCH_ENTRY_MISSING
             report.add([finding.at(where, severity=severity, epoch=run.epoch, offset=run.base_offset)])
             continue
         for offset in (max(run.base_offset, log_start), run.last_offset):
@@ -162,7 +162,7 @@ def _check_entries(
             wrong = epochs[run.epoch] if at < 0 or entries[at].epoch < run.epoch else entries[at]
             details = {"epoch": wrong.epoch, "start_offset": wrong.start_offset}
             where = replace(report.place, base_offset=offset)
-            finding = say.EPOCH_ENTRY_WRONG
+            finding = codes.EPOCH_ENTRY_WRONG
             report.add([finding.at(where, severity=severity, offset=offset, found=run.epoch, **details)])
             break
     _check_end(report, entries, task, facts)
@@ -226,7 +226,7 @@ def _log_start(
     begins_there = first not in segment_bases and any(run.base_offset == first for run in runs.runs)
     if (begins_there or is_known) and below[-1].epoch != entries[0].epoch:
         return known_start
-    report.say(say.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known_start)
+    report.say(codes.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known_start)
     return first
 
 
@@ -249,7 +249,7 @@ def _check_end(report: FileReport, entries: list[EpochEntry], task: ReplicaTask,
             severity = None if task.is_clean and not _is_of_3_7(task) else Severity.INFO
             report.add(
                 [
-                    say.EPOCH_ENTRY_BEYOND_END.at(
+                    codes.EPOCH_ENTRY_BEYOND_END.at(
                         report.place,
                         severity=severity,
                         epoch=entry.epoch,

@@ -24,7 +24,7 @@ from kctl.checks.report import CheckOptions, LogFacts, ReplicaTask, Report
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import FoundEvidence, LogDir, Replica
 from kctl.findings import Finding, Place
-from kctl.findings import directories as say
+from kctl.findings import directories as codes
 from kctl.model import TopicPartition
 
 
@@ -137,6 +137,6 @@ def topic_id_findings(topic_ids: Iterable[tuple[Place, str]]) -> Iterator[Findin
         usual = ids.most_common(1)[0][0]
         for place, topic_id in folders:
             if topic_id != usual:
-                yield say.TOPIC_ID_DIFFERS.at(
+                yield codes.TOPIC_ID_DIFFERS.at(
                     place, severity=None, topic=topic or "", topic_id=topic_id, other=usual
                 )

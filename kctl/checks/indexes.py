@@ -35,7 +35,7 @@ from formats.values import Struct, replace
 from kctl.checks.report import CheckOptions, FileReport, Report
 from kctl.checks.small_files import read_small
 from kctl.findings import Place
-from kctl.findings import indexes as say
+from kctl.findings import indexes as codes
 from kctl.log.folder import FolderFile, LogSegment
 from kctl.scan.producer_state import Aborted
 
@@ -374,14 +374,14 @@ class OffsetIndex(Struct):
             details = {"entry": entry, "offset": int(check.offset[entry]), "target": int(check.target[entry])}
             if wrong[entry]:
                 why = check.why(entry, log.size_in_bytes)
-                report.say(say.INDEX_ENTRY_MISPLACED, place, why=why, **details)
+                report.say(codes.INDEX_ENTRY_MISPLACED, place, why=why, **details)
             else:
-                report.say(say.INDEX_ENTRY_UNORDERED, place, **details)
+                report.say(codes.INDEX_ENTRY_UNORDERED, place, **details)
             report.damaged_bytes += OFFSET_ENTRY_SIZE
         _say_stale(report, stale, check.used, OFFSET_ENTRY_SIZE)
         _say_untrimmed(report, check.used, OFFSET_ENTRY_SIZE, log)
         if not check.used.count and log.needs_entries:
-            report.say(say.INDEX_EMPTY, size=log.size_in_bytes)
+            report.say(codes.INDEX_EMPTY, size=log.size_in_bytes)
         if log.is_last and log.is_clean and log.is_sound and wrong.any():
             self._report_clean_start(wrong, log)
 
@@ -395,10 +395,10 @@ class OffsetIndex(Struct):
         if check.offset[last] >= log.log_end_offset or not 0 <= target < log.size_in_bytes:
             why = check.why(last, log.size_in_bytes)
             self.report.say(
-                say.INDEX_HIDES_RECORDS, place, why=why, log_end=log.base_offset, truth=log.log_end_offset
+                codes.INDEX_HIDES_RECORDS, place, why=why, log_end=log.base_offset, truth=log.log_end_offset
             )
         elif not check.is_boundary(last):
-            self.report.say(say.INDEX_STOPS_LOADING, place, target=target)
+            self.report.say(codes.INDEX_STOPS_LOADING, place, target=target)
 
 
 class TimeIndex(Struct):
@@ -428,7 +428,7 @@ class TimeIndex(Struct):
         if (forgetful := np.flatnonzero(check.forgetful())).size:
             first = int(forgetful[0])
             report.say(
-                say.TIME_INDEX_FORGETS,
+                codes.TIME_INDEX_FORGETS,
                 report.at(first * TIME_ENTRY_SIZE, TIME_ENTRY_SIZE),
                 count=len(forgetful), entry=first, timestamp=int(check.timestamp[first]), why=check.why(first),
             )  # fmt: skip
@@ -441,9 +441,9 @@ class TimeIndex(Struct):
                 "offset": int(check.offset[entry]),
             }
             if wrong[entry]:
-                report.say(say.TIME_INDEX_ENTRY_WRONG, place, why=check.why(entry), **details)
+                report.say(codes.TIME_INDEX_ENTRY_WRONG, place, why=check.why(entry), **details)
             else:
-                report.say(say.TIME_INDEX_ENTRY_UNORDERED, place, **details)
+                report.say(codes.TIME_INDEX_ENTRY_UNORDERED, place, **details)
             report.damaged_bytes += TIME_ENTRY_SIZE
         _say_stale(report, stale, check.used, TIME_ENTRY_SIZE)
         _say_untrimmed(report, check.used, TIME_ENTRY_SIZE, log)
@@ -453,10 +453,10 @@ class TimeIndex(Struct):
             not check.data and offsets is not None and not offsets.check.data and not log.needs_entries
         )
         if is_left_so and not check.is_complete():
-            report.say(say.TIME_INDEX_EMPTY, latest=check.newest_filled)
+            report.say(codes.TIME_INDEX_EMPTY, latest=check.newest_filled)
         elif not check.is_complete():
             last = int(check.timestamp[-1]) if check.used.count else "none"
-            report.say(say.TIME_INDEX_INCOMPLETE, last=last, latest=check.newest_filled)
+            report.say(codes.TIME_INDEX_INCOMPLETE, last=last, latest=check.newest_filled)
 
 
 def _say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog) -> None:
@@ -477,7 +477,7 @@ def _say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog
     count, tail = len(behind), log.size_in_bytes - end
     if int((distances >= interval).sum()) >= FEWEST_WITNESSES and tail >= count * interval * 3 // 4:
         place = offsets.report.at(offsets.report.size_in_bytes, 0)
-        offsets.report.say(say.INDEX_ENTRIES_MISSING, place, tail=tail, count=count)
+        offsets.report.say(codes.INDEX_ENTRIES_MISSING, place, tail=tail, count=count)
 
 
 def _say_untrimmed(report: FileReport, used: Used, width: int, log: IndexedLog) -> None:
@@ -485,7 +485,7 @@ def _say_untrimmed(report: FileReport, used: Used, width: int, log: IndexedLog) 
     if used.is_padded and used.dirty_entry is None and not log.is_last and log.is_sound:
         start = used.count * width
         size = report.size_in_bytes - used.fragment - start
-        report.say(say.INDEX_UNTRIMMED, report.at(start, size), entry=used.count)
+        report.say(codes.INDEX_UNTRIMMED, report.at(start, size), entry=used.count)
         report.damaged_bytes += size
 
 
@@ -508,14 +508,14 @@ def _say_stale(report: FileReport, stale: int, used: Used, width: int) -> None:
     if stale < used.count:
         count = used.count - stale
         place = report.at(stale * width, count * width)
-        report.say(say.INDEX_STALE_TAIL, place, count=count, entry=stale)
+        report.say(codes.INDEX_STALE_TAIL, place, count=count, entry=stale)
 
 
 def _say_fragment(report: FileReport, fragment: int, width: int) -> None:
     """Report the bytes at the end of a file that are no whole entry."""
     if fragment:
         place = report.at(report.size_in_bytes - fragment, fragment)
-        report.say(say.INDEX_FRAGMENT, place, count=fragment, width=width)
+        report.say(codes.INDEX_FRAGMENT, place, count=fragment, width=width)
         report.damaged_bytes += fragment
 
 
@@ -523,7 +523,7 @@ def _say_padding(report: FileReport, used: Used, width: int) -> None:
     _say_fragment(report, used.fragment, width)
     if used.dirty_entry is not None:
         place = report.at(used.dirty_entry * width, width)
-        report.say(say.INDEX_PADDING_DIRTY, place, entry=used.dirty_entry)
+        report.say(codes.INDEX_PADDING_DIRTY, place, entry=used.dirty_entry)
         report.damaged_bytes += width
 
 
@@ -635,14 +635,14 @@ def _why_wrong_transaction(
 def _say_transaction(report: FileReport, number: int, entry: AbortedTransaction, why: str, base: int) -> None:
     place = report.at(number * ABORTED_SIZE, ABORTED_SIZE)
     if entry.version:
-        report.say(say.TRANSACTION_INDEX_VERSION, place, entry=number, version=entry.version)
+        report.say(codes.TRANSACTION_INDEX_VERSION, place, entry=number, version=entry.version)
     if entry.last_offset < base:
         report.say(
-            say.TRANSACTION_INDEX_BEFORE_SEGMENT, place, entry=number, last=entry.last_offset, base=base
+            codes.TRANSACTION_INDEX_BEFORE_SEGMENT, place, entry=number, last=entry.last_offset, base=base
         )
     elif why:
         details = {"producer_id": entry.producer_id, "first": entry.first_offset, "last": entry.last_offset}
-        report.say(say.TRANSACTION_INDEX_EXTRA, place, entry=number, why=why, **details)
+        report.say(codes.TRANSACTION_INDEX_EXTRA, place, entry=number, why=why, **details)
     elif not entry.version:
         return
     report.damaged_bytes += ABORTED_SIZE
@@ -661,10 +661,10 @@ def say_transactions_missing(
     for transaction in aborted:
         if transaction.has_beginning and is_known and transaction.entry.last_offset not in right_markers:
             if awaits_recovery and transaction.entry.last_offset > newest:
-                report.say(say.TRANSACTION_INDEX_AWAITS, None, first=transaction.entry.last_offset)
+                report.say(codes.TRANSACTION_INDEX_AWAITS, None, first=transaction.entry.last_offset)
                 return
             details = {"producer_id": transaction.entry.producer_id, "marker": transaction.entry.last_offset}
-            report.say(say.TRANSACTION_INDEX_LACKS, None, first=transaction.entry.first_offset, **details)
+            report.say(codes.TRANSACTION_INDEX_LACKS, None, first=transaction.entry.first_offset, **details)
 
 
 # --- copies of the indexes of remote segments ---------------------------------------------------------
@@ -712,7 +712,7 @@ def _check_cached(report: FileReport, data: bytes, suffix: str, base_offset: int
                 "offset": int(offsets.offset[entry]),
                 "target": int(offsets.target[entry]),
             }
-            report.say(say.INDEX_ENTRY_UNORDERED, report.at(entry * width, width), **details)
+            report.say(codes.INDEX_ENTRY_UNORDERED, report.at(entry * width, width), **details)
             report.damaged_bytes += width
     elif suffix == ".timeindex":
         times = TimeIndexCheck(data, base_offset)
@@ -722,5 +722,5 @@ def _check_cached(report: FileReport, data: bytes, suffix: str, base_offset: int
                 "timestamp": int(times.timestamp[entry]),
                 "offset": int(times.offset[entry]),
             }
-            report.say(say.TIME_INDEX_ENTRY_UNORDERED, report.at(entry * width, width), **details)
+            report.say(codes.TIME_INDEX_ENTRY_UNORDERED, report.at(entry * width, width), **details)
             report.damaged_bytes += width

@@ -15,7 +15,7 @@ from formats.log.records import records_at
 from formats.log_dir.file_names import FileState
 from kctl.checks.report import CheckOptions, FileReport
 from kctl.checks.segments import scan_log, scan_options
-from kctl.findings import logs as say
+from kctl.findings import logs as codes
 from kctl.log.folder import FolderFile
 from kctl.scan.options import Chunk
 from kctl.scan.source import opened_source
@@ -37,11 +37,11 @@ def check_kraft_snapshot(file: FolderFile, report: FileReport, options: CheckOpt
     if file.named is not None and file.named.state is not FileState.LIVE:
         return
     if not batches:
-        report.say(say.KRAFT_SNAPSHOT_INCOMPLETE, what="holds nothing")
+        report.say(codes.KRAFT_SNAPSHOT_INCOMPLETE, what="holds nothing")
     elif not _is_control(file, *batches[0], ControlType.SNAPSHOT_HEADER):
-        report.say(say.KRAFT_SNAPSHOT_INCOMPLETE, what="does not begin with a header")
+        report.say(codes.KRAFT_SNAPSHOT_INCOMPLETE, what="does not begin with a header")
     elif not _is_control(file, *batches[1], ControlType.SNAPSHOT_FOOTER):
-        report.say(say.KRAFT_SNAPSHOT_INCOMPLETE, what="has no footer: its end is missing")
+        report.say(codes.KRAFT_SNAPSHOT_INCOMPLETE, what="has no footer: its end is missing")
 
 
 def _is_control(file: FolderFile, position: int, is_control: bool, type_: ControlType) -> bool:

@@ -39,12 +39,12 @@ from kctl.checks.snapshots import ProducerWatch, open_snapshot
 from kctl.errors import reason_of
 from kctl.files import what_it_is
 from kctl.findings import FindingType, Place, Severity
-from kctl.findings import epochs as say_epochs
-from kctl.findings import evidence as say_evidence
-from kctl.findings import indexes as say_index
-from kctl.findings import logs as say
-from kctl.findings import segments as say_segments
-from kctl.findings import snapshots as say_snapshots
+from kctl.findings import epochs as epoch_codes
+from kctl.findings import evidence as evidence_codes
+from kctl.findings import indexes as index_codes
+from kctl.findings import logs as codes
+from kctl.findings import segments as segment_codes
+from kctl.findings import snapshots as snapshot_codes
 from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.scan.checks.table import LogChecks
 from kctl.scan.producer_state import MOST_ABORTED
@@ -73,7 +73,7 @@ LEAVING = (FolderKind.DELETE, FolderKind.STRAY)
 # order, and may be killed meanwhile (`LogSegment.deleteIfExists`, `UnifiedLog.delete`, `Utils.delete @ 3.9.0`).
 BESIDE_A_LOG = frozenset(
     type_.code
-    for subject in (say_index, say_epochs, say_snapshots)
+    for subject in (index_codes, epoch_codes, snapshot_codes)
     for type_ in vars(subject).values()
     if isinstance(type_, FindingType)
 )
@@ -152,7 +152,7 @@ def check_replica(
     except OSError as error:
         report = Report()
         is_gone = isinstance(error, FileNotFoundError)
-        type_ = say_evidence.VANISHED if is_gone else say_evidence.UNREADABLE
+        type_ = evidence_codes.VANISHED if is_gone else evidence_codes.UNREADABLE
         report.findings.append(type_.at(task.place, severity=None, reason=reason_of(error)))
         return report
     check = _Check(task, options, folder, on_chunk, parts)
@@ -169,7 +169,7 @@ def check_replica(
         for file in check.report.files:
             file.take_as_info(BESIDE_A_LOG)
     if task.kind in KINDS:
-        check.report.findings.append(say.FOLDER_KIND.at(task.place, severity=None, what=KINDS[task.kind]))
+        check.report.findings.append(codes.FOLDER_KIND.at(task.place, severity=None, what=KINDS[task.kind]))
     return check.report
 
 
@@ -198,7 +198,7 @@ def _check_segments(check: _Check) -> None:
     if lacks_snapshots and producers.replay.producers and check.task.kind is FolderKind.LIVE:
         count = len(producers.replay.producers)
         report.findings.append(
-            say_snapshots.SNAPSHOTS_MISSING.at(check.task.place, severity=None, count=count)
+            snapshot_codes.SNAPSHOTS_MISSING.at(check.task.place, severity=None, count=count)
         )
     epoch_file = check.folder.other_files.get(LEADER_EPOCHS)
     if epoch_file:
@@ -209,7 +209,7 @@ def _check_segments(check: _Check) -> None:
         and any(not file.path.name.endswith(".log") for file in check.folder.files())
     ):  # a copy of segments alone, as of a running cluster's log, lacks no more than the rest
         place = check.place_of(LEADER_EPOCHS)
-        report.findings.append(say_epochs.EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
+        report.findings.append(epoch_codes.EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
 
 
 def _is_internal(task: ReplicaTask) -> bool:
@@ -243,7 +243,7 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
             behind = bisect_right(check.log_offsets, start)
             end = check.log_offsets[behind] if behind < len(check.log_offsets) else None
             report.say(
-                say_index.INDEX_ORPHANED,
+                index_codes.INDEX_ORPHANED,
                 replace(report.place, base_offset=start, last_offset=None if end is None else end - 1),
                 segment=start,
                 offsets=f"from {start} on" if end is None else f"[{start}, {end})",
@@ -265,25 +265,25 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
     producers.is_compacted |= scanned.was_cleaned
     digits = len(log.name.partition(".")[0])
     if digits != OFFSET_DIGITS:
-        report.say(say.SEGMENT_NAME, digits=digits)
+        report.say(codes.SEGMENT_NAME, digits=digits)
     if log.size_in_bytes > LARGEST_SEGMENT:
-        report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
+        report.say(codes.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
     indexed = _indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean)
     indexes.finish(indexed)
     is_recovered = check.task.is_marked and segment.base_offset >= check.task.recovery_point
-    if any(finding.code == say_segments.OFFSETS_GO_BACK.code for finding in report.findings):
+    if any(finding.code == segment_codes.OFFSETS_GO_BACK.code for finding in report.findings):
         _say_what_a_start_does(check, segment, report, scanned)
     if check.task.is_fetched:
         return
     # A segment that has batches of older magics only may have a single index by design.
     if indexed.awaits_recovery and is_recovered and scanned.has_new and segment.files.keys() == {".log"}:
-        report.say(say_index.INDEXES_AWAIT_RECOVERY)
+        report.say(index_codes.INDEXES_AWAIT_RECOVERY)
         return
     if scanned.is_readable and not indexed.awaits_indexes:
         _say_missing(check, segment, report, scanned)
     aborted = producers.replay.take_aborted()
     if len(aborted) > MOST_ABORTED:
-        report.say(say_index.ABORTED_TRANSACTIONS_MANY, None, most=MOST_ABORTED)
+        report.say(index_codes.ABORTED_TRANSACTIONS_MANY, None, most=MOST_ABORTED)
     index, start = segment.transaction_index, producers.log_start
     awaits = is_recovered and not check.task.is_clean and indexed.is_sound
 
@@ -307,15 +307,15 @@ def _say_what_a_start_does(
     if not task.is_marked or task.kind is not FolderKind.LIVE:
         return
     if ".index" not in segment.files:
-        report.say(say_segments.BACK_STOPS_THE_START)
+        report.say(segment_codes.BACK_STOPS_THE_START)
     elif task.is_clean or (scanned.next_offset or 0) <= task.recovery_point:
         below = f"it lies below the recovery point {task.recovery_point}"
         report.say(
-            say_segments.BACK_NOT_READ, why="the directory was shut down cleanly" if task.is_clean else below
+            segment_codes.BACK_NOT_READ, why="the directory was shut down cleanly" if task.is_clean else below
         )
     else:
         end = scanned.next_offset if scanned.next_offset is not None else segment.base_offset
-        report.say(say_segments.BACK_EMPTIES, from_offset=segment.base_offset, to_offset=end)
+        report.say(segment_codes.BACK_EMPTIES, from_offset=segment.base_offset, to_offset=end)
 
 
 def _indexed(
@@ -338,7 +338,7 @@ def _say_missing(check: _Check, segment: LogSegment, report: FileReport, scanned
     has_time = check.has_time_indexes or scanned.has_new
     for suffix in (".index", ".timeindex") if has_time else (".index",):
         if suffix not in segment.files:
-            report.say(say_index.INDEX_MISSING, suffix=suffix)
+            report.say(index_codes.INDEX_MISSING, suffix=suffix)
 
 
 def _facts(check: _Check) -> LogFacts:
@@ -407,7 +407,7 @@ def _check_others(check: _Check) -> None:
         and not reaches(folder.kraft_snapshots, start)
     ):
         check.report.findings.append(
-            say.KRAFT_SNAPSHOT_MISSING.at(check.task.place, severity=None, log_start=start)
+            codes.KRAFT_SNAPSHOT_MISSING.at(check.task.place, severity=None, log_start=start)
         )
     for file in folder.other_files.values():
         if file.name == LEADER_EPOCHS:
@@ -420,17 +420,19 @@ def _check_others(check: _Check) -> None:
         elif file.name == REMOTE_LOG_SNAPSHOT:
             small_files.check_remote_log_snapshot(report, file.path)
         elif not file.name.endswith(".tmp"):
-            report.say(say.UNKNOWN_FILE)
+            report.say(codes.UNKNOWN_FILE)
     for path, mode in folder.odd:
         place = check.place_of(path.name)
-        check.report.findings.append(say_evidence.NOT_A_FILE.at(place, severity=None, what=what_it_is(mode)))
+        check.report.findings.append(
+            evidence_codes.NOT_A_FILE.at(place, severity=None, what=what_it_is(mode))
+        )
     for path in folder.links:
         place = check.place_of(path.name)
         details = {"target": "another file", "reason": "segments are read where they lie"}
-        check.report.findings.append(say_evidence.LINK_NOT_FOLLOWED.at(place, severity=None, **details))
+        check.report.findings.append(evidence_codes.LINK_NOT_FOLLOWED.at(place, severity=None, **details))
     if folder.left_out:
         check.report.findings.append(
-            say.FILES_LEFT_OUT.at(check.task.place, severity=None, count=folder.left_out)
+            codes.FILES_LEFT_OUT.at(check.task.place, severity=None, count=folder.left_out)
         )
     for path in folder.vanished:
-        check.report.findings.append(say_evidence.VANISHED.at(check.place_of(path.name)))
+        check.report.findings.append(evidence_codes.VANISHED.at(check.place_of(path.name)))

@@ -24,8 +24,8 @@ from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
 from kctl.errors import reason_of
 from kctl.findings import Place, Severity
-from kctl.findings import evidence as say_evidence
-from kctl.findings import logs as say
+from kctl.findings import evidence as evidence_codes
+from kctl.findings import logs as codes
 from kctl.findings.segments import OFFSETS_GO_BACK, TORN_TAIL, TRAILING_ZEROS
 from kctl.log.folder import FolderFile, LogSegment, first_from
 from kctl.model import counted
@@ -126,7 +126,9 @@ def scan_log(
             report.size_in_bytes = source.size
             foreign = foreign_in(source)
             if foreign is not None:
-                report.say(say_evidence.OF_ANOTHER_SYSTEM, what=foreign.what, system=foreign.system, more="")
+                report.say(
+                    evidence_codes.OF_ANOTHER_SYSTEM, what=foreign.what, system=foreign.system, more=""
+                )
                 return ScannedLog(is_readable=False)
             pieces = parts.pieces(file.path, source, options) if parts else None
             scan = SegmentScan(source, options, pieces or PieceScan(source, options, hints), checks)
@@ -137,7 +139,7 @@ def scan_log(
     except OSError as error:
         if isinstance(error, Replaced):  # the findings may be about the old object or the new one
             report.findings.clear()
-        report.say(say_evidence.UNREADABLE, reason=reason_of(error))
+        report.say(evidence_codes.UNREADABLE, reason=reason_of(error))
         report.damaged_bytes = report.size_in_bytes
         return ScannedLog(is_readable=False)
 
@@ -202,7 +204,7 @@ def _note_offsets(scanned: ScannedLog, marked: MarkedChunk, report: FileReport, 
         base, last = int(raw.base_offset[row]), int(raw.last_offset[row])
         position, size = int(raw.position[row]), int(raw.size_in_bytes[row])
         where = replace(report.at(position, size), base_offset=base, last_offset=last)
-        report.say(say.BASE_OFFSET_WRONG, where, base_offset=base)
+        report.say(codes.BASE_OFFSET_WRONG, where, base_offset=base)
         earlier = np.flatnonzero(headers.crc_valid[:row])
         end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else max(scanned.ended, named or 0)
         if _identity(raw, row) == (_identity(raw, row - 1) if row else scanned.last):
@@ -373,16 +375,16 @@ def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, explanation
         if after.base_offset < end:
             details = {"base_offset": after.base_offset, "before": before.base_offset, "last_offset": end - 1}
             where = replace(place, base_offset=after.base_offset, last_offset=end - 1)
-            report.findings.append(say.SEGMENT_OVERLAPS.at(where, severity=None, **details))
+            report.findings.append(codes.SEGMENT_OVERLAPS.at(where, severity=None, **details))
         elif after.base_offset > end and scanned_log.is_readable:
             where = replace(place, base_offset=end, last_offset=after.base_offset - 1)
             is_hidden = scanned_log.bad_position is not None
             why = explanation or ("damage hides where the segment before ends" if is_hidden else "")
             details = {"from_offset": end, "to_offset": after.base_offset}
             finding = (
-                say.SEGMENT_GAP.at(where, severity=None, **details, why=why)
+                codes.SEGMENT_GAP.at(where, severity=None, **details, why=why)
                 if why
-                else say.SEGMENT_MISSING.at(where, severity=None, **details)
+                else codes.SEGMENT_MISSING.at(where, severity=None, **details)
             )
             report.findings.append(finding)
 
@@ -394,7 +396,7 @@ def check_gaps(report: Report, scanned: Scanned, place_of: PlaceOf) -> None:
             place = replace(place_of(f"{segment.base_offset:020d}.log"), position=position, base_offset=start)
             where = replace(place, last_offset=end - 1)
             details = {"from_offset": start, "to_offset": end}
-            report.findings.append(say.OFFSETS_MISSING.at(where, severity=None, **details))
+            report.findings.append(codes.OFFSETS_MISSING.at(where, severity=None, **details))
 
 
 def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
@@ -413,7 +415,7 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
                 if task.is_clean
                 else f"it lies below the recovery point {task.recovery_point}"
             )
-            report.findings.append(say.START_KEEPS_DAMAGE.at(place, severity=None, why=why))
+            report.findings.append(codes.START_KEEPS_DAMAGE.at(place, severity=None, why=why))
             continue
         is_cut = True
         behind = [later for _, later in scanned[number + 1 :]]
@@ -427,7 +429,9 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
             deleted = f"the bytes from position {scanned_log.bad_position} on, which hold no sound batch"
         where = replace(place, base_offset=offset, last_offset=log_end - 1 if log_end > offset else None)
         severity = None if batches else Severity.WARNING
-        report.findings.append(say.RECOVERY_CUTS.at(where, severity=severity, offset=offset, deleted=deleted))
+        report.findings.append(
+            codes.RECOVERY_CUTS.at(where, severity=severity, offset=offset, deleted=deleted)
+        )
 
 
 def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
@@ -444,7 +448,7 @@ def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: P
         is_last = number == len(scanned) - 1
         if is_last and not task.is_clean:
             continue
-        type_ = say.TORN_AFTER_CLEAN_SHUTDOWN if is_last else say.SEGMENT_ENDS_TORN
+        type_ = codes.TORN_AFTER_CLEAN_SHUTDOWN if is_last else codes.SEGMENT_ENDS_TORN
         where = place_of(segment.log.name if segment.log else f"{segment.base_offset:020d}.log")
         for file in report.files:
             if file.place.file == where.file:
@@ -461,8 +465,8 @@ def check_leftover(report: Report, segment: LogSegment, place: Place) -> None:
     first = next(iter(segment.files.values()))
     where = replace(place, file=f"{place.file}{first.named.suffix if first.named else ''}{segment.state}")
     if segment.state is FileState.DELETED:
-        report.findings.append(say.LEFT_DELETED.at(where))
+        report.findings.append(codes.LEFT_DELETED.at(where))
     elif segment.state is FileState.CLEANED:
-        report.findings.append(say.LEFT_CLEANED.at(where, severity=None, base_offset=segment.base_offset))
+        report.findings.append(codes.LEFT_CLEANED.at(where, severity=None, base_offset=segment.base_offset))
     elif segment.state is FileState.SWAP:
-        report.findings.append(say.LEFT_SWAP.at(where, severity=None, what=SWAP_SINCE_3_0))
+        report.findings.append(codes.LEFT_SWAP.at(where, severity=None, what=SWAP_SINCE_3_0))

@@ -11,17 +11,17 @@ from formats.log_dir.state_files import parse_partition_metadata, parse_quorum_s
 from kctl.checks.report import FileReport
 from kctl.errors import reason_of
 from kctl.files import LARGEST_TABLE, ROWS, read_padded, read_whole
-from kctl.findings import evidence as say_evidence
-from kctl.findings import small_files as say
+from kctl.findings import evidence as evidence_codes
+from kctl.findings import small_files as codes
 from kctl.stores.mirror import mirror_of
 
 
 def say_missing(report: FileReport, path: Path) -> None:
     """Report a file that vanished after it was listed: a running broker deletes files; nobody deletes those of a store."""
     if mirror_of(os.fspath(path)):
-        report.say(say_evidence.UNREADABLE, reason="the object was deleted after it was listed")
+        report.say(evidence_codes.UNREADABLE, reason="the object was deleted after it was listed")
     else:
-        report.say(say_evidence.VANISHED)
+        report.say(evidence_codes.VANISHED)
 
 
 def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> bytes | None:
@@ -32,7 +32,7 @@ def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> by
         say_missing(report, path)
         return None
     except OSError as error:
-        report.say(say_evidence.UNREADABLE, reason=reason_of(error))
+        report.say(evidence_codes.UNREADABLE, reason=reason_of(error))
         report.damaged_bytes = report.size_in_bytes
         return None
     report.size_in_bytes = max(len(data), report.size_in_bytes if is_padded else 0)
@@ -50,7 +50,7 @@ def read_text(path: Path, report: FileReport) -> str | None:
 def say_malformed(report: FileReport, error: MalformedCheckpoint) -> None:
     """The finding about a checkpoint that Kafka would refuse."""
     is_count = "promises" in error.what
-    type_ = say.CHECKPOINT_COUNT if is_count else say.CHECKPOINT_MALFORMED
+    type_ = codes.CHECKPOINT_COUNT if is_count else codes.CHECKPOINT_MALFORMED
     report.say(type_, what=error.what, line=error.position, refusal=str(error.refusal))
     report.damaged_bytes = report.size_in_bytes
 
@@ -63,12 +63,12 @@ def check_partition_metadata(report: FileReport, path: Path) -> str | None:
     try:
         metadata = parse_partition_metadata(text)
     except MalformedLine as error:
-        report.say(say.PARTITION_METADATA_BAD, what=error.what, line=error.position)
+        report.say(codes.PARTITION_METADATA_BAD, what=error.what, line=error.position)
         report.damaged_bytes = report.size_in_bytes
         return None
     strange = strange_label(text)
     if strange is not None:
-        report.say(say.PARTITION_METADATA_LABEL, line=strange[0], label=strange[1][:80])
+        report.say(codes.PARTITION_METADATA_LABEL, line=strange[0], label=strange[1][:80])
     return metadata.topic_id
 
 
@@ -82,7 +82,7 @@ def check_remote_log_snapshot(report: FileReport, path: Path) -> None:
     try:
         read_remote_log_snapshot(data)
     except FormatError as error:
-        report.say(say.REMOTE_LOG_SNAPSHOT_BAD, what=str(error))
+        report.say(codes.REMOTE_LOG_SNAPSHOT_BAD, what=str(error))
         report.damaged_bytes = report.size_in_bytes
 
 
@@ -94,5 +94,5 @@ def check_quorum_state(report: FileReport, path: Path) -> None:
     try:
         parse_quorum_state(text)
     except MalformedLine as error:
-        report.say(say.QUORUM_STATE_BAD, what=error.what, line=error.position)
+        report.say(codes.QUORUM_STATE_BAD, what=error.what, line=error.position)
         report.damaged_bytes = report.size_in_bytes

@@ -19,7 +19,7 @@ from kctl.checks.report import FileReport, Unsettled, judge_twice
 from kctl.checks.segments import HARMLESS
 from kctl.checks.small_files import read_small
 from kctl.findings import Severity
-from kctl.findings import snapshots as say
+from kctl.findings import snapshots as codes
 from kctl.log.folder import FolderFile
 from kctl.scan.outliers import MarkedChunk
 from kctl.scan.producer_state import NONE, ProducerReplay, ProducerState, ReadMarker, read_marker_at
@@ -45,14 +45,14 @@ def open_snapshot(file: FolderFile, report: FileReport, *, may_be_unwritten: boo
     if data is None:
         return None
     if not data and may_be_unwritten:
-        report.say(say.SNAPSHOT_UNWRITTEN)
+        report.say(codes.SNAPSHOT_UNWRITTEN)
         return None
     try:
         return Snapshot(file.named.base_offset, report, read_snapshot(data))
     except SnapshotCrcMismatch as error:
-        report.say(say.SNAPSHOT_CRC_MISMATCH, stored=error.stored, computed=error.computed)
+        report.say(codes.SNAPSHOT_CRC_MISMATCH, stored=error.stored, computed=error.computed)
     except FormatError as error:
-        report.say(say.SNAPSHOT_MALFORMED, what=str(error))
+        report.say(codes.SNAPSHOT_MALFORMED, what=str(error))
     report.damaged_bytes = report.size_in_bytes
     return None
 
@@ -104,7 +104,7 @@ class ProducerWatch(Struct, dict=True):
             elif is_whole:
                 severity = None if is_clean else Severity.INFO
                 details = {"offset": snapshot.offset, "log_end": log_end}
-                finding = say.SNAPSHOT_BEYOND_END.at(snapshot.report.place, severity=severity, **details)
+                finding = codes.SNAPSHOT_BEYOND_END.at(snapshot.report.place, severity=severity, **details)
                 snapshot.report.add([finding])
         self._judged = len(self.snapshots)
 
@@ -124,13 +124,13 @@ class ProducerWatch(Struct, dict=True):
             elif is_known and entry.last_offset >= self.log_start:
                 where = replace(snapshot.report.place, base_offset=entry.last_offset)
                 details = {"producer_id": entry.producer_id, "last_offset": entry.last_offset}
-                snapshot.report.say(say.SNAPSHOT_PRODUCER_UNKNOWN, where, **details)
+                snapshot.report.say(codes.SNAPSHOT_PRODUCER_UNKNOWN, where, **details)
         if is_known and stored:
             oldest = min(entry.timestamp for entry in snapshot.entries)
             for producer_id, state in self.replay.producers.items():
                 if producer_id not in stored and state.timestamp > oldest and state.last_offset >= self.began:
                     details = {"producer_id": producer_id, "last_offset": state.last_offset}
-                    snapshot.report.say(say.SNAPSHOT_PRODUCER_MISSING, None, **details)
+                    snapshot.report.say(codes.SNAPSHOT_PRODUCER_MISSING, None, **details)
 
     def _compare(
         self, snapshot: Snapshot, entry: ProducerEntry, state: ProducerState, is_known: bool
@@ -154,7 +154,7 @@ class ProducerWatch(Struct, dict=True):
                 "offset": snapshot.offset,
                 "field": name,
             }
-            snapshot.report.say(say.SNAPSHOT_ENTRY_WRONG, None, stored=stored, expected=right, **details)
+            snapshot.report.say(codes.SNAPSHOT_ENTRY_WRONG, None, stored=stored, expected=right, **details)
             return
 
     def _can_be_known(self, name: str, entry: ProducerEntry, state: ProducerState, is_known: bool) -> bool:

@@ -24,7 +24,7 @@ from kctl.evidence.manifest import BEGINNING, MANIFEST, FileLine, lines_of, seal
 from kctl.evidence.names import trouble_with_name
 from kctl.files import open_file
 from kctl.findings import Finding, Place
-from kctl.findings import manifest as say
+from kctl.findings import manifest as codes
 from kctl.model import SILENT, Progress
 from kctl.stores.mirror import STANDS_FOR
 
@@ -146,12 +146,12 @@ def _members(folder: Path, tar: tarfile.TarFile, packed: Packed, progress: Progr
                 reading = _Reading(file, progress)
                 _add(tar, path, reading, size, line.mode, line.mtime // 1000)
         except FileNotFoundError:
-            yield say.MISSING.at(Place(file=path))
+            yield codes.MISSING.at(Place(file=path))
             continue
         packed.files += 1
         packed.bytes += size
         if reading.digest.hexdigest() != line.sha256:
-            yield say.CHANGED.at(Place(file=path), how="its bytes are others")
+            yield codes.CHANGED.at(Place(file=path), how="its bytes are others")
 
 
 def _add(tar: tarfile.TarFile, path: str, file: Any, size: int, mode: int, mtime: int) -> None:

@@ -18,13 +18,13 @@ def without_secrets(text: str) -> str:
     while lines:
         logical = lines.pop(0)
         is_comment = logical.lstrip()[:1] in ("#", "!")
-        while not is_comment and lines and _goes_on(logical):
+        while not is_comment and lines and _is_continued(logical):
             logical += lines.pop(0)
         out.append(_comment(logical) if is_comment else _setting(logical))
     return "".join(out)
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     bare = line.rstrip("\r\n")
     return (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
 

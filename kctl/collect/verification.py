@@ -22,7 +22,7 @@ from kctl.evidence.manifest import (
 from kctl.evidence.model import encodable
 from kctl.files import open_file
 from kctl.findings import Finding, Place
-from kctl.findings import manifest as say
+from kctl.findings import manifest as codes
 from kctl.model import SILENT, Progress, counted
 
 PIECE = 1 << 20
@@ -59,7 +59,7 @@ def verify(folder: Path, verified: Verified, progress: Progress = SILENT) -> Ite
         trouble = error.message.removeprefix(f"{manifest}: ")
     yield from _added(folder, known)
     if trouble:
-        yield say.SEAL_WRONG.at(Place(file=MANIFEST), reason=trouble)
+        yield codes.SEAL_WRONG.at(Place(file=MANIFEST), reason=trouble)
 
 
 def _key(path: str) -> int:
@@ -131,14 +131,14 @@ def _file(folder: Path, line: FileLine, progress: Progress) -> Iterator[Finding]
                 size += len(data)
                 progress.advance(len(data))
     except FileNotFoundError:
-        yield say.MISSING.at(place)
+        yield codes.MISSING.at(place)
     except OSError as error:
-        yield say.CHANGED.at(place, how=f"it {reason_of(error)}")
+        yield codes.CHANGED.at(place, how=f"it {reason_of(error)}")
     else:
         if size != line.size:
-            yield say.CHANGED.at(place, how=f"it has {size:,} bytes and had {line.size:,}")
+            yield codes.CHANGED.at(place, how=f"it has {size:,} bytes and had {line.size:,}")
         elif digest.hexdigest() != line.sha256:
-            yield say.CHANGED.at(place, how="its bytes are others")
+            yield codes.CHANGED.at(place, how="its bytes are others")
 
 
 def _added(folder: Path, known: array[int]) -> Iterator[Finding]:
@@ -157,11 +157,11 @@ def _added(folder: Path, known: array[int]) -> Iterator[Finding]:
             with os.scandir(folder / below) as entries:
                 listed = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
         except OSError as error:
-            yield say.CHANGED.at(Place(file=encodable(below) or "."), how=reason_of(error))
+            yield codes.CHANGED.at(Place(file=encodable(below) or "."), how=reason_of(error))
             continue
         for name, is_folder in listed:
             path = f"{below}/{name}" if below else name
             if is_folder:
                 stack.append(path)
             elif path != MANIFEST and not is_known(encodable(path)):
-                yield say.ADDED.at(Place(file=encodable(path)))
+                yield codes.ADDED.at(Place(file=encodable(path)))

@@ -20,7 +20,7 @@ from kctl.copies.scanned import ScannedRun, scan_folder
 from kctl.errors import reason_of
 from kctl.evidence.replica_copies import Copy
 from kctl.findings import Finding
-from kctl.findings import replica as say
+from kctl.findings import replica as codes
 from kctl.log.folder import read_folder
 from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
 from kctl.scan.noted import HeaderColumns
@@ -94,7 +94,7 @@ class DamagedRange(Struct):
             base_offset=self.from_offset,
             last_offset=end - 1 if end > self.from_offset else None,
         )
-        return say.DAMAGED_COPY.at(bytes_of_it, broker_id=copy.broker_id, where=self.where, others=others)
+        return codes.DAMAGED_COPY.at(bytes_of_it, broker_id=copy.broker_id, where=self.where, others=others)
 
     @property
     def where(self) -> str:

@@ -28,8 +28,8 @@ from kctl.evidence.moments import colliding, moment_folders, moment_of
 from kctl.evidence.names import LOG_DIR_FILES, is_read_beside_logs
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import FoundLogDir, Walked, walk
-from kctl.findings import evidence as say
-from kctl.findings import manifest as say_manifest
+from kctl.findings import evidence as codes
+from kctl.findings import manifest as manifest_codes
 
 MOST_LOOKED_AT = 2000
 """Files without the name of a log that are looked into for lines of one, each at its start alone."""
@@ -95,7 +95,7 @@ def _broker_id(
     if identity.broker_id is not None:
         if named is not None and named != identity.broker_id:
             walked.say(
-                say.BROKER_DIFFERS, _within(log_dir), log_dir.root, stored=identity.broker_id, named=named
+                codes.BROKER_DIFFERS, _within(log_dir), log_dir.root, stored=identity.broker_id, named=named
             )
         return identity.broker_id
     return named
@@ -162,7 +162,7 @@ def _exports(walked: Walked, logs: list[BrokerLog], folders: Mapping[Path, str])
     files = sorted(walked.maybe_exports)
     for root in dict.fromkeys(root for _, root in files[MOST_LOOKED_AT:]):
         count = sum(other == root for _, other in files[MOST_LOOKED_AT:])
-        walked.say(say.NOT_LOOKED_INTO, root.path, root, count=count, most=MOST_LOOKED_AT)
+        walked.say(codes.NOT_LOOKED_INTO, root.path, root, count=count, most=MOST_LOOKED_AT)
     exports: list[BrokerLog] = []
     for path, root in files[:MOST_LOOKED_AT]:
         head = start_of_export(path)
@@ -248,17 +248,17 @@ def _notes(walked: Walked) -> CopyNotes:
     """What the manifests say; findings for those that cannot be read, and for what they left out."""
     notes = notes_of({path: [root.path for root in roots] for path, roots in walked.manifests.items()})
     for path, reason in notes.troubles.items():
-        walked.say(say_manifest.MANIFEST_BAD, path, walked.manifests[path][0], reason=reason)
+        walked.say(manifest_codes.MANIFEST_BAD, path, walked.manifests[path][0], reason=reason)
     for path, (line, *_) in notes.left_out.items():
         walked.say(
-            say_manifest.LEFT_OUT, path, walked.manifests[path][0],
+            manifest_codes.LEFT_OUT, path, walked.manifests[path][0],
             count=notes.counts[path], what=encodable(line.what), name=encodable(line.source), why=encodable(line.why),
         )  # fmt: skip
     for path in notes.hashed:
-        walked.say(say_manifest.HASHED, path, walked.manifests[path][0])
+        walked.say(manifest_codes.HASHED, path, walked.manifests[path][0])
     for source, why in notes.unreached.items():
         path, (root, *_) = next(iter(walked.manifests.items()))
-        walked.say(say_manifest.UNREACHED, path, root, source=encodable(source), why=encodable(why))
+        walked.say(manifest_codes.UNREACHED, path, root, source=encodable(source), why=encodable(why))
     return notes
 
 
@@ -267,24 +267,24 @@ def _add_findings(walked: Walked, log_dirs: list[LogDir], identities: Mapping[Pa
     clusters = sorted({log_dir.cluster_id for log_dir in log_dirs if log_dir.cluster_id})
     if len(clusters) > 1:
         root = walked.roots[0]
-        walked.say(say.SEVERAL_CLUSTERS, root.path, root, count=len(clusters), clusters=", ".join(clusters))
+        walked.say(codes.SEVERAL_CLUSTERS, root.path, root, count=len(clusters), clusters=", ".join(clusters))
     for log_dir in log_dirs:
         path, root, identity = log_dir.path, log_dir.root, identities[log_dir.path]
         if not log_dir.is_whole:
             continue
         if identity.trouble:
-            walked.say(say.META_PROPERTIES_BAD, path / META_PROPERTIES, root, reason=identity.trouble)
+            walked.say(codes.META_PROPERTIES_BAD, path / META_PROPERTIES, root, reason=identity.trouble)
         elif identity.unwritten_line is not None:
             line = identity.unwritten_line
-            walked.say(say.META_PROPERTIES_UNUSUAL, path / META_PROPERTIES, root, line=line)
+            walked.say(codes.META_PROPERTIES_UNUSUAL, path / META_PROPERTIES, root, line=line)
         elif log_dir.broker_id is None and log_dir.is_marked:
-            walked.say(say.BROKER_UNKNOWN, path, root, what="log directory")
+            walked.say(codes.BROKER_UNKNOWN, path, root, what="log directory")
     for path, root in dict(walked.znodes).items():
         from kctl.evidence.znodes import trouble_with
 
         reason = trouble_with(path) if root.is_folder else None
         if reason is not None:
-            walked.say(say.ZNODES_BAD, path, root, reason=reason)
+            walked.say(codes.ZNODES_BAD, path, root, reason=reason)
     by_broker: dict[tuple[int, str | None], list[LogDir]] = {}
     for log_dir in log_dirs:
         if log_dir.broker_id is not None:
@@ -294,7 +294,7 @@ def _add_findings(walked: Walked, log_dirs: list[LogDir], identities: Mapping[Pa
             names = f"{a.path.name}, {b.path.name}"
             for name in sorted(partitions):
                 walked.say(
-                    say.DUPLICATE_REPLICA, b.path / name, b.root, partition=name, count=2, folders=names
+                    codes.DUPLICATE_REPLICA, b.path / name, b.root, partition=name, count=2, folders=names
                 )
 
 
@@ -303,7 +303,7 @@ def refuse_nothing(evidence: FoundEvidence) -> None:
     known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
     if evidence.roots and not any(known):
         for finding in evidence.findings:
-            if finding.code == say.OF_ANOTHER_SYSTEM.code:
+            if finding.code == codes.OF_ANOTHER_SYSTEM.code:
                 raise KctlError(f"{finding.place.file}: {finding.message}", "nothing was examined")
     if evidence.roots and not any((*known, evidence.findings)):
         raise KctlError(

@@ -34,7 +34,7 @@ from kctl.evidence.names import (
 )
 from kctl.files import open_file, what_it_is
 from kctl.findings import Finding, FindingType, Place
-from kctl.findings import evidence as say
+from kctl.findings import evidence as codes
 from kctl.findings.manifest import CUT_OFF
 from kctl.stores.mirror import given_name, unlisted
 
@@ -126,11 +126,11 @@ def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
     for (root, foreign), paths in walked.of_other_systems.items():
         count = f" (the first of {len(paths):,} such files)" if len(paths) > 1 else ""
         walked.say(
-            say.OF_ANOTHER_SYSTEM, min(paths), root, what=foreign.what, system=foreign.system, more=count
+            codes.OF_ANOTHER_SYSTEM, min(paths), root, what=foreign.what, system=foreign.system, more=count
         )
     for folder, root, broker_id in walked.of_brokers:
         if folder not in walked.filled:
-            walked.say(say.BROKER_FOLDER_EMPTY, folder, root, broker_id, broker=broker_id)
+            walked.say(codes.BROKER_FOLDER_EMPTY, folder, root, broker_id, broker=broker_id)
     return walked
 
 
@@ -263,10 +263,10 @@ def _listed(folder: Path, root: Root, walked: Walked) -> tuple[list[str], list[s
                 else:
                     files.append(entry.name)
     except FileNotFoundError:
-        walked.say(say.VANISHED, folder, root)
+        walked.say(codes.VANISHED, folder, root)
         return None
     except OSError as error:
-        walked.say(say.UNREADABLE, folder, root, reason=reason_of(error))
+        walked.say(codes.UNREADABLE, folder, root, reason=reason_of(error))
         return None
     files += [name for name in sorted(links) if _is_file_inside(folder / name, root, walked)]
     return sorted(files), sorted(folders)
@@ -278,11 +278,11 @@ def _is_file_inside(path: Path, root: Root, walked: Walked) -> bool:
         target = Path(os.path.realpath(path, strict=True))
     except OSError as error:
         target_name = encodable(os.readlink(path))
-        walked.say(say.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
+        walked.say(codes.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
         return False
     if not any(target.is_relative_to(r.path) for r in walked.roots):
         reason = "it is outside the folders given"
-        walked.say(say.LINK_NOT_FOLLOWED, path, root, target=encodable(str(target)), reason=reason)
+        walked.say(codes.LINK_NOT_FOLLOWED, path, root, target=encodable(str(target)), reason=reason)
         return False
     return target.is_file()
 
@@ -293,4 +293,4 @@ def _judge_foreign(walked: Walked) -> None:
     holders += [*walked.tiers, *walked.log_dirs]
     for path, root in walked.foreign:
         if not any(evidence_path.is_relative_to(path) for evidence_path in holders):
-            walked.say(say.FOREIGN_FOLDER, path, root, name=encodable(path.name))
+            walked.say(codes.FOREIGN_FOLDER, path, root, name=encodable(path.name))

@@ -11,7 +11,7 @@ from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence, LogDir, Root
 from kctl.evidence.settings import Settings, settings_in
 from kctl.findings import Finding, Place, Severity
-from kctl.findings import identities as say
+from kctl.findings import identities as codes
 from kctl.identities.statements import quorum_voters
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image
 
@@ -63,7 +63,7 @@ def _directory_ids(evidence: FoundEvidence) -> Iterator[Finding]:
             continue
         other = first.setdefault((log_dir.directory_id, log_dir.moment), log_dir)
         if other is not log_dir:
-            yield say.DIRECTORY_ID_TWICE.at(
+            yield codes.DIRECTORY_ID_TWICE.at(
                 place_in(evidence, meta(log_dir), log_dir), value=log_dir.directory_id,
                 source=shown(evidence, meta(other), other.root), other_source=shown(evidence, meta(log_dir), log_dir.root),
             )  # fmt: skip
@@ -92,7 +92,7 @@ def _without_topic_id(evidence: FoundEvidence) -> Iterator[Finding]:
         is_harmless = (
             _is_empty(replica.folder) and image.features.get("metadata.version", 0) >= TAKES_FOR_STRAY
         )
-        yield say.NO_TOPIC_ID.at(
+        yield codes.NO_TOPIC_ID.at(
             place.in_partition(replica.topic_partition), partition=replica.topic_partition,
             known=f"; the topic has the id {topic_id}" if topic_id else "",
             severity=Severity.INFO if is_harmless else None,
@@ -122,7 +122,7 @@ def _node_ids(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     key, value = configured
     for log_dir in settings.log_dirs:
         if meta(log_dir).exists() and log_dir.broker_id not in (None, int(value)):
-            yield say.NODE_ID_DIFFERS.at(
+            yield codes.NODE_ID_DIFFERS.at(
                 place_in(evidence, meta(log_dir), log_dir), key=key, value=value, other=log_dir.broker_id,
                 source=shown(evidence, settings.path, settings.root),
                 other_source=shown(evidence, meta(log_dir), log_dir.root),
@@ -134,7 +134,7 @@ def _two_brokers(evidence: FoundEvidence, settings: Settings) -> Iterator[Findin
     ids = {log_dir.broker_id for log_dir in settings.log_dirs if log_dir.broker_id is not None}
     if len(ids) > 1:
         names = [shown(evidence, log_dir.path, log_dir.root) for log_dir in settings.log_dirs]
-        yield say.LOG_DIRS_OF_TWO_BROKERS.at(
+        yield codes.LOG_DIRS_OF_TWO_BROKERS.at(
             place_in(evidence, settings.path, settings.log_dirs[0]), values=numbers(ids), paths=", ".join(names),
             source=shown(evidence, settings.path, settings.root),
         )  # fmt: skip
@@ -154,7 +154,7 @@ def _two_settings(evidence: FoundEvidence, every: list[Settings]) -> Iterator[Fi
         ]
         is_one_cluster = other.log_dirs[0].cluster_id == log_dir.cluster_id
         if other is not settings and all(addresses) and addresses[0] != addresses[1] and is_one_cluster:
-            yield say.BROKER_ID_CONFIGURED_TWICE.at(
+            yield codes.BROKER_ID_CONFIGURED_TWICE.at(
                 place_in(evidence, settings.path, log_dir), value=configured[1], listeners=addresses[0],
                 source=shown(evidence, other.path, other.root), other_listeners=addresses[1],
                 other_source=shown(evidence, settings.path, settings.root),
@@ -172,7 +172,7 @@ def _modes(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
         if roles and not log_dir.is_kraft and not is_migrating:
             yield from _kraft_over_zookeeper(evidence, settings, log_dir, roles)
         elif has_zookeeper and not roles and log_dir.is_kraft and not is_migrating:
-            yield say.ZOOKEEPER_OVER_KRAFT_DIR.at(
+            yield codes.ZOOKEEPER_OVER_KRAFT_DIR.at(
                 place, source=shown(evidence, settings.path, settings.root),
                 other_source=shown(evidence, meta(log_dir), log_dir.root),
             )  # fmt: skip
@@ -199,11 +199,11 @@ def _kraft_over_zookeeper(
     if images and stray:
         names = ", ".join(str(replica.topic_partition) for replica in stray[:MOST_NAMED])
         more = f" and {len(stray) - MOST_NAMED} more" if len(stray) > MOST_NAMED else ""
-        yield say.STRAYED_BY_KRAFT.at(
+        yield codes.STRAYED_BY_KRAFT.at(
             place, count=len(stray), names=names + more, source=source, other_source=path
         )
     elif not images:
-        yield say.ROLES_OF_ZOOKEEPER_DIR.at(place, value=roles, source=source, other_source=path)
+        yield codes.ROLES_OF_ZOOKEEPER_DIR.at(place, value=roles, source=source, other_source=path)
 
 
 def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
@@ -212,7 +212,7 @@ def _voters(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
         state = quorum_voters(log_dir)
         if configured and state and state[1] != configured:
             path, voters = state
-            yield say.VOTERS_DIFFER.at(
+            yield codes.VOTERS_DIFFER.at(
                 place_in(evidence, path, log_dir), value=numbers(configured), other=numbers(voters),
                 source=shown(evidence, settings.path, settings.root), other_source=shown(evidence, path, log_dir.root),
             )  # fmt: skip
@@ -225,7 +225,7 @@ def _log_dirs(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
     lacking = [path for path in settings.lacking_dirs if not settings.is_there(path)]
     if lacking:
         count = len(paths) - len(settings.log_dirs) if lacking == paths else len(lacking)
-        yield say.LOG_DIR_NOT_THERE.at(
+        yield codes.LOG_DIR_NOT_THERE.at(
             place_in(evidence, settings.path, settings.log_dirs[0]), value=','.join(paths), count=count, all=len(paths),
             source=shown(evidence, settings.path, settings.root),
             names="" if lacking == paths else f": {', '.join(lacking)}",
@@ -234,7 +234,7 @@ def _log_dirs(evidence: FoundEvidence, settings: Settings) -> Iterator[Finding]:
         return
     for log_dir in settings.log_dirs:
         if log_dir.path.name not in listed | {Path(settings.metadata_dir).name}:
-            yield say.LOG_DIR_NOT_LISTED.at(
+            yield codes.LOG_DIR_NOT_LISTED.at(
                 place_in(evidence, log_dir.path, log_dir), value=','.join(paths),
                 source=shown(evidence, settings.path, settings.root),
                 other_source=shown(evidence, log_dir.path, log_dir.root),

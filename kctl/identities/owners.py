@@ -15,7 +15,7 @@ from typing import NamedTuple
 from formats.values import replace
 from kctl.evidence.model import FoundEvidence, LogDir, encodable
 from kctl.findings import Finding
-from kctl.findings import directories as say
+from kctl.findings import directories as codes
 
 
 class Access(NamedTuple):
@@ -63,12 +63,12 @@ def owner_findings(evidence: FoundEvidence) -> Iterator[Finding]:
             place = replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
             names = encodable(first.path)
             if is_strange:
-                yield say.OTHER_OWNER.at(
+                yield codes.OTHER_OWNER.at(
                     place, severity=None, count=len(files), owner=access.who, usual=Access(*usual, True).who, name=names,
                     total=owners.total(),
                 )  # fmt: skip
             else:
-                yield say.NOT_OPEN_TO_OWNER.at(
+                yield codes.NOT_OPEN_TO_OWNER.at(
                     place, count=len(files), total=owners.total(), mode=f"{first.mode:04o}", name=names
                 )
 

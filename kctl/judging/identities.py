@@ -22,7 +22,7 @@ from kctl.evidence.replica_copies import NOBODY, Copy
 from kctl.evidence.settings import settings_in
 from kctl.files import read_lenient
 from kctl.findings import Finding, Place
-from kctl.findings import identities as say
+from kctl.findings import identities as codes
 from kctl.identities.of_folders import MOST_NAMED, meta, numbers, place_in, shown
 from kctl.identities.owners import has_owners
 from kctl.identities.statements import (
@@ -72,7 +72,7 @@ def _cluster_ids(evidence: FoundEvidence) -> Iterator[Finding]:
                 None,
                 cluster_id,
             ):
-                yield say.CLUSTER_ID_DIFFERS.at(
+                yield codes.CLUSTER_ID_DIFFERS.at(
                     place_in(evidence, meta(log_dir), log_dir), value=log_dir.cluster_id, other=cluster_id,
                     source=shown(evidence, meta(log_dir), log_dir.root),
                     other_source=f"znode /cluster/id of {shown(evidence, export.path, export.root)}",
@@ -95,7 +95,7 @@ def _ids_of_logs(evidence: FoundEvidence) -> Iterator[Finding]:
         ids, dirs = {log.broker_id for log in logs}, dirs_below[folder]
         stored = {log_dir.broker_id for log_dir in dirs}
         if len(ids) == len(stored) == 1 and ids != stored and {own_broker_id(log) for log in logs[:1]} == ids:
-            yield say.BROKER_ID_OF_LOGS_DIFFERS.at(
+            yield codes.BROKER_ID_OF_LOGS_DIFFERS.at(
                 evidence.place_of(logs[0].path, logs[0].root), value=logs[0].broker_id, other=dirs[0].broker_id,
                 source=shown(evidence, logs[0].path, logs[0].root), other_source=shown(evidence, dirs[0].path, dirs[0].root),
             )  # fmt: skip
@@ -112,14 +112,14 @@ def _of_text_logs(evidence: FoundEvidence, logs: Mapping[str | None, MetadataLog
             if not is_own or not evidence.is_beside(log.moment, log_dir.moment):
                 continue
             if ids.cluster_id and log_dir.cluster_id not in (None, ids.cluster_id):
-                yield say.CLUSTER_ID_DIFFERS.at(
+                yield codes.CLUSTER_ID_DIFFERS.at(
                     place, value=ids.cluster_id, other=log_dir.cluster_id, source=source,
                     other_source=shown(evidence, meta(log_dir), log_dir.root),
                 )  # fmt: skip
         of_moment = (logs[moment] for moment in logs if evidence.is_beside(log.moment, moment))
         yield from _newer_metadata(evidence, log, ids, next(of_moment, None))
         if ids.is_denied and not any(has_owners(log_dir) for log_dir in evidence.log_dirs):
-            yield say.OWNERS_NOT_COPIED.at(place, source=source)
+            yield codes.OWNERS_NOT_COPIED.at(place, source=source)
 
 
 def _newer_metadata(
@@ -136,7 +136,7 @@ def _newer_metadata(
     if known and (
         ids.refused_level is not None or (ids.version and parse_version(ids.version) < parse_version(since))
     ):
-        yield say.NEWER_METADATA.at(
+        yield codes.NEWER_METADATA.at(
             evidence.place_of(log.path, log.root), value=known.level, name=known.release, since=since, proof=proof,
             source=shown(evidence, log.path, log.root),
             other_source=_place_of_level(evidence, log, known.level, metadata),
@@ -164,7 +164,9 @@ def _topic_ids(evidence: FoundEvidence, moment: str | None, cluster: Znodes) -> 
     for (topic, topic_id), replicas in folders.items():
         first = replicas[0]
         type_ = (
-            say.TOPIC_ID_OF_ZNODE_DIFFERS if cluster.is_zookeeper else say.TOPIC_ID_OF_METADATA_LOG_DIFFERS
+            codes.TOPIC_ID_OF_ZNODE_DIFFERS
+            if cluster.is_zookeeper
+            else codes.TOPIC_ID_OF_METADATA_LOG_DIFFERS
         )
         path = first.folder / "partition.metadata"
         znode = f"znode /brokers/topics/{topic} of {cluster.file}" if cluster.is_zookeeper else cluster.file
@@ -195,7 +197,7 @@ def _under_other_brokers(evidence: FoundEvidence, moment: str | None, cluster: Z
     ]
     partitions = sorted({replica.topic_partition for replica in live})
     ids = "differ" if differ else "agree" if any(replica.topic_id for replica in live) else "are unknown"
-    yield say.SAME_UNDER_OTHER_BROKERS.at(
+    yield codes.SAME_UNDER_OTHER_BROKERS.at(
         place_in(evidence, live[0].log_dir.path, live[0].log_dir), count=len(partitions),
         assigned=_listed(sorted(assigned)), holders=_listed(sorted(b for b in brokers if b is not None)),
         names=_listed(partitions[:MOST_NAMED]), ids=ids,
@@ -213,7 +215,7 @@ def _voters(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Finding]:
         controllers = [log_dir for log_dir in own if (log_dir.path / f"{CLUSTER_METADATA}-0").is_dir()]
         if controllers and all(log_dir.directory_id != directory for log_dir in own):
             now = controllers[0]
-            yield say.VOTER_DIRECTORY_GONE.at(
+            yield codes.VOTER_DIRECTORY_GONE.at(
                 place_in(evidence, meta(now), now), voter=voter, value=directory, other=now.directory_id,
                 source=shown(evidence, log.folder, log.log_dir.root), other_source=shown(evidence, meta(now), now.root),
             )  # fmt: skip
@@ -229,7 +231,7 @@ def _configured_voters(evidence: FoundEvidence, log: MetadataLog) -> Iterator[Fi
         if not is_controller or log_dir.moment != log.log_dir.moment or not settings.voters or not logged:
             continue
         if settings.voters != logged and not any(map(quorum_voters, settings.log_dirs)):
-            type_ = say.VOTERS_OF_LOG_DIFFER if directories else say.VOTERS_DIFFER
+            type_ = codes.VOTERS_OF_LOG_DIFFER if directories else codes.VOTERS_DIFFER
             yield type_.at(
                 place_in(evidence, settings.path, log_dir), value=numbers(settings.voters), other=numbers(logged),
                 source=shown(evidence, settings.path, settings.root),
@@ -244,7 +246,7 @@ def _registered_directories(evidence: FoundEvidence, log: MetadataLog) -> Iterat
             continue
         has_partitions = any(r.log_dir is log_dir and r.topic != CLUSTER_METADATA for r in evidence.replicas)
         if has_partitions and broker.log_dirs and log_dir.directory_id not in broker.log_dirs:
-            yield say.DIRECTORY_ID_UNKNOWN.at(
+            yield codes.DIRECTORY_ID_UNKNOWN.at(
                 place_in(evidence, meta(log_dir), log_dir), value=log_dir.directory_id, broker=log_dir.broker_id,
                 source=shown(evidence, meta(log_dir), log_dir.root), other=", ".join(broker.log_dirs),
                 other_source=shown(evidence, log.folder, log.log_dir.root),
@@ -265,7 +267,7 @@ def _two_hosts(evidence: FoundEvidence) -> Iterator[Finding]:
     for pair in two_hosts(evidence):
         common, first, second = pair.common, pair.first, pair.second
         more = f" and {len(common) - MOST_NAMED} more" if len(common) > MOST_NAMED else ""
-        yield say.TWO_HOSTS_ONE_BROKER.at(
+        yield codes.TWO_HOSTS_ONE_BROKER.at(
             place_in(evidence, meta(second), second), broker=pair.broker_id, reason=pair.reason,
             source=shown(evidence, first.path, first.root), other_source=shown(evidence, second.path, second.root),
             common=_listed(common[:MOST_NAMED]) + more,
@@ -354,7 +356,7 @@ def _stray_folders(evidence: FoundEvidence) -> Iterator[Finding]:
             for replica in (stray, now)
         )
         if left := aside.lacking_in(present):
-            yield say.STRAY_HOLDS_EARLIER.at(
+            yield codes.STRAY_HOLDS_EARLIER.at(
                 place_in(evidence, stray.folder, stray.log_dir).in_partition(stray.topic_partition),
                 name=stray.folder.name, end=aside.end, value=stray.topic_id or "unknown", records=left,
                 partition=stray.topic_partition, live_end=present.end, other=now.topic_id or "unknown",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kctl.checks.directory import CLEANER
 from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.findings import Finding
-from kctl.findings import directories as say
+from kctl.findings import directories as codes
 from kctl.log.index_rules import DEFAULT_INTERVAL
 from kctl.log_dir_start.configured import Surroundings
 from kctl.log_dir_start.directory import DirectoryStart, read_offsets
@@ -69,6 +69,6 @@ def room_findings(evidence: FoundEvidence, rooms: list[Room]) -> Iterator[Findin
             continue
         place = evidence.place_of(log_dir.path, log_dir.root)
         if free < recovery:
-            yield say.NO_ROOM_FOR_RECOVERY.at(place, free=free, needed=recovery, path=log_dir.path)
+            yield codes.NO_ROOM_FOR_RECOVERY.at(place, free=free, needed=recovery, path=log_dir.path)
         else:
-            yield say.NO_ROOM_FOR_COMPACTION.at(place, free=free, needed=compaction, path=log_dir.path)
+            yield codes.NO_ROOM_FOR_COMPACTION.at(place, free=free, needed=compaction, path=log_dir.path)

@@ -118,9 +118,13 @@ def wrong_offsets(headers: Offsets, last_offset: int, expected: int, following: 
         behind = base[row + 2] if row + 2 < len(base) else None
         jumps_back = base[row] <= before
         jumps_ahead = after is not None and before < after <= last[row]
-        goes_on = base[row] == expected and (behind is None or behind > last[row])
+        continues_log = base[row] == expected and (behind is None or behind > last[row])
         is_beyond = last[row] > HIGHEST_OFFSET or last[row] < base[row] - 2**31  # what numpy adds wraps
-        if is_beyond or (jumps_ahead and not goes_on) or (jumps_back and (after is None or after > before)):
+        if (
+            is_beyond
+            or (jumps_ahead and not continues_log)
+            or (jumps_back and (after is None or after > before))
+        ):
             wrong[row] = True
         else:
             before, expected = last[row], last[row] + 1

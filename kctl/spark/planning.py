@@ -91,10 +91,10 @@ def plan(
         for piece, size in _pieces(
             segment, 1 if table in WHOLE_TABLES else most_splits(segment.size_in_bytes, target), target
         ):
-            goes_on = is_by_log and current.pieces and current.pieces[-1].segment.log == segment.log
+            is_same_log = is_by_log and current.pieces and current.pieces[-1].segment.log == segment.log
             if (
                 current.pieces
-                and not goes_on
+                and not is_same_log
                 and (current.size + size > target + target // 4 or len(current.pieces) >= MOST_FILES)
             ):
                 bins.append(current)

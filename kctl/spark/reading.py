@@ -19,7 +19,7 @@ from kctl.checks.report import FileReport
 from kctl.checks.segments import follow_scan
 from kctl.errors import KctlError, reason_of
 from kctl.findings import Finding
-from kctl.findings import evidence as say
+from kctl.findings import evidence as codes
 from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
@@ -96,9 +96,9 @@ def _read_piece(
         source = _store(segment.store).open(segment.key)
     except (OSError, KctlError) as error:
         if isinstance(error, FileNotFoundError):
-            finding = say.VANISHED.at(segment.place())
+            finding = codes.VANISHED.at(segment.place())
         else:
-            finding = say.UNREADABLE.at(segment.place(), reason=reason_of(error))
+            finding = codes.UNREADABLE.at(segment.place(), reason=reason_of(error))
         yield from findings_rows(table, columns, [finding])
         return
     try:

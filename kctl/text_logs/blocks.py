@@ -18,7 +18,7 @@ from formats.broker_logs.template import Template
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.findings import Finding
-from kctl.findings import state_log as say
+from kctl.findings import state_log as codes
 from kctl.text_logs.containers import numbered, only, part_lines
 from kctl.text_logs.log_files import LogFile, LogSource
 from kctl.text_logs.opening import CHUNK, STDIN, chunks_of
@@ -239,7 +239,7 @@ def blocks_of(
         try:
             yield from _blocks_of_file(file, state, chunk, skip if file is source.files[0] else 0)
         except OSError as error:
-            reading.findings.append(say.LOG_UNREADABLE.at(file.place, reason=reason_of(error)))
+            reading.findings.append(codes.LOG_UNREADABLE.at(file.place, reason=reason_of(error)))
 
 
 class _State(Struct):
@@ -323,7 +323,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
         records = file.layout.find(data)
         yield _block(file, state, data, len(data), records)
     for reason in damage:
-        finding = say.LOG_GZIP_DAMAGED.at(file.place, lines=state.line - 1, reason=reason)
+        finding = codes.LOG_GZIP_DAMAGED.at(file.place, lines=state.line - 1, reason=reason)
         state.reading.findings.append(finding)
 
 
@@ -414,7 +414,7 @@ def _with_likely_years(times: Ints, starts: Ints, file: LogFile, data: bytes, st
         row = data.count(b"\n", 0, int(starts[first]))
         line = state.line + row if state.numbers is None else state.numbers[row]
         year = date.fromordinal(int(times[first]) // DAY + 719_163).year
-        state.reading.findings.append(say.LOG_YEAR_UNLIKELY.at(file.place, line=line, year=year))
+        state.reading.findings.append(codes.LOG_YEAR_UNLIKELY.at(file.place, line=line, year=year))
     times = times.copy()
     for day in np.unique(times[wrong] // DAY).tolist():
         then = date.fromordinal(day + 719_163)
@@ -442,7 +442,7 @@ def _watch_clock(block: Block, state: _State) -> None:
     worst = int(np.argmax(behind > JUMP_BACK))
     if behind[worst] > JUMP_BACK:
         state.told_back = block.file.file
-        finding = say.LOG_CLOCK_BACK.at(
+        finding = codes.LOG_CLOCK_BACK.at(
             block.file.place, seconds=int(behind[worst]) / 1000, line=block.line_of(worst)
         )
         state.reading.findings.append(finding)

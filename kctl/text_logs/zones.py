@@ -20,7 +20,7 @@ from formats.broker_logs.line import find_records
 from formats.values import Struct, field
 from kctl.errors import BadValue
 from kctl.findings import Finding, Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as codes
 from kctl.text_logs.log_files import LogFile
 from kctl.text_logs.opening import STDIN, chunks_of
 
@@ -209,7 +209,7 @@ def _from_starts(
             continue
         if zone.offsets:
             findings.append(
-                say.LOG_ZONE_CHANGED.at(
+                codes.LOG_ZONE_CHANGED.at(
                     Place(broker_id=broker_id, file=file),
                     broker=broker_id,
                     before=shown_offset(zone.offsets[-1]),

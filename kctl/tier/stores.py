@@ -20,7 +20,7 @@ from formats.secrets import redact_text
 from formats.values import Struct
 from kctl.errors import KctlError, reason_of, two_slashes
 from kctl.findings import Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.scan.source import Source, open_source
 from kctl.stores.file_systems import StoreUnreachable, file_system, first_answer, is_url
 from kctl.stores.objects import ObjectSource, failure
@@ -110,7 +110,7 @@ class LocalStore:
                 with os.scandir(self.root / folder) as listed:
                     entries = sorted(listed, key=lambda entry: entry.name)
             except OSError as error:
-                say_(say.TIER_UNREADABLE.at(Place(file=folder or "."), reason=reason_of(error)))
+                say_(codes.TIER_UNREADABLE.at(Place(file=folder or "."), reason=reason_of(error)))
                 continue
             for entry in entries:
                 key = f"{folder}/{entry.name}" if folder else entry.name
@@ -160,7 +160,9 @@ class ArrowStore:
                 if isinstance(listing, OSError):
                     if is_root:
                         raise StoreUnreachable(f"{self.name}: {listing.strerror}")
-                    say_(say.TIER_UNREADABLE.at(Place(file=self._key(folder)), reason=str(listing.strerror)))
+                    say_(
+                        codes.TIER_UNREADABLE.at(Place(file=self._key(folder)), reason=str(listing.strerror))
+                    )
                     continue
                 for info in sorted(listing, key=lambda info: str(info.path)):
                     if info.type == fs.FileType.Directory:

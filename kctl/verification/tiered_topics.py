@@ -11,7 +11,7 @@ from formats.log_dir.file_names import FolderKind
 from formats.values import Struct
 from kctl.checks.report import FileReport, ReplicaTask, Report
 from kctl.evidence.model import FoundEvidence
-from kctl.findings import logs as say_log
+from kctl.findings import logs as log_codes
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class TieredTopics(Struct, dict=True):
 
     def settle(self, report: Report, task: ReplicaTask) -> None:
         """Say of a gap between local segments of a tiered topic what it is: a follower left old segments behind."""
-        missing = [f for f in report.findings if f.code == say_log.SEGMENT_MISSING.code]
+        missing = [f for f in report.findings if f.code == log_codes.SEGMENT_MISSING.code]
         topic, number = task.place.topic, task.place.partition
         if not missing or topic is None or number is None or task.kind is not FolderKind.LIVE:
             return
@@ -55,7 +55,7 @@ class TieredTopics(Struct, dict=True):
                 else "remote storage has them if they were copied, which its metadata would tell (`kctl remote audit`)"
             )
             below = [file for file in report.files if _base_offset(file) < end]
-            report.findings[report.findings.index(finding)] = say_log.TIERED_RESIDUE.at(
+            report.findings[report.findings.index(finding)] = log_codes.TIERED_RESIDUE.at(
                 finding.place,
                 segments=sum(file.type == "log" for file in below),
                 bytes=sum(file.size_in_bytes for file in below),

@@ -81,9 +81,9 @@ def varints_at(data: Octets, positions: Ints) -> tuple[Ints, Ints | int]:
 
 
 def _of_two_bytes(first: Octets, second: Octets) -> tuple[Ints, Ints | int]:
-    goes_on = first >> 7
-    value = (second * goes_on).astype(np.uint16) << 7 | (first & 0x7F).astype(np.uint16)
-    return zigzag(value).astype(np.int64), 2 if goes_on.min() else goes_on.astype(np.int64) + 1
+    has_second = first >> 7
+    value = (second * has_second).astype(np.uint16) << 7 | (first & 0x7F).astype(np.uint16)
+    return zigzag(value).astype(np.int64), 2 if has_second.min() else has_second.astype(np.int64) + 1
 
 
 def _general(words: Words, is_long: bool) -> tuple[Ints, Ints]:

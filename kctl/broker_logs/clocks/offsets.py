@@ -21,7 +21,7 @@ from kctl.broker_logs.clocks.quorum import QuorumPairs
 from kctl.broker_logs.clocks.skew import RECEIVED, ROUNDED, SENT, ClockBounds, OrderedPairs, State, state_of
 from kctl.broker_logs.clocks.skew import WANTED as ORDERED
 from kctl.findings import Finding, Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as codes
 from kctl.model import counted
 from kctl.text_logs.blocks import Reading, blocks_of
 from kctl.text_logs.log_files import LogFile, LogSource
@@ -57,7 +57,7 @@ ENDS = (256 << 10, SILENT := 2 << 20, 32 << 20)
 PACKED = 16
 
 # What is told about it, see `ClockOffsets.findings`.
-CODES = (say.LOG_ZONE_ESTIMATED.code, say.LOG_CLOCK_OFF.code, say.LOG_CLOCK_DOUBTFUL.code)
+CODES = (codes.LOG_ZONE_ESTIMATED.code, codes.LOG_CLOCK_OFF.code, codes.LOG_CLOCK_DOUBTFUL.code)
 
 # The kinds of files that have what controllers send and brokers receive.
 OF_STATES = ("state-change", "stdout", "other")
@@ -82,7 +82,7 @@ class ClockOffsets(Struct):
     def findings(self) -> Iterator[Finding]:
         """One for each broker that was shifted, or that could not be."""
         for broker_id, offset in sorted(self.offsets.items()):
-            yield say.LOG_ZONE_ESTIMATED.at(
+            yield codes.LOG_ZONE_ESTIMATED.at(
                 Place(broker_id=broker_id),
                 broker=broker_id,
                 offset=shown_offset(offset),
@@ -90,7 +90,7 @@ class ClockOffsets(Struct):
                 pairs=self.pairs[broker_id],
             )
         for broker_id, ahead in sorted(self.ahead.items()):
-            yield say.LOG_CLOCK_OFF.at(
+            yield codes.LOG_CLOCK_OFF.at(
                 Place(broker_id=broker_id),
                 broker=broker_id,
                 seconds=abs(ahead) / 1000,
@@ -99,10 +99,10 @@ class ClockOffsets(Struct):
                 pairs=self.pairs[broker_id],
             )
         for broker_id, reason in sorted(self.doubtful.items()):
-            yield say.LOG_CLOCK_DOUBTFUL.at(Place(broker_id=broker_id), broker=broker_id, reason=reason)
+            yield codes.LOG_CLOCK_DOUBTFUL.at(Place(broker_id=broker_id), broker=broker_id, reason=reason)
 
 
-class _Said(Struct):
+class _BrokerMessages(Struct):
     """When each broker printed what it sent, was sent, and heard."""
 
     sent: dict[tuple[State, int], dict[int, list[int]]] = field(default_factory=dict)
@@ -250,7 +250,7 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
     speaking = [s for s in of_brokers if s.kind in OF_STATES or s.broker_id not in with_states]
     shapes = Shapes()
     for most in ENDS if open_ids else ENDS[:2]:
-        messages = _Said(shapes=shapes)
+        messages = _BrokerMessages(shapes=shapes)
         are_whole = [_listen(messages, source, zones.get(source.broker_id), most) for source in speaking]
         clock_offsets, placed = _weighed(messages, brokers, open_ids)
         missing = brokers - placed
@@ -261,7 +261,7 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
             break
     # Nodes of KRaft seldom say what they hear of partitions, and controllers never; what they say of each other is exact.
     for most in ENDS[1:] if missing or clock_offsets.ahead else ():
-        messages = _Said(shapes=shapes)
+        messages = _BrokerMessages(shapes=shapes)
         are_whole = [_listen(messages, source, zones.get(source.broker_id), most) for source in of_brokers]
         if not messages.quorum.is_there:
             break
@@ -271,7 +271,9 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
     return clock_offsets
 
 
-def _weighed(messages: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, set[int]]:
+def _weighed(
+    messages: _BrokerMessages, brokers: set[int], open_ids: set[int]
+) -> tuple[ClockOffsets, set[int]]:
     """What the lines say, and of which brokers together: the most that pairs lead to from one another."""
     clock_offsets = ClockOffsets()
     requests, together, bounded = messages.requests(), messages.together(), messages.bounded()
@@ -290,7 +292,7 @@ def _weighed(messages: _Said, brokers: set[int], open_ids: set[int]) -> tuple[Cl
     return clock_offsets, next((set(component) for component in placed if len(component) == most), set())
 
 
-def _listen(messages: _Said, source: LogSource, zone: Zone | None, most_bytes: int) -> bool:
+def _listen(messages: _BrokerMessages, source: LogSource, zone: Zone | None, most_bytes: int) -> bool:
     """Take the end of a source into account; whether that was all of it."""
     from kctl.broker_logs.events import Event
     from kctl.broker_logs.filters import records_with

@@ -11,7 +11,7 @@ from kctl.copies.moments import INTERNAL_COMPACTED
 from kctl.copies.replica_log import ReplicaLog
 from kctl.evidence.replica_copies import Copy
 from kctl.findings import Finding, Place, Severity
-from kctl.findings import replica as say
+from kctl.findings import replica as codes
 from kctl.model import TopicPartition
 from kctl.replica.comparison.best_source import BestSource, Choice, best_source
 from kctl.replica.comparison.pairs import Pair, compare_pairs
@@ -80,7 +80,7 @@ class PartitionComparison(Struct):
         clusters = {c.replica.log_dir.cluster_id for c in self.copies.values()} - {None}
         if len(clusters) > 1:
             ids = ", ".join(sorted(map(str, clusters)))
-            self.findings.append(say.CLUSTERS_MIXED.at(self._last.place, partition=self.partition, ids=ids))
+            self.findings.append(codes.CLUSTERS_MIXED.at(self._last.place, partition=self.partition, ids=ids))
             self.reason = "the copies are from different clusters"
             return False
         return True
@@ -97,10 +97,12 @@ class PartitionComparison(Struct):
             if self._hold_the_same(pairs):
                 end = min(lineage.log_end_offset for lineage in self.lineages.values())
                 self.findings.append(
-                    say.SAME_UNDER_TWO_IDS.at(self._last.place, partition=self.partition, ids=ids, end=end)
+                    codes.SAME_UNDER_TWO_IDS.at(self._last.place, partition=self.partition, ids=ids, end=end)
                 )
                 return True
-            self.findings.append(say.TOPIC_RECREATED.at(self._last.place, partition=self.partition, ids=ids))
+            self.findings.append(
+                codes.TOPIC_RECREATED.at(self._last.place, partition=self.partition, ids=ids)
+            )
             self.reason = "the copies are of different topics of this name"
             return False
         return True
@@ -119,7 +121,7 @@ class PartitionComparison(Struct):
     def _note_problems(self) -> None:
         for broker_id, log in self.logs.items():
             for problem in dict.fromkeys(log.problems):
-                finding = say.COPY_UNREADABLE.at(log.copy.place, broker_id=broker_id, reason=problem)
+                finding = codes.COPY_UNREADABLE.at(log.copy.place, broker_id=broker_id, reason=problem)
                 self.findings.append(finding)
             for what, name in (("recovery_point", "recovery point"), ("high_watermark", "high watermark")):
                 checkpointed = log.copy.checkpoint(what)
@@ -127,7 +129,7 @@ class PartitionComparison(Struct):
                     break  # its checkpoints may have been copied after its log
                 if (checkpointed or 0) > log.next_offset and log.base_offset is not None:
                     place, end = log.copy.place, log.next_offset
-                    finding = say.INCOMPLETE_COPY.at(
+                    finding = codes.INCOMPLETE_COPY.at(
                         place, broker_id=broker_id, end=end, checkpoint=name, said=checkpointed or 0
                     )
                     self.findings.append(finding)
@@ -138,7 +140,7 @@ class PartitionComparison(Struct):
             return  # the copies lie under other broker ids: a finding about the evidence
         for broker_id in assigned:
             if broker_id not in self.copies:
-                finding = say.COPY_MISSING.at(
+                finding = codes.COPY_MISSING.at(
                     replace(self.place, broker_id=broker_id), broker_id=broker_id, partition=self.partition
                 )
                 self.findings.append(finding)
@@ -171,10 +173,10 @@ class PartitionComparison(Struct):
             self.divergences.append(Divergence((first, second), start, end, epochs))
         for start, end in pair.same_payload.spans:
             place = replace(self.copies[first].place, base_offset=start, last_offset=end - 1)
-            self.findings.append(say.SAME_PAYLOAD.at(place, one=first, other=second, start=start, end=end))
+            self.findings.append(codes.SAME_PAYLOAD.at(place, one=first, other=second, start=start, end=end))
         if pair.other_bytes:
             self.findings.append(
-                say.OTHER_BYTES_SAME_RECORDS.at(self.place, one=first, other=second, count=pair.other_bytes)
+                codes.OTHER_BYTES_SAME_RECORDS.at(self.place, one=first, other=second, count=pair.other_bytes)
             )
         starts = {broker: lineages[broker].local_log_start_offset or 0 for broker in (first, second)}
         later = max(starts, key=lambda broker_id: starts[broker_id])
@@ -182,7 +184,7 @@ class PartitionComparison(Struct):
         end = lineages[earlier].log_end_offset
         if starts[later] > end:
             place = replace(self.copies[later].place, base_offset=starts[later])
-            finding = say.NO_COMMON_RANGE.at(
+            finding = codes.NO_COMMON_RANGE.at(
                 place, one=first, other=second, earlier=earlier, end=end, later=later, start=starts[later]
             )
             if (
@@ -203,7 +205,7 @@ class PartitionComparison(Struct):
                 for newer_epoch, begins in self.logs[newer].rebuilt:
                     if newer_epoch > epoch and begins <= last:
                         self.findings.append(
-                            say.EPOCHS_CONTRADICT.at(
+                            codes.EPOCHS_CONTRADICT.at(
                                 replace(self.copies[older].place, base_offset=begins, last_offset=last),
                                 one=first,
                                 other=second,
@@ -233,7 +235,9 @@ class PartitionComparison(Struct):
                     continue
                 holed.add(ids[lacking])
                 place = replace(logs[lacking].copy.place, base_offset=start, last_offset=end - 1)
-                finding = say.HOLE.at(place, broker_id=ids[lacking], other=ids[holding], start=start, end=end)
+                finding = codes.HOLE.at(
+                    place, broker_id=ids[lacking], other=ids[holding], start=start, end=end
+                )
                 self.findings.append(finding)
         return holed
 
@@ -289,7 +293,7 @@ class PartitionComparison(Struct):
     @property
     def incomplete(self) -> list[int]:
         """Brokers whose copies end before their own checkpoints."""
-        broker_ids = {f.place.broker_id for f in self.findings if f.code == say.INCOMPLETE_COPY.code}
+        broker_ids = {f.place.broker_id for f in self.findings if f.code == codes.INCOMPLETE_COPY.code}
         return sorted(broker_id for broker_id in broker_ids if broker_id is not None)
 
     def _name_verdict(self, diverged: bool, damaged: set[int], has_holes: bool) -> None:
@@ -298,11 +302,11 @@ class PartitionComparison(Struct):
             self.behind += tuple(b for b in branch.replicas if ends[b] < branch.log_end_offset)
         unreadable = any(log.problems for log in self.logs.values())
         if diverged:
-            codes = {f.code for f in self.findings}
+            said = {f.code for f in self.findings}
             self.verdict, self.reason = "diverged", DIFFERS
-            if not self.divergences and say.EPOCHS_CONTRADICT.code in codes:
+            if not self.divergences and codes.EPOCHS_CONTRADICT.code in said:
                 self.reason = CONTRADICTS
-            elif not self.divergences and say.SAME_PAYLOAD.code in codes:
+            elif not self.divergences and codes.SAME_PAYLOAD.code in said:
                 self.reason = SENT_AGAIN
         elif len(self.copies) < 2:
             self.reason = "there is one copy only; another broker's would settle it"
@@ -310,7 +314,7 @@ class PartitionComparison(Struct):
             self.verdict, self.reason = "damaged", "a batch of one copy is damaged"
         elif has_holes:
             self.verdict, self.reason = "hole", "batches are missing in the middle of a log"
-        elif any(f.code == say.NO_COMMON_RANGE.code for f in self.findings):
+        elif any(f.code == codes.NO_COMMON_RANGE.code for f in self.findings):
             self.reason = "no offset is in all copies; older copies or remote segments would settle it"
         elif unreadable or self.incomplete:
             self.reason = "a copy is not whole; a complete one would settle it"

@@ -20,7 +20,7 @@ from formats.tier.object_names import ObjectLayout
 from formats.values import Struct, field, replace
 from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding, Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.judging.judgement import Judgement
 from kctl.judging.tier import TierJudge
 from kctl.model import SILENT, Progress, Row, TopicPartition
@@ -140,7 +140,7 @@ class _Audit:
             local = None
         extent = self._metadata(where, tier, local, exists)
         if unread:  # metadata that was not read may name the segments that seem to be missing
-            doubtful = (say.GAP.code, say.LOCAL_DELETED.code)
+            doubtful = (codes.GAP.code, codes.LOCAL_DELETED.code)
             self.findings = [finding for finding in self.findings if finding.code not in doubtful]
         yield from self.drain()
         size = 0
@@ -164,14 +164,14 @@ class _Audit:
         size = sum(segment.metadata.size_in_bytes for segment in tier.live)
         if tier.deletion is not None and tier.live:
             state, count = tier.deletion.state.name, len(tier.live)
-            self.findings.append(say.PARTITION_DELETION.at(place, state=state, count=count, size=size))
+            self.findings.append(codes.PARTITION_DELETION.at(place, state=state, count=count, size=size))
         if exists is False and tier.live:
-            self.findings.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=size))
+            self.findings.append(codes.TOPIC_DELETED.at(place, count=len(tier.live), size=size))
             for segment in tier.live:
                 self._remove(self._objects(tier, segment.metadata), "of a deleted topic")
         if local is None:
             if exists is None:
-                self.findings.append(say.TOPIC_UNKNOWN.at(place))
+                self.findings.append(codes.TOPIC_UNKNOWN.at(place))
             return None
         extent, findings = against_local(tier, local, self.local.config(where.topic), self.now)
         self.findings += findings
@@ -202,7 +202,7 @@ class _Audit:
             if segment.state is DELETED and objects.all():
                 count, size = len(objects.all()), objects.size_in_bytes
                 place = replace(place_of(segment), size_in_bytes=objects.size_in_bytes)
-                self.findings.append(say.OBJECT_LEFT.at(place, count=count, size=size))
+                self.findings.append(codes.OBJECT_LEFT.at(place, count=count, size=size))
                 self._remove(objects, "deleted by its metadata")
             elif segment.state is STARTED and given_up(tier, remote_segment):
                 self._remove(objects, "of a copy that never finished")
@@ -223,11 +223,11 @@ class _Audit:
                 remote_log_segment_id=segment_id,
             )
             if name.kind is None:
-                self.findings.append(say.OBJECT_UNKNOWN.at(place, size=f"{stored.size_in_bytes or 0:,}"))
+                self.findings.append(codes.OBJECT_UNKNOWN.at(place, size=f"{stored.size_in_bytes or 0:,}"))
                 self.result.orphans.append((stored.key, stored.size_in_bytes or 0, "not of the layout"))
             elif expected != name and self.inventory is not None:
                 right = self.inventory.layout.format(expected, name.kind)
-                self.findings.append(say.OBJECT_MISNAMED.at(place, expected=right))
+                self.findings.append(codes.OBJECT_MISNAMED.at(place, expected=right))
                 objects.by_kind = {k: v for k, v in objects.by_kind.items() if v[1] is not stored}
 
     def _contents(
@@ -261,7 +261,7 @@ class _Audit:
             return
         why = epochs_against_leader(examined, segment, leader.epochs, extent.log_start_offset)
         if why:
-            yield say.EPOCHS_OBJECT.at(place_of(segment), why=why)
+            yield codes.EPOCHS_OBJECT.at(place_of(segment), why=why)
         if examined.base_offsets:
             bases, crcs = np.concatenate(examined.base_offsets), np.concatenate(examined.crcs)
             yield from against_replicas(segment, bases, crcs, local, examined.producers)
@@ -298,17 +298,17 @@ class _Audit:
             )
             details: dict[str, Any] = {"count": len(objects.all()), "size": objects.size_in_bytes}
             if key in forgotten:  # not removable
-                self.findings.append(say.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
+                self.findings.append(codes.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
                 continue
-            self.findings.append(say.OBJECT_ORPHAN.at(place, **details))
+            self.findings.append(codes.OBJECT_ORPHAN.at(place, **details))
             self._remove(objects, "no metadata record names it")
         for (topic, partition), (count, size) in sorted(without_metadata.items()):
             place = Place(topic=topic, partition=partition, size_in_bytes=size)
-            self.findings.append(say.METADATA_ABSENT.at(place, count=count, size=size))
+            self.findings.append(codes.METADATA_ABSENT.at(place, count=count, size=size))
         for stored in inventory.unknown:
             size = stored.size_in_bytes or 0
             place = Place(file=stored.key, size_in_bytes=stored.size_in_bytes)
-            self.findings.append(say.OBJECT_UNKNOWN.at(place, size=f"{size:,}"))
+            self.findings.append(codes.OBJECT_UNKNOWN.at(place, size=f"{size:,}"))
             if stored.size_in_bytes is not None:
                 self.result.orphans.append((stored.key, size, "not of the layout"))
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.values import Struct, field
 from kctl.findings import Finding
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.tier.audit.metadata_checks import place_of
 from kctl.tier.audit.segment_tasks import ExaminedSegment
 
@@ -59,7 +59,7 @@ class Exchanges(Struct):
             other = next(self._proven(foreign, alike), None)
             if other is not None:
                 where = other.segment.topic_id_partition
-                yield say.LOG_EXCHANGED.at(
+                yield codes.LOG_EXCHANGED.at(
                     place_of(foreign.segment),
                     found=foreign.max_timestamp,
                     expected=foreign.segment.max_timestamp,

@@ -16,7 +16,7 @@ from formats.values import Struct, replace
 from kctl.evidence.model import FoundEvidence
 from kctl.files import open_file
 from kctl.findings import Finding, Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.tier.audit.segment_tasks import NAMES, ExaminedSegment
 
 KINDS = {
@@ -64,7 +64,7 @@ class IndexCache(Struct, frozen=True):
                 None,
             )
             where = segment.topic_id_partition
-            yield say.CACHED_INDEX_DIFFERS.at(
+            yield codes.CACHED_INDEX_DIFFERS.at(
                 replace(
                     cached.place,
                     topic=where.topic,
@@ -98,7 +98,7 @@ def read_index_cache(evidence: FoundEvidence) -> IndexCache:
                 remote_log_segment_id=cached.remote_log_segment_id if cached else None,
             )
             if cached is None or cached.left_over:
-                left_over.append(say.CACHE_LEFTOVER.at(place))
+                left_over.append(codes.CACHE_LEFTOVER.at(place))
             else:
                 cached_file = CachedIndexFile(folder / name, KINDS[cached.suffix], place)
                 by_segment.setdefault(cached.remote_log_segment_id, []).append(cached_file)

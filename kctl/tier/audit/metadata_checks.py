@@ -9,7 +9,7 @@ from typing import Any
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.values import Struct, replace
 from kctl.findings import Finding, Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.model import counted
 from kctl.replication.epochs import Entries
 from kctl.tier.metadata.partition_tier import PartitionTier, unserved
@@ -68,11 +68,11 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
         details: dict[str, Any] = {"when": utc_text(segment.event_timestamp), "left": remaining}
         place = place_of(segment, broker_id=segment.broker_id)
         if segment.state is DELETING:
-            yield (say.DELETION_INTERRUPTED if is_old else say.DELETION_UNFINISHED).at(place, **details)
+            yield (codes.DELETION_INTERRUPTED if is_old else codes.DELETION_UNFINISHED).at(place, **details)
             continue
         again = _retried(tier, remote_segment)
-        retried = say.COPIED_AGAIN if again else ""
-        type_ = say.COPY_FAILED if is_old or again else say.COPY_UNFINISHED
+        retried = codes.COPIED_AGAIN if again else ""
+        type_ = codes.COPY_FAILED if is_old or again else codes.COPY_UNFINISHED
         yield type_.at(replace(place, size_in_bytes=size), retried=retried, **details)
 
 
@@ -122,7 +122,7 @@ def against_local(
     findings: list[Finding] = []
     where = Place(topic=tier.where.topic, partition=tier.where.partition, broker_id=log.broker_id)
     if local.leader_is_absent:
-        findings.append(say.LEADER_ABSENT.at(where, leader=local.named_leader, broker=log.broker_id))
+        findings.append(codes.LEADER_ABSENT.at(where, leader=local.named_leader, broker=log.broker_id))
     start = effective_log_start(tier, log)
     outside = _outside(tier, log, is_sure=not local.leader_is_absent, findings=findings)
     gaps = _gaps(tier, log, start, where, findings) if tier.live else ()
@@ -149,7 +149,7 @@ def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, findings: list[F
         if segment.state is not FINISHED or not log.epochs:
             continue
         if segment.segment_leader_epochs[-1][0] < first:
-            findings.append(say.UNREFERENCED.at(place_of(segment), size=f"{segment.size_in_bytes:,}"))
+            findings.append(codes.UNREFERENCED.at(place_of(segment), size=f"{segment.size_in_bytes:,}"))
             continue
         why = outside_lineage(segment, log.epochs, log.log_end_offset)
         ahead = segment.segment_leader_epochs[-1][0] >= log.epochs[-1][0]
@@ -157,7 +157,7 @@ def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, findings: list[F
             continue
         outside[segment.remote_log_segment_id] = why
         size = f"{segment.size_in_bytes:,}"
-        findings.append(say.OUTSIDE_LINEAGE.at(place_of(segment), why=why, size=size, goes=""))
+        findings.append(codes.OUTSIDE_LINEAGE.at(place_of(segment), why=why, size=size, goes=""))
     return outside
 
 
@@ -174,9 +174,11 @@ def _gaps(
         place = replace(where, base_offset=first, last_offset=after - 1)
         details: dict[str, Any] = {"from_offset": first, "to_offset": after}
         if first > highest:
-            findings.append(say.LOCAL_DELETED.at(place, local_start=local_start, highest=highest, **details))
+            findings.append(
+                codes.LOCAL_DELETED.at(place, local_start=local_start, highest=highest, **details)
+            )
         else:
-            findings.append(say.GAP.at(place, epoch="no known" if epoch is None else epoch, **details))
+            findings.append(codes.GAP.at(place, epoch="no known" if epoch is None else epoch, **details))
     return tuple(gaps)
 
 
@@ -193,12 +195,12 @@ def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, fin
         if segment.state in (DELETED, DELETING) and segment.start_offset <= reached:
             reached = max(reached, segment.end_offset + 1)
     if reached >= start:
-        findings.append(say.LOG_START_STALE.at(where, written=written, remote=start))
+        findings.append(codes.LOG_START_STALE.at(where, written=written, remote=start))
     else:
         place = replace(where, base_offset=reached, last_offset=start - 1)
         epoch = next((e for e, first in reversed(log.epochs) if first <= reached), None)
         known = "no known" if epoch is None else epoch
-        findings.append(say.GAP.at(place, from_offset=reached, to_offset=start, epoch=known))
+        findings.append(codes.GAP.at(place, from_offset=reached, to_offset=start, epoch=known))
 
 
 def _hidden(
@@ -230,10 +232,10 @@ def _hidden(
             ranges = unserved_ranges or [(segment.start_offset, segment.end_offset + 1)]
             details: dict[str, Any] = {"from_offset": ranges[0][0], "to_offset": ranges[-1][1]}
             details["invisible"] = invisible
-            findings.append(say.SEGMENT_HIDDEN.at(place_of(segment), **details))
+            findings.append(codes.SEGMENT_HIDDEN.at(place_of(segment), **details))
         elif overlapped:
             details = {"from_offset": overlapped[0][0], "to_offset": overlapped[-1][1]}
-            findings.append(say.SEGMENTS_OVERLAP.at(place_of(segment), **details))
+            findings.append(codes.SEGMENTS_OVERLAP.at(place_of(segment), **details))
 
 
 def _serving(
@@ -291,7 +293,7 @@ def _expiring(
             continue
         size = f"{segment.size_in_bytes:,}"
         if rule is DeletionRule.LOG_START_OFFSET:
-            yield say.LOG_START_BEHIND.at(place_of(segment), start=start, size=size)
+            yield codes.LOG_START_BEHIND.at(place_of(segment), start=start, size=size)
             continue
         retention = limit(config, "retention.ms") or 0
         since = segment.event_timestamp
@@ -300,6 +302,6 @@ def _expiring(
         name = "retention.ms" if rule is DeletionRule.RETENTION_TIME else "retention.bytes"
         if now - since >= GIVEN_UP_MS:
             minutes = counted((now - since) // 60_000, "minute")
-            yield say.RETENTION_OVERDUE.at(place_of(segment), why=name, overdue=minutes, size=size)
+            yield codes.RETENTION_OVERDUE.at(place_of(segment), why=name, overdue=minutes, size=size)
         else:
-            yield say.RETENTION_DUE.at(place_of(segment), why=name, size=size)
+            yield codes.RETENTION_DUE.at(place_of(segment), why=name, size=size)

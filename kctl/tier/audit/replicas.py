@@ -16,7 +16,7 @@ from formats.values import replace
 from kctl.evidence.model import FoundEvidence, Replica
 from kctl.files import read_lenient, read_whole
 from kctl.findings import Finding, Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
@@ -50,7 +50,7 @@ def _against_log(segment: SegmentMetadata, bases: Ints, crcs: Ints, log: LocalLo
     differing = sorted(base for base, _ in remote_batches ^ local_batches_ if base >= low)
     if differing and len(local_bases):
         details = {"count": len(set(differing)), "first": differing[0], "last": differing[-1]}
-        yield say.LOCAL_DIFFERS.at(place_of(segment), severity=None, broker=log.broker_id, **details)
+        yield codes.LOCAL_DIFFERS.at(place_of(segment), severity=None, broker=log.broker_id, **details)
 
 
 def local_batches(log: LocalLog, first: int, last: int) -> tuple[Ints, Ints]:
@@ -88,7 +88,7 @@ def _seeded(log: LocalLog, producers: int) -> Iterator[Finding]:
         return
     if not producer_entries:
         where = replace(log.copy.place, file=f"{log.copy.place.file}/{name}")
-        yield say.SEEDED_SNAPSHOT.at(where, offset=log.first_base_offset, count=producers)
+        yield codes.SEEDED_SNAPSHOT.at(where, offset=log.first_base_offset, count=producers)
 
 
 # --- files of the metadata manager --------------------------------------------------------------------
@@ -105,7 +105,7 @@ def local_files(
                 parse_committed_offsets(read_lenient(offsets))
             except (OSError, FormatError) as error:
                 place = replace(evidence.place_of(offsets, log_dir.root), broker_id=log_dir.broker_id)
-                yield say.LOCAL_SNAPSHOT_BAD.at(place, reason=str(error))
+                yield codes.LOCAL_SNAPSHOT_BAD.at(place, reason=str(error))
     for replica in evidence.replicas:
         if os.path.isfile(replica.folder / SNAPSHOT_FILE):
             yield from _snapshot(evidence, replica, tiers)
@@ -125,7 +125,7 @@ def _snapshot(
     try:
         snapshot = read_remote_log_snapshot(read_whole(path))
     except (OSError, FormatError) as error:
-        yield say.LOCAL_SNAPSHOT_BAD.at(place, reason=str(error))
+        yield codes.LOCAL_SNAPSHOT_BAD.at(place, reason=str(error))
         return
     known_ids = {
         segment_id
@@ -141,4 +141,4 @@ def _snapshot(
                 base_offset=entry.start_offset,
                 last_offset=entry.end_offset,
             )
-            yield say.LOCAL_SNAPSHOT_DIFFERS.at(segment_place, offset=snapshot.metadata_partition_offset)
+            yield codes.LOCAL_SNAPSHOT_DIFFERS.at(segment_place, offset=snapshot.metadata_partition_offset)

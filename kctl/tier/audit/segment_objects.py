@@ -17,7 +17,7 @@ from kctl.checks.indexes import IndexedLog, Indexes, OffsetIndex, OffsetIndexChe
 from kctl.checks.report import FileReport
 from kctl.errors import reason_of
 from kctl.findings import FindingType, Place, Severity
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import Source
@@ -78,10 +78,10 @@ class _Examination:
         try:
             self.manifest = parse_manifest(data)
         except FormatError as error:
-            self.say(say.OBJECT_MALFORMED, ObjectKind.MANIFEST, what="a manifest", reason=str(error))
+            self.say(codes.OBJECT_MALFORMED, ObjectKind.MANIFEST, what="a manifest", reason=str(error))
             return False
         if self.manifest.is_encrypted:
-            self.say(say.OBJECT_ENCRYPTED, ObjectKind.MANIFEST)
+            self.say(codes.OBJECT_ENCRYPTED, ObjectKind.MANIFEST)
             return False
         return True
 
@@ -96,7 +96,7 @@ class _Examination:
         try:
             return source.read_at(start, min(source.size if size is None else size, LARGEST_SIDE_FILE))
         except OSError as error:
-            self.say(say.TIER_UNREADABLE, kind, reason=_reason(error))
+            self.say(codes.TIER_UNREADABLE, kind, reason=_reason(error))
             return None
         finally:
             source.close()
@@ -113,7 +113,7 @@ class _Examination:
         data = self._all(source, ObjectKind.INDEXES, start, size)
         if data is not None and len(data) < size:
             reason = f"{NAMES[kind]} should be {size} bytes from {start} on, {len(data)} are there"
-            self.say(say.OBJECT_MALFORMED, ObjectKind.INDEXES, what="indexes", reason=reason)
+            self.say(codes.OBJECT_MALFORMED, ObjectKind.INDEXES, what="indexes", reason=reason)
             return None
         return data
 
@@ -124,9 +124,9 @@ class _Examination:
         try:
             return self.store.open(stored[1].key)
         except FileNotFoundError:
-            self.say(say.OBJECT_VANISHED, kind)
+            self.say(codes.OBJECT_VANISHED, kind)
         except OSError as error:
-            self.say(say.TIER_UNREADABLE, kind, reason=_reason(error))
+            self.say(codes.TIER_UNREADABLE, kind, reason=_reason(error))
         return None
 
     def _open_log(self) -> Source | None:
@@ -137,11 +137,11 @@ class _Examination:
         if self.manifest is not None:
             stored = sum(self.manifest.transformed_chunk_sizes)
             if stored != source.size:
-                self.say(say.OBJECT_SIZE, ObjectKind.LOG, found=source.size, expected=stored)
+                self.say(codes.OBJECT_SIZE, ObjectKind.LOG, found=source.size, expected=stored)
             if self.manifest.is_compressed:
                 source = ChunkedLog(source, self.manifest)
         if source.size != expected:
-            self.say(say.OBJECT_SIZE, ObjectKind.LOG, found=source.size, expected=expected)
+            self.say(codes.OBJECT_SIZE, ObjectKind.LOG, found=source.size, expected=expected)
         return source
 
     # --- the log --------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class _Examination:
                 self.result.findings += chunk.findings
                 self._follow(chunk.headers, log, indexes)
         except OSError as error:
-            self.say(say.TIER_UNREADABLE, ObjectKind.LOG, reason=_reason(error))
+            self.say(codes.TIER_UNREADABLE, ObjectKind.LOG, reason=_reason(error))
             return
         totals = scan.totals
         fits = self._check_offsets(totals.base_offset, totals.next_offset, totals.batches)
@@ -235,7 +235,7 @@ class _Examination:
             )
             details = {"offset": int(headers.base_offset[at]), "expected": int(epochs[row[at]])}
             epoch = int(headers.partition_leader_epoch[at])
-            self.result.findings.append(say.LOG_EPOCHS.at(place, severity=None, found=epoch, **details))
+            self.result.findings.append(codes.LOG_EPOCHS.at(place, severity=None, found=epoch, **details))
 
     def _check_offsets(self, first: int | None, after: int | None, batches: int) -> bool:
         segment = self.segment
@@ -243,7 +243,7 @@ class _Examination:
             return True
         details = {"from_offset": segment.start_offset, "to_offset": segment.end_offset + 1}
         range_text = "no records" if first is None or after is None else f"offsets [{first}, {after})"
-        self.say(say.LOG_OFFSETS, ObjectKind.LOG, found=range_text, **details)
+        self.say(codes.LOG_OFFSETS, ObjectKind.LOG, found=range_text, **details)
         return False
 
     def _check_timestamp(self, timestamp: int) -> None:
@@ -254,7 +254,7 @@ class _Examination:
         severity = Severity.INFO if expected > timestamp else None
         place = self.place(ObjectKind.LOG)
         self.result.findings.append(
-            say.LOG_TIMESTAMP.at(place, severity=severity, found=timestamp, expected=expected)
+            codes.LOG_TIMESTAMP.at(place, severity=severity, found=timestamp, expected=expected)
         )
 
     # --- the files next to it --------------------------------------------------------------------------
@@ -264,14 +264,14 @@ class _Examination:
         if data is not None:
             self.result.epochs, why = check_leader_epochs(data, self.segment)
             if why:
-                self.say(say.EPOCHS_OBJECT, ObjectKind.LEADER_EPOCHS, why=why)
+                self.say(codes.EPOCHS_OBJECT, ObjectKind.LEADER_EPOCHS, why=why)
         data = self.read(ObjectKind.PRODUCER_SNAPSHOT)
         if data is not None:
             name = f"{self.segment.end_offset + 1:020d}.snapshot"
             last = self.transactions.last_offsets if self.log_is_whole else None
             self.result.producers, whys = check_producer_snapshot(data, self.segment, last)
             for why in whys:
-                self.say(say.SNAPSHOT_OBJECT, ObjectKind.PRODUCER_SNAPSHOT, why=why, name=name)
+                self.say(codes.SNAPSHOT_OBJECT, ObjectKind.PRODUCER_SNAPSHOT, why=why, name=name)
         if not self.log_is_whole:
             return
         data = self.read(ObjectKind.TRANSACTION_INDEX)
@@ -280,10 +280,10 @@ class _Examination:
             self._keep(ObjectKind.TRANSACTION_INDEX, data or b"")
         if data is None and not is_there and self.transactions.surely_aborted:
             lacking = "it is missing, and the log holds aborted transactions"
-            self.say(say.TRANSACTIONS_OBJECT, why=lacking)
+            self.say(codes.TRANSACTIONS_OBJECT, why=lacking)
         elif data is not None:
             for why in check_transactions(data, self.segment, self.transactions):
-                self.say(say.TRANSACTIONS_OBJECT, ObjectKind.TRANSACTION_INDEX, why=why)
+                self.say(codes.TRANSACTIONS_OBJECT, ObjectKind.TRANSACTION_INDEX, why=why)
 
 
 def _reason(error: OSError) -> str:

@@ -7,7 +7,7 @@ from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.object_names import ObjectKind, ObjectLayout
 from formats.values import Struct, field
 from kctl.findings import Finding, Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.replication.epochs import Entries, epoch_for_offset
 from kctl.scan.options import Level
 from kctl.tier.audit.inventory import SegmentObjects
@@ -56,7 +56,7 @@ def missing_objects(task: SegmentTask, layout: ObjectLayout) -> list[Finding]:
     plural = everything or len(lacking) > 1 or lacking[0] in (ObjectKind.LEADER_EPOCHS, ObjectKind.INDEXES)
     size = f"{task.segment.size_in_bytes:,}"
     place = segment_place(task.segment)
-    return [say.OBJECT_MISSING.at(place, what=what, are="are" if plural else "is", size=size)]
+    return [codes.OBJECT_MISSING.at(place, what=what, are="are" if plural else "is", size=size)]
 
 
 def segment_place(segment: SegmentMetadata, key: str | None = None) -> Place:

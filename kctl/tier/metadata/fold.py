@@ -31,7 +31,7 @@ from formats.tier.metadata_columns import (
 from formats.tier.metadata_partitions import PartitionCodes
 from formats.values import Struct, field
 from kctl.findings import Finding, Place, Severity
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.tier.metadata.events import Column, Events
 from kctl.tier.metadata.log import METADATA_TOPIC, MetadataLog, Say, ValueChunk, bad_record
 from kctl.tier.metadata.partitioner import (
@@ -168,7 +168,7 @@ class Folding(Struct):
     def _say_one_wiped(self, events: Events, index: int, before: int) -> None:
         """Report it for one event; `before` is the bytes of custom metadata that the segment had."""
         if before > 0 and events.custom_length[index] < 0 and events.has_custom[index]:
-            self.say(say.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
+            self.say(codes.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
 
     def _replay(self, events: Events, groups: _SegmentEvents, number: int) -> None:
         """Apply a segment with an illegal step record by record, as a broker's cache does."""
@@ -191,10 +191,10 @@ class Folding(Struct):
                 # Repeating a deleted segment's last record is harmless.
                 mild = Severity.INFO if after == DELETED else None
                 place = self._place(events, index)
-                self.say(say.METADATA_UNKNOWN_SEGMENT.at(place, severity=mild, after=after.name))
+                self.say(codes.METADATA_UNKNOWN_SEGMENT.at(place, severity=mild, after=after.name))
             else:
                 place = self._place(events, index)
-                self.say(say.METADATA_STATE_BACKWARDS.at(place, before=known.name, after=after.name))
+                self.say(codes.METADATA_STATE_BACKWARDS.at(place, before=known.name, after=after.name))
         if state is DELETED and not self.keep_deleted:
             is_there = False
             if groups.known[number]:
@@ -275,14 +275,14 @@ class Fold(Struct, dict=True):
 
     def _count(self, events: Events, chosen: Column | None) -> None:
         which = slice(None) if chosen is None else chosen
-        codes = events.partition[which]
-        if not len(codes):
+        numbered = events.partition[which]
+        if not len(numbered):
             return
         new = int(events.has_custom[which].sum())
-        self.layouts[RecordLayout.BEFORE_CUSTOM_METADATA] += len(codes) - new
+        self.layouts[RecordLayout.BEFORE_CUSTOM_METADATA] += len(numbered) - new
         self.layouts[RecordLayout.WITH_CUSTOM_METADATA] += new
         self.newest = max(self.newest, int(events.event_timestamp[which].max()))
-        counts = np.bincount(codes)
+        counts = np.bincount(numbered)
         for code in np.flatnonzero(counts).tolist():
             where = (code, events.metadata_partition)
             self.records_in[where] = self.records_in.get(where, 0) + int(counts[code])
@@ -303,8 +303,8 @@ class Fold(Struct, dict=True):
                 self.say(bad_record(chunk.metadata_partition, offset, error))
         for pairs in filter(None, read.values()):
             numbers, records = zip(*pairs, strict=True)
-            codes = [self._codes.code(record.topic_id_partition) for record in records]
-            yield columns_of_records(records, numbers), np.array(codes, np.int32)
+            numbered = [self._codes.code(record.topic_id_partition) for record in records]
+            yield columns_of_records(records, numbers), np.array(numbered, np.int32)
 
     def _delete(self, record: PartitionDelete, offset: int) -> None:
         late = self.until_time is not None and record.event_timestamp > self.until_time
@@ -354,7 +354,7 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
     """Findings about all records together: two layouts, wrong metadata partitions, two ids of one topic."""
     old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
     if old and new:
-        yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
+        yield codes.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
     partitions = metadata_partitions(fold, log)
     if partitions is not None:
         yield from _wrong_partitions(fold, partitions)
@@ -364,7 +364,7 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
     for topic, topic_ids in sorted(ids.items()):
         if len(topic_ids) > 1:
             shown = ", ".join(sorted(topic_ids))
-            yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(topic_ids), ids=shown)
+            yield codes.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(topic_ids), ids=shown)
 
 
 def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
@@ -383,7 +383,7 @@ def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
             continue
         by_name = metadata_partition_by_name(where.topic, where.partition, partitions)
         kip = ", and so does KIP-405's formula for where they are" if by_name == number else ""
-        yield say.METADATA_WRONG_PARTITION.at(
+        yield codes.METADATA_WRONG_PARTITION.at(
             Place(topic=where.topic, partition=where.partition, file=f"{METADATA_TOPIC}-{number}"),
             found=number,
             partitions=partitions,

@@ -26,7 +26,7 @@ from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, FoundEvidence, Root
 from kctl.files import read_padded
 from kctl.findings import Finding, Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
@@ -82,7 +82,7 @@ def bad_record(metadata_partition: int | None, offset: int, error: Exception) ->
     at = offset if offset >= 0 else None
     topic = None if metadata_partition is None else METADATA_TOPIC
     place = Place(topic=topic, partition=metadata_partition, base_offset=at, last_offset=at)
-    return say.METADATA_RECORD_BAD.at(place, reason=str(error))
+    return codes.METADATA_RECORD_BAD.at(place, reason=str(error))
 
 
 def chunk_of(metadata_partition: int | None, values: Iterable[tuple[int, bytes | None]]) -> ValueChunk:
@@ -204,7 +204,7 @@ def segments_in(folder: Path, say_: Say, root: Root, evidence: FoundEvidence) ->
     try:
         return live_segments(folder)
     except OSError as error:
-        say_(say.METADATA_UNREADABLE.at(evidence.place_of(folder, root), reason=reason_of(error)))
+        say_(codes.METADATA_UNREADABLE.at(evidence.place_of(folder, root), reason=reason_of(error)))
         return ()
 
 
@@ -253,7 +253,7 @@ def _scan(
                         say_(finding)
                 yield chunk
     except OSError as error:
-        say_(say.METADATA_UNREADABLE.at(place, reason=reason_of(error)))
+        say_(codes.METADATA_UNREADABLE.at(place, reason=reason_of(error)))
 
 
 def _hints(path: Path) -> Ints | None:
@@ -365,7 +365,7 @@ def _compare(chosen: _Outline, other: _Outline, say_: Say) -> None:
         last_offset=int(lasts.max()),
     )
     name = "another replica" if chosen.replica.broker_id is None else f"broker {chosen.replica.broker_id}"
-    say_(say.METADATA_REPLICAS_DIFFER.at(place, count=len(bases), other=name))
+    say_(codes.METADATA_REPLICAS_DIFFER.at(place, count=len(bases), other=name))
 
 
 def _inside(chosen: _Outline, other: _Outline) -> Ints:

@@ -28,7 +28,7 @@ from formats.values import Struct, field
 from kctl.errors import KctlError
 from kctl.evidence.model import Arriving
 from kctl.findings import Place
-from kctl.findings import remote as say
+from kctl.findings import remote as codes
 from kctl.scan.source import opened_source
 from kctl.tier.metadata.log import (
     METADATA_TOPIC,
@@ -107,7 +107,7 @@ def _lines(data: bytes, say_: Say) -> Iterator[ValueChunk]:
         try:
             partition, offset, record = parse_kafka_line(line)
         except FormatError as error:
-            say_(say.METADATA_RECORD_BAD.at(Place(position=number), reason=f"line {number}: {error.what}"))
+            say_(codes.METADATA_RECORD_BAD.at(Place(position=number), reason=f"line {number}: {error.what}"))
             continue
         value = write_remote_log_metadata(record)
         rows_by_partition.setdefault(partition, []).append((-1 if offset is None else offset, value))
@@ -121,12 +121,12 @@ def _segment(data: bytes, say_: Say) -> Iterator[ValueChunk]:
         place = Place(position=item.position, size_in_bytes=item.size_in_bytes)
         if isinstance(item, Damage) or not item.crc_valid:
             reason = str(item.reason) if isinstance(item, Damage) else "its CRC is wrong"
-            say_(say.METADATA_DAMAGED.at(place, reason=reason))
+            say_(codes.METADATA_DAMAGED.at(place, reason=reason))
         else:
             try:
                 rows += values_in(item)
             except FormatError as error:
-                say_(say.METADATA_DAMAGED.at(place, reason=str(error)))
+                say_(codes.METADATA_DAMAGED.at(place, reason=str(error)))
     yield chunk_of(None, rows)
 
 
@@ -141,7 +141,7 @@ def _values(data: bytes, say_: Say) -> Iterator[ValueChunk]:
             end = len(data) if after < 0 else after
             place = Place(position=position, size_in_bytes=end - position)
             if end > position:
-                say_(say.METADATA_RECORD_BAD.at(place, reason="no record starts here"))
+                say_(codes.METADATA_RECORD_BAD.at(place, reason="no record starts here"))
         else:
             rows.append((-1, data[position:end]))
         position = end + 1

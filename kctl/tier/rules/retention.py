@@ -71,11 +71,11 @@ def expire(cache: MetadataCache, log: LeaderLog, now: int) -> Expiration:
     for segment in (segment for epoch, _ in entries for segment in cache.listed(epoch)):
         if segment.remote_log_segment_id in chosen:
             continue
-        rule, goes_on = _judge(segment, log, entries, run, now)
+        rule, looks_further = _judge(segment, log, entries, run, now)
         if rule:
             chosen.add(segment.remote_log_segment_id)
             run._delete(segment, rule)
-        if not goes_on:
+        if not looks_further:
             break
     if log.entries:
         earliest = log.entries[0][0]
