@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CLUSTER ?= 4.3
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis suites man docs pictures dist standalone release release-check sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis suites man docs pictures dist standalone release release-check sbom vulnerabilities test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 # Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile everything
 # again, and pytest every test file.
@@ -99,11 +99,6 @@ vulnerabilities: sbom
 		if grep -q 'could not be audited' build/audit.txt; then \
 			echo "NOT CHECKED: this package index has no data on vulnerabilities. Ask osv.dev (see Makefile), or give build/sbom.json to a scanner."; \
 		fi; exit $$status
-
-# Whether the pin on kafka-python can move: the tests of the protocol with the newest one.
-test-newest: $(VENV)/.dev
-	$(BIN)/pip install -q --no-deps --upgrade --target build/newest kafka-python
-	PYTHONPATH=build/newest $(BIN)/python -m pytest -p tests.newest tests/kctl/test_wire.py tests/kctl/wire $(PYTEST_ARGS)
 
 # The quick tests with each of these that is there; without Spark, for its size.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14

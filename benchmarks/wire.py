@@ -136,9 +136,8 @@ MOST_OF_HEALTH = 1  # CPU second
 
 def populate(c: Cluster, folder: Path) -> None:
     """Topics of one replica, and a plan that says that they are where they are."""
-    from kafka.protocol.admin.topics import CreateTopicsRequest
-
     from kctl.wire.adapter import Access, Wire
+    from kctl.wire.protocol.messages import CreateTopicsRequest
     from kctl.wire.quorum import read_quorum
     from kctl.wire.reading import await_metadata
 

@@ -34,7 +34,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("cluster", "describe", "--zookeeper", "127.0.0.1:1"), 3, "127.0.0.1:1"),
     (("completion", "bash"), 0, "complete"),
 )
-"""A command, its exit status and a text that it prints; the core's libraries, kafka-python, kazoo and duckdb are behind them."""
+"""A command, its exit status and a text that it prints; the core's libraries, kazoo and duckdb are behind them."""
 
 NAMES = """
 from commands.catalogue import COMMANDS, Group
@@ -45,7 +45,7 @@ for name, entry in COMMANDS.items():
 """
 IMPORT = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
 LIBRARIES = (
-    "aws_msk_iam_sasl_signer cramjam cryptography ctypes duckdb google_crc32c isal kafka kazoo lz4 msgspec numpy puresasl "
+    "aws_msk_iam_sasl_signer cramjam cryptography ctypes duckdb google_crc32c isal kazoo lz4 msgspec numpy puresasl "
     "pyarrow.dataset pyarrow.fs pyarrow.parquet rich ssl yaml zlib zstandard"
 )
 SHARED = ("man/man1/kctl.1", "man/man1/kctl-topic.1", "bash-completion/completions/kctl")

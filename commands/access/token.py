@@ -98,8 +98,8 @@ def create(
     from kctl.access.acl import check_principal
     from kctl.changes.kinds.tokens import CreateToken
     from kctl.changes.plan import Plan, Stage
-    from kctl.cluster.versions import needs
-    from kctl.wire.messages import CreateDelegationTokenRequest
+    from kctl.cluster.requests import needs
+    from kctl.wire.protocol.messages import CreateDelegationTokenRequest
     from kctl.wire.writes.tokens import described_tokens, token_writes
 
     for principal in (*renewers, *((owner,) if owner else ())):

@@ -46,11 +46,12 @@ KNOWN_TAGS = frozenset({"classic_member_metadata"})
 
 
 def _as_of_3_9(struct: Struct) -> Struct:
-    return tuple(
-        field._replace(type=_as_of_3_9(field.type)) if isinstance(field.type, tuple) else field
+    fields = (
+        field._replace(type=_as_of_3_9(field.type)) if isinstance(field.type, Struct) else field
         for field in struct
         if field.tag is None or field.name in KNOWN_TAGS
     )
+    return Struct(struct.name, fields)
 
 
 # Layouts of values by the type in the key.

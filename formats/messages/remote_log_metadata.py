@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from formats.binary.layout import Bytes
 from formats.binary.varint import read_unsigned, write_unsigned
 from formats.errors import FormatError
-from formats.messages.schema import Values, parse, read_message, write_message
+from formats.messages.schema import Struct, Values, parse, read_message, write_message
 
 FRAME_VERSION = 1
 
@@ -153,7 +153,7 @@ MESSAGES = {
     RecordLayout.WITH_CUSTOM_METADATA: {ApiKey(message.key): message for message in _MESSAGES.values()},
     RecordLayout.BEFORE_CUSTOM_METADATA: {
         ApiKey(message.key): message._replace(
-            fields=tuple(f for f in message.fields if f.name != "custom_metadata")
+            fields=Struct(message.name, (f for f in message.fields if f.name != "custom_metadata"))
         )
         for message in _MESSAGES.values()
     },

@@ -28,9 +28,10 @@ Source: generator/src/main/java/org/apache/kafka/message/MessageDataGenerator.ja
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from copy import deepcopy
 from struct import Struct as Packed
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from formats.binary.layout import Bytes
 from formats.binary.varint import read_unsigned, write_unsigned
@@ -81,7 +82,16 @@ class MessageField(NamedTuple):
     default: object
 
 
-Struct = tuple[MessageField, ...]
+class Struct(tuple[MessageField, ...]):
+    """The fields of a struct or message, in the order of the bytes, and what the notation calls it."""
+
+    name: str
+
+    def __new__(cls, name: str, fields: Iterable[MessageField]) -> Self:
+        """The fields under a name."""
+        struct = super().__new__(cls, fields)
+        struct.name = name
+        return struct
 
 
 class Message(NamedTuple):
@@ -101,7 +111,7 @@ def parse(notation: str) -> dict[str, Message]:
     for paragraph in re.split(r"\n+(?=\w)", notation.strip()):
         head, _, lines = paragraph.partition("\n")
         name, *words = head.split()
-        fields = tuple(_field(text, structs) for text in re.split("[\n,]", lines) if text.strip())
+        fields = Struct(name, (_field(text, structs) for text in re.split("[\n,]", lines) if text.strip()))
         if not words:
             structs[name] = fields
             continue

@@ -1,13 +1,12 @@
-"""Addresses of brokers with the settings of connections, as a context describes them and as the library takes them."""
+"""Addresses of brokers with the settings of connections, as a context describes them."""
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
 from kctl.settings import Context, with_secrets
 
-IN_FLIGHT = 500  # requests to a broker at once; above it the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
 LONGEST_WAIT = 2_000_000  # seconds: requests say milliseconds in 32 bits
@@ -45,32 +44,6 @@ class Access(NamedTuple):
         """Whether connections use TLS."""
         return bool(self.tls or self.tls_ca or self.tls_certificate)
 
-    def settings(self) -> dict[str, Any]:
-        """The library's settings, without what is read from files: `ssl_context` and the provider of tokens."""
-        protocol = ("SASL_" if self.sasl_mechanism else "") + ("SSL" if self.is_encrypted else "PLAINTEXT")
-        return {
-            "bootstrap_servers": server_list(self.servers),
-            "client_id": self.client_id or "kctl",
-            "security_protocol": protocol,
-            # MSK takes tokens that are signed with credentials of AWS.
-            "sasl_mechanism": "OAUTHBEARER" if self.sasl_mechanism == "AWS_MSK_IAM" else self.sasl_mechanism,
-            "sasl_plain_username": _sasl_name(self),
-            "sasl_plain_password": self.sasl_password,
-            "sasl_kerberos_service_name": self.sasl_kerberos_service or "kafka",
-            "max_in_flight_requests_per_connection": IN_FLIGHT,
-            "receive_message_max_bytes": LARGEST_ANSWER,
-            "request_timeout_ms": int((self.timeout + SERVER_ROOM) * 1000),
-            "socket_connection_setup_timeout_ms": int(self.timeout * 1000),
-            "reconnect_backoff_max_ms": 1000,
-        }
-
-
-def _sasl_name(access: Access) -> str | None:
-    """The user's name as the mechanism sends it: SCRAM writes its separators otherwise (RFC 5802 section 5.1)."""
-    if access.sasl_username and (access.sasl_mechanism or "").startswith("SCRAM-"):
-        return access.sasl_username.replace("=", "=3D").replace(",", "=2C")
-    return access.sasl_username
-
 
 def access_from(context: Context, servers: str, timeout: float) -> Access:
     """Servers with the TLS and SASL settings of a context."""
@@ -90,3 +63,9 @@ def server_list(text: str) -> list[str]:
     if not servers:
         raise BadValue("no bootstrap server is named", "write --bootstrap-server kafka1:9092,kafka2:9092")
     return [part if re.search(r":\d+$", part) else f"{part}:9092" for part in servers]
+
+
+def address_of(server: str) -> tuple[str, int]:
+    """Host and port of one of a server list."""
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -7,8 +7,6 @@ core/src/main/scala/kafka/server/ConfigHelper.scala @ 3.9.0-rc3 (keys of unknown
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
-
 from kctl.access.acl import (
     OPERATIONS,
     PATTERN_TYPES,
@@ -32,6 +30,7 @@ from kctl.wire.access import Access
 from kctl.wire.adapter import Wire
 from kctl.wire.configs import in_force
 from kctl.wire.groups import read_all_groups
+from kctl.wire.protocol.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from kctl.wire.rights import failure
 from kctl.wire.writes.planning import request
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, WireCluster, ask

@@ -1,44 +1,30 @@
-"""Connections to brokers: requests to chosen brokers, bounded waits, and the cause of a failed connection.
+"""Requests to the brokers of a cluster: to chosen ones, with bounded waits, and the cause where no answer comes.
 
     with Wire(access) as wire:
         answer = wire.send(MetadataRequest(topics=None))                # to the broker used for reads
         answers = wire.send_all([(1, request), (2, request)])           # at once; a failure takes the place of an answer
 
-Of several brokers the first that accepts a connection is used; the next one is tried if one says nothing for a
+Of several brokers the first that lets the client in is used; the next one is tried if one says nothing for a
 moment, since a host that accepts connections and never answers would otherwise use up the time for all
-of them. Nothing here retries a write. Only this module and `shortcuts` touch the inside of kafka-python; `PRIVATE`
-lists every name used that the library does not document.
+of them. Nothing here retries a write.
 """
 
-import logging
 import random
+import threading
 import time
 import uuid
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-import kafka.errors as kafka_errors
-from kafka.net.connection import KafkaConnection
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
-from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
-from kafka.protocol.admin.cluster import DescribeQuorumRequest
-from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.frame import KafkaBytes
-from kafka.protocol.metadata import MetadataResponse
-from kafka.protocol.schemas.fields.struct import StructField
-
-from kctl.cluster.versions import needs
+from kctl.cluster.requests import REQUESTS, needs
 from kctl.errors import KctlError
 from kctl.wire.access import SERVER_ROOM as SERVER_ROOM
 from kctl.wire.access import Access as Access
 from kctl.wire.access import access_from as access_from
-from kctl.wire.access import server_list as server_list
+from kctl.wire.access import address_of, server_list
 from kctl.wire.causes import (
     FINAL,
-    JUST_FAILED,
     NO_ANSWER,
     NO_ROUTE,
     NOT_LET_IN,
@@ -52,92 +38,20 @@ from kctl.wire.causes import (
     cause_of,
     diagnoses,
     refuse_unusable,
+    text_of,
 )
-from kctl.wire.logins import check_login, exposed_secrets, principal_of, provider_of, refusal_of, tokens_of
-from kctl.wire.shortcuts.receiving import receive_quickly
-from kctl.wire.shortcuts.small_messages import take_small_messages
+from kctl.wire.logins import check_login, exposed_secrets, principal_of, refusal_of, tokens_of
+from kctl.wire.protocol.connection import Address, Call, Connection, NotKnown, exchange
+from kctl.wire.protocol.connections import HEAD_START, Connections
+from kctl.wire.protocol.error_names import error_name as error_name
+from kctl.wire.protocol.messages import DescribeQuorumRequest, MetadataRequest
+from kctl.wire.protocol.release import release_of
+from kctl.wire.protocol.sasl import SaslAuthenticationFailed, mechanism_name
 
 DIAGNOSIS = 2.0  # seconds to find out what a listener is
 CONNECT = 3.0  # seconds for a host to accept a connection
-HEAD_START = 0.5  # seconds before the next broker is tried as well
-READY_POLL_INTERVAL = 0.005  # seconds between two looks
+RETRY = 0.1  # seconds before servers are tried again; twice as many each time
 ENOUGH_REFUSALS = 2
-
-
-async def first_ready(
-    net: Any, manager: Any, nodes: Sequence[Any], seconds: float, lasting: float = 0.0, **how: Any
-) -> tuple[Any, Exception | None]:
-    """The first node whose connection is ready; None and the error if none is ready in time.
-
-    A connection that is not ready by then continues to set up for `lasting` seconds: other requests may need it.
-    """
-    end, next_at = time.monotonic() + seconds, 0.0
-    untried, tried = list(nodes), list[Any]()
-    failure: Exception | None = None
-    while True:
-        now = time.monotonic()
-        for connection in tried:
-            if connection.init_future.succeeded():
-                return connection.node_id, None
-            if connection.init_future.is_done:
-                failure = connection.init_future.exception
-        tried = [connection for connection in tried if not connection.init_future.is_done]
-        if now >= end or not (untried or tried):
-            return None, failure or TimeoutError(NO_ANSWER)
-        if untried and (not tried or now >= next_at):
-            next_at = now + HEAD_START
-            try:
-                milliseconds = max(end - now, lasting) * 1000
-                tried.append(manager.get_connection(untried.pop(0), timeout_ms=milliseconds, **how))
-            except Exception as error:
-                failure = error
-            continue
-        await net.sleep(READY_POLL_INTERVAL)
-
-
-def bootstrap(net: Any, manager: Any, seconds: float, refusals: Callable[[], int]) -> None:
-    """Read the table of brokers from one of the servers. Raises the library's errors.
-
-    `refusals` returns how many final refusals there were: after ENOUGH_REFUSALS of them nothing is waited for.
-    """
-    end = time.monotonic() + seconds
-    servers = manager.cluster._bootstrap_brokers
-    if len(servers) > 1:
-        first = manager.run(_first_server, net, manager, list(servers), seconds)
-        if first is not None:
-            manager.cluster._bootstrap_brokers = {first: servers[first]}
-    try:
-        manager.run(_bootstrapped, net, manager, end, refusals)
-    finally:
-        manager.cluster._bootstrap_brokers = servers
-
-
-async def _bootstrapped(net: Any, manager: Any, end: float, refusals: Callable[[], int]) -> None:
-    """The library's own time-out does not apply during a TLS handshake without answer."""
-    before = refusals()
-    future = manager.bootstrap_async(max(1, int((end - time.monotonic()) * 1000)))
-    while not future.is_done:
-        if time.monotonic() >= end or refusals() - before >= ENOUGH_REFUSALS:
-            raise TimeoutError(NO_ANSWER)
-        await net.sleep(READY_POLL_INTERVAL)
-    await future
-
-
-async def _first_server(net: Any, manager: Any, names: list[str], seconds: float) -> str | None:
-    """The server whose connection is ready first; the others are closed."""
-    order = random.sample(names, len(names))
-    how = {"pop_on_close": False, "refresh_metadata_on_err": False, "reset_backoff_on_connect": False}
-    first: str | None
-    first, _ = await first_ready(net, manager, order, seconds, **how)
-    for name in names:
-        if name != first and (connection := manager._conns.pop(name, None)) is not None:
-            connection.close()
-    return first
-
-
-ATTEMPT = ("Bootstrap connection to", "Bootstrap attempt to")
-NOISE = ("not ready; waiting", "Unable to bootstrap")
-
 
 ADVERTISED = {
     REFUSED: "which refuses connections",
@@ -147,90 +61,11 @@ ADVERTISED = {
 }
 CORRECT_ADVERTISED = "name a listener whose advertised address can be reached from here, or correct advertised.listeners of the broker"
 FEW = 3
-
-
-class ConnectionLog(logging.Handler):
-    """The library's log messages, and the number of refusals."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.messages: list[str] = []
-        self.refusals = 0
-        self.is_final = False
-        """Whether the last attempt was refused for a reason that stays."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the message of a record, except noise."""
-        message = record.getMessage()
-        if any(noise in message for noise in NOISE):
-            return
-        self.messages.append(message)
-        if message.startswith(ATTEMPT):
-            cause = cause_in(message)
-            self.refusals += cause not in UNREACHABLE
-            self.is_final = cause in FINAL
-
-
-@contextmanager
-def listening() -> Iterator[ConnectionLog]:
-    """The library's log while the block runs."""
-    log, logger = ConnectionLog(), logging.getLogger("kafka.net")
-    logger.addHandler(log)
-    try:
-        yield log
-    finally:
-        logger.removeHandler(log)
-
-
-# (class, name): undocumented, so a test checks each against the installed library.
-PRIVATE = (
-    (KafkaConnectionManager, "bootstrap"),
-    (KafkaConnectionManager, "send"),
-    (KafkaConnectionManager, "run"),
-    (KafkaConnectionManager, "wait_for"),
-    (KafkaConnectionManager, "close"),
-    (KafkaConnectionManager, "get_connection"),
-    (KafkaConnection, "init_future"),
-    (KafkaConnection, "pause"),
-    (NetworkSelector, "start"),
-    (NetworkSelector, "sleep"),
-    (NetworkSelector, "stop"),
-    (KafkaTCPTransport, "_sock_recv"),
-    (KafkaSSLTransport, "_sock_recv"),
-    (KafkaBytes, "read"),
-    (ApiMessage, "_version"),
-    (StructField, "compiled_decode_from"),
-    (StructField, "compiled_encode_into"),
-)
-receive_quickly()
-take_small_messages()
-# What brokers of KRaft clusters send on to the controller: who of the two is silent cannot be told.
-FORWARDED = frozenset(
-    {
-        "AddRaftVoter",
-        "AlterClientQuotas",
-        "AlterPartitionReassignments",
-        "CreateDelegationToken",
-        "CreatePartitions",
-        "CreateTopics",
-        "DeleteTopics",
-        "DescribeQuorum",
-        "ElectLeaders",
-        "ExpireDelegationToken",
-        "IncrementalAlterConfigs",
-        "ListPartitionReassignments",
-        "RemoveRaftVoter",
-        "RenewDelegationToken",
-        "UnregisterBroker",
-        "UpdateFeatures",
-    }
-)
 FORWARDED_HINT = (
     "check that both run: a broker waits for a controller that hangs for up to 30 s (controller.socket.timeout.ms), "
     "even when another has been elected; then ask again"
 )
 LONGEST_PAUSE = 60.0  # seconds of throttling that a broker may ask for
-POLL_INTERVAL = 0.02  # seconds
 
 
 class NoAnswer(KctlError):
@@ -255,6 +90,10 @@ class BrokerError(KctlError):
     hint = "ask again; where it stays so, the server.log of that broker says why"
 
 
+class UnknownNode(Exception):
+    """The cluster has no broker with that id."""
+
+
 class Leaderless(KctlError):
     """A partition has no leader, so no broker answers for it."""
 
@@ -273,53 +112,46 @@ class Wire:
         self.access = access
         self._warn, self._warned = warn, set[str]()
         self.location = access.servers
-        self._causes: dict[int, str] = {}  # by node, of the last failure
         # Whether a KRaft controller has answered; else the epochs of features that showed that there is none.
         self.has_seen_controller = False
         self.without_controller: dict[int, int] | None = None
         # Of tokens that were created over this connection, by id: secrets, for the one who asked.
         self.token_hmacs: dict[str, bytes] = {}
         self._servers = server_list(access.servers)
-        hosts = [server.rpartition(":")[0].strip("[]") for server in self._servers]
+        hosts = [address_of(server)[0] for server in self._servers]
         check_login(access, hosts)
         for text in exposed_secrets(access, hosts):
             self.warn(text)
-        settings = access.settings()
         self._tokens = tokens_of(access, hosts)
-        if self._tokens is not None:
-            settings["sasl_oauth_token_provider"] = provider_of(access, self._tokens)
+        self._tls = None
         if access.is_encrypted:
             from kctl.tls.files import client_context
 
-            settings["ssl_context"] = client_context(access)
-        self._tls = settings.get("ssl_context")
+            self._tls = client_context(access)
+        self.node: Any = None
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._brokers: dict[Any, Address] = {}
+        self._is_stale = False  # whether a broker was not where the table has it
+        self._lock = threading.RLock()
         refuse_unusable(self._servers, *self._within(CONNECT, accepts))
-        self._net: Any = NetworkSelector(client_id=settings["client_id"])
-        with listening() as log:
-            try:
-                self._manager: Any = KafkaConnectionManager(self._net, **settings)
-                self._net.start()
-                self._bootstrap(log)
-                self.node = self._first_node()
-            except KctlError:
-                self.close()
-                raise
-            except Exception as error:
-                messages = list(log.messages)  # closing adds messages
-                self.close()
-                raise self._no_cluster(error, messages) from None
+        self._connections = Connections(access, self._tls, self._tokens)
+        try:
+            self._bootstrap()
+            self.node = self._first_node()
+            self._versions = self._versions_of(self.node)
+        except BaseException:
+            self.close()
+            raise
 
-    def _no_cluster(self, error: BaseException, messages: Sequence[str]) -> KctlError:
+    def _no_cluster(self, failures: Sequence[BaseException]) -> KctlError:
         access = self.access
-        text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
-        cause = cause_among([text, *messages], with_sasl=bool(access.sasl_mechanism))
+        texts = [text_of(failure) for failure in failures]
+        cause = cause_among(texts, with_sasl=bool(access.sasl_mechanism))
         if cause == NOT_LET_IN:
-            telling = [
-                message for message in [text, *messages] if "SaslAuthenticationFailedError: " in message
-            ]
-            cause = refusal_of(access.sasl_mechanism, telling[-1] if telling else "", self._tokens)
+            refused = [one for one in failures if isinstance(one, SaslAuthenticationFailed)]
+            cause = refusal_of(access.sasl_mechanism, str(refused[-1]) if refused else "", self._tokens)
         if (
-            cause_in(text) == NO_ANSWER and cause in UNREACHABLE
+            cause_in(texts[-1]) == NO_ANSWER and cause in UNREACHABLE
         ):  # another one of them, or a port, took the connection
             return KctlError(
                 f"no broker of {access.servers} can be used: a connection is accepted, but no answer came within "
@@ -331,18 +163,53 @@ class Wire:
             "check addresses, ports and the security settings of the context",
         )
 
-    def _bootstrap(self, log: ConnectionLog) -> None:
+    def _bootstrap(self) -> None:
         """Read the table of brokers. Raises KctlError where the listeners are not what they are taken for."""
-        end = time.monotonic() + self.access.timeout
+        end, pause = time.monotonic() + self.access.timeout, RETRY
+        self._connections.addresses |= {server: address_of(server) for server in self._servers}
+        failures, refusals = list[Exception](), 0
         while True:
-            try:
-                return bootstrap(
-                    self._net, self._manager, max(0.01, end - time.monotonic()), lambda: log.refusals
-                )
-            except Exception:
-                refuse_unusable(self._servers, *self._within(DIAGNOSIS, self._diagnosis), only_sure=True)
-                if log.is_final or time.monotonic() >= end:
-                    raise
+            names = random.sample(self._servers, len(self._servers))
+            server, failed = self._connections.first(names, max(0.01, end - time.monotonic()))
+            if server is not None:
+                try:
+                    return self._learn_brokers(server, end)
+                except (OSError, ValueError, NotKnown) as error:
+                    failed.append(error)
+            for failure in failed:
+                if isinstance(failure, KctlError):
+                    raise failure
+            failures += failed
+            refuse_unusable(self._servers, *self._within(DIAGNOSIS, self._diagnosis), only_sure=True)
+            causes = {cause_in(text_of(failure)) for failure in failed}
+            refusals += not causes <= UNREACHABLE
+            if (causes & FINAL and refusals >= ENOUGH_REFUSALS) or time.monotonic() >= end:
+                raise self._no_cluster(failures) from None
+            self.pause(min(pause, max(0.0, end - time.monotonic())))
+            pause = min(2 * pause, 1.0)
+
+    def _learn_brokers(self, server: str, end: float) -> None:
+        """The table of brokers from one of the servers, whose connection stays that of the broker at its address."""
+        connection = self._connections.present(server)
+        if connection is None:
+            raise ConnectionResetError("socket disconnected")
+        if MetadataRequest.MESSAGE.key not in connection.versions:
+            raise NotKnown("controller (no metadata support)")
+        self._versions = connection.versions
+        self._take(connection.ask(MetadataRequest(topics=[]), end))
+        self._connections.forget(server)
+        for node, address in self._brokers.items():
+            if address == self._connections.addresses[server]:
+                self._connections.adopt(node, connection)
+                break
+        else:
+            connection.close()
+        self._connections.close_others(self._brokers)
+
+    def _take(self, metadata: Any) -> None:
+        self._brokers = {int(one.node_id): (str(one.host), int(one.port)) for one in metadata.brokers}
+        self._connections.addresses |= self._brokers
+        self._is_stale = False
 
     def _within(self, seconds: float, check: Callable[[float], Check]) -> tuple[float, Check]:
         """The time for a check of listeners, and the check."""
@@ -356,7 +223,7 @@ class Wire:
         expected = Expected(
             self._tls,
             has_certificate=bool(self.access.tls_certificate),
-            sasl_mechanism=self.access.settings()["sasl_mechanism"],
+            sasl_mechanism=mechanism_name(self.access),
             is_controller=self.are_controllers,
         )
         return lambda host, port: diagnose(host, port, expected, seconds)
@@ -369,40 +236,40 @@ class Wire:
     # --- brokers ---
 
     @property
-    def nodes(self) -> list[int]:
+    def nodes(self) -> list[Any]:
         """Ids of the brokers in the cluster's metadata, ascending."""
-        return sorted(int(broker.node_id) for broker in self._manager.cluster.brokers())
+        return sorted(self._brokers)
 
     def address_of(self, node: int) -> tuple[str, int] | None:
         """Where a broker listens by the cluster's metadata; None for one that is not there."""
-        broker = self._manager.cluster.broker_metadata(node)
-        return None if broker is None else (broker.host, broker.port)
+        return self._brokers.get(node)
 
     def refresh_nodes(self) -> None:
         """Read the table of brokers again, which shows brokers that came back."""
+        self._is_stale = False  # so that the request below does not ask for it
         try:
-            self._manager.run(self._manager.cluster.refresh_metadata)
-        except Exception as error:
-            raise NoAnswer(f"{self.location}: {cause_of(error)}") from None
+            self._take(self.read(MetadataRequest(topics=[])))
+        except NoAnswer as error:
+            raise NoAnswer(f"{self.location}: {error.message}") from None
 
-    def _first_node(self) -> int:
+    def _first_node(self) -> Any:
         """The broker to read from for the whole run: the first that accepts a connection."""
         nodes = self.nodes
         if not nodes:
-            raise self._no_cluster(BrokerError("the cluster reports no broker"), [])
+            raise self._no_cluster([BrokerError("the cluster reports no broker")])
         soon = min(CONNECT, self.access.timeout)
-        node, failure = self._ready(nodes, soon)
+        open_first = sorted(nodes, key=lambda node: self._connections.present(node) is None)
+        node, failures = self._connections.first(open_first, soon)
         if node is None:
             self._refuse_advertised(nodes)
-            node, failure = self._ready(nodes, max(0.01, self.access.timeout - soon))
+            node, failures = self._connections.first(nodes, max(0.01, self.access.timeout - soon))
         if node is None:
-            raise self._no_cluster(failure, [])
-        return node  # type: ignore[no-any-return]
+            raise self._no_cluster(failures)
+        return node
 
     def _refuse_advertised(self, nodes: Sequence[Any]) -> None:
         """Raise KctlError if no address in the table of brokers can be used, with the reason of each."""
-        brokers = {node: self._manager.cluster.broker_metadata(node) for node in nodes}
-        addresses = {node: f"{broker.host}:{broker.port}" for node, broker in brokers.items() if broker}
+        addresses = {node: "{}:{}".format(*self._connections.addresses[node]) for node in nodes}
         found = diagnoses(list(addresses.values()), *self._within(DIAGNOSIS, self._diagnosis))
         if None in found.values():
             return
@@ -420,26 +287,24 @@ class Wire:
             f"no broker of {self.access.servers} can be used: {'; '.join(sentences[:FEW] + more)}", hint
         )
 
-    def _ready(self, nodes: Sequence[int], seconds: float | None = None) -> tuple[Any, Any]:
-        usual = self.access.timeout
-        within = usual if seconds is None else seconds
-        return self._manager.run(first_ready, self._net, self._manager, nodes, within, usual)  # type: ignore[no-any-return]
-
     # --- requests ---
 
-    def version_of(self, request: Any, node: int | None = None) -> int | None:
-        """The version of a request (its class) that the cluster and the library share; None if the cluster lacks it."""
-        try:
-            return int(self._manager.broker_version_data.api_version(request))
-        except Exception:
-            return None
+    def version_of(self, request: Any) -> int | None:
+        """The version of a request (its class) that cluster and kctl share; None if the cluster lacks it."""
+        first, last = self._versions.get(request.MESSAGE.key, (0, -1))
+        version = min(last, request.MESSAGE.versions.last)
+        return version if version >= first else None
+
+    def _versions_of(self, node: Any) -> dict[int, tuple[int, int]]:
+        connection = self._connections.present(node)
+        return self._versions if connection is None else connection.versions
 
     @property
     def broker_version(self) -> tuple[int, ...]:
         """The broker's release, derived from the versions of its requests."""
-        return tuple(self._manager.broker_version_data.broker_version)
+        return release_of(self._versions)
 
-    def send(self, request: Any, node: int | None = None, *, timeout: float | None = None) -> Any:
+    def send(self, request: Any, node: Any = None, *, timeout: float | None = None) -> Any:
         """The answer of one broker, by default of the one used for reads. Raises NoAnswer, TooOld."""
         (answer,) = self.send_all([(self.node if node is None else node, request)], timeout=timeout)
         if isinstance(answer, KctlError):
@@ -448,9 +313,8 @@ class Wire:
 
     def send_to(self, host: str, port: int, request: Any, *, timeout: float | None = None) -> Any:
         """The answer of a node that is not a broker. Raises NoAnswer, TooOld."""
-        node: Any = f"{host}:{port}"
-        known = MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=None)
-        self._manager.cluster._coordinator_brokers[node] = known
+        node = f"{host}:{port}"
+        self._connections.addresses[node] = host, port
         return self.send(request, node, timeout=timeout)
 
     def read(self, request: Any) -> Any:
@@ -458,87 +322,115 @@ class Wire:
         try:
             return self.send(request)
         except NoAnswer:
-            self._change_node()
-            return self.send(_again(request))
+            others = [node for node in self.nodes if node != self.node]
+            node, _ = self._connections.first(others, self.access.timeout)
+            if node is not None:
+                self.node = node
+            return self.send(request)
 
     def read_from(self, node: int, seconds: float | None = None) -> bool:
         """Read from another broker from now on, if it accepts a connection in time; returns whether it did."""
         if node == self.node or node not in self.nodes:
             return False
-        ready, _ = self._ready([node], seconds)
+        ready, _ = self._connections.first([node], self.access.timeout if seconds is None else seconds)
         if ready is not None:
             self.node = node
         return ready is not None
 
-    def _change_node(self) -> None:
-        node, _ = self._ready([node for node in self.nodes if node != self.node])
-        if node is not None:
-            self.node = int(node)
-
     def send_all(
-        self, requests: Sequence[tuple[int, Any]], *, timeout: float | None = None
+        self, requests: Sequence[tuple[Any, Any]], *, timeout: float | None = None
     ) -> list[Any | KctlError]:
         """The answers in order, all requested at once; a `KctlError` in place of a missing one."""
-        milliseconds = int((self.access.timeout if timeout is None else timeout) * 1000)
-
-        async def send_and_wait() -> list[Any]:
-            futures, patience = [], time.monotonic() + LONGEST_PAUSE
-            for node, request in requests:
-                try:
-                    await self._unthrottled(node, patience)
-                    futures.append(self._manager.send(request, node_id=node, request_timeout_ms=milliseconds))
-                except Exception as error:
-                    futures.append(error)
-            answers, end = [], time.monotonic() + milliseconds / 1000 + 1
-            for future in futures:
-                if isinstance(future, Exception):
-                    answers.append(future)
-                    continue
-                try:
-                    remaining = max(1, (end - time.monotonic()) * 1000)
-                    answers.append(await self._manager.wait_for(future, remaining))
-                except Exception as error:
-                    answers.append(error)
-            return answers
-
-        answers = self._manager.run(send_and_wait)
+        seconds = self.access.timeout if timeout is None else timeout
+        outcomes: list[Call | Exception] = [UnknownNode()] * len(requests)
+        with self._lock:
+            self._refresh_where_stale([node for node, _ in requests])
+            waited = {node for node, _ in requests if node in self._connections.addresses}
+            end, soon = time.monotonic() + seconds, min(HEAD_START, seconds)
+            while waited:  # who is slow to let the client in does not delay requests to the others
+                opened = self._connections.opened(waited, soon)
+                soon = max(0.0, end - time.monotonic())
+                decided = {
+                    node: one or TimeoutError(NO_ANSWER)
+                    for node, one in opened.items()
+                    if one is not None or not soon
+                }
+                asked = {at: one for at, one in enumerate(requests) if one[0] in decided}
+                for at, call in self._asked(asked, decided, seconds).items():
+                    outcomes[at] = call
+                waited -= decided.keys()
+        errors = [one.error if isinstance(one, Call) else one for one in outcomes]
+        self._is_stale |= any(isinstance(error, OSError) for error in errors)
         return [
-            self._failure(answer, node, request) if isinstance(answer, Exception) else answer
-            for answer, (node, request) in zip(answers, requests, strict=True)
+            one.answer if isinstance(one, Call) and error is None else self._failure(error, node, request)
+            for one, error, (node, request) in zip(outcomes, errors, requests, strict=True)
         ]
 
-    async def _unthrottled(self, node: int, end: float) -> None:
-        """Wait for the throttle time of a broker: until then the library refuses to send."""
-        while (connection := self._manager._conns.get(node)) is not None and connection.paused:
-            if time.monotonic() > end:
-                reason = f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
-                raise NoAnswer(f"broker {node} is not asked, since {reason}", node)
-            await self._net.sleep(POLL_INTERVAL)
+    def _asked(
+        self,
+        requests: Mapping[int, tuple[Any, Any]],
+        nodes: Mapping[Any, Connection | Exception],
+        seconds: float,
+    ) -> dict[int, Call | Exception]:
+        """The calls of requests by number, once all have ended, or why one was not made."""
+        calls, patience = dict[int, Call | Exception](), time.monotonic() + LONGEST_PAUSE
+        used = set[Connection]()
+        for at, (node, request) in requests.items():
+            connection = nodes[node]
+            if isinstance(connection, Exception):
+                calls[at] = connection
+                continue
+            try:
+                self._await_quota(connection, node, patience)
+                calls[at] = connection.call(request)
+                used.add(connection)
+            except (NotKnown, NoAnswer) as error:
+                calls[at] = error
+        exchange(used, time.monotonic() + seconds, self._connections.ended.is_set)
+        return calls
 
-    def _failure(self, error: Exception, node: int, request: Any) -> KctlError:
+    def _await_quota(self, connection: Connection, node: Any, end: float) -> None:
+        """Wait while a broker asks for a pause: it would delay the answers to everything that is sent before."""
+        if connection.paused_until > end:
+            reason = (
+                f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
+            )
+            raise NoAnswer(f"broker {node} is not asked, since {reason}", node)
+        while (seconds := connection.paused_until - time.monotonic()) > 0:
+            if self._connections.ended.wait(seconds):
+                break
+
+    def _refresh_where_stale(self, nodes: Sequence[Any]) -> None:
+        """Read the table of brokers again where one was not at its place, or is not in it, if a connection is open."""
+        is_known = all(node in self._connections.addresses for node in nodes)
+        if self.are_controllers or (is_known and not self._is_stale):
+            return
+        self._is_stale = False
+        for node in self.nodes:
+            if (connection := self._connections.present(node)) is not None:
+                try:
+                    self._take(connection.ask(MetadataRequest(topics=[]), time.monotonic() + CONNECT))
+                except (OSError, ValueError):
+                    continue
+                return
+
+    def _failure(self, error: Exception | None, node: Any, request: Any) -> KctlError:
+        name = request.NAME
         if isinstance(error, KctlError):
             return error
-        name = type(error).__name__
-        known = (kind.__name__ for kind in type(request).__mro__ if kind.__module__.startswith("kafka."))
-        request_name = next(known, type(request).__name__).removesuffix("Request")
-        if name == "IncompatibleBrokerVersion":
-            return TooOld(f"broker {node} is too old: {needs(request_name)}")
-        if name == "UnknownBrokerIdError":
+        if isinstance(error, NotKnown):
+            return TooOld(f"broker {node} is too old: {needs(name)}")
+        if error is None or isinstance(error, UnknownNode):
             return NoAnswer(f"broker {node} is not in the cluster now", node)
-        # The library does not reconnect at once, and then no longer reports the cause.
-        if (cause := cause_of(error)) == JUST_FAILED:
-            cause = self._causes.get(node, JUST_FAILED)
+        cause = cause_of(error)
         if cause == NOT_LET_IN:
-            cause = refusal_of(self.access.sasl_mechanism, f"{type(error).__name__}: {error}", self._tokens)
-        self._causes[node] = cause
-        if (
-            cause == NO_ANSWER
-            and request_name in FORWARDED
-            and self.version_of(DescribeQuorumRequest) is not None
-        ):
-            text = f"the controller does not answer {request_name} through broker {node}: {cause}"
+            said = str(error) if isinstance(error, SaslAuthenticationFailed) else ""
+            cause = refusal_of(self.access.sasl_mechanism, said, self._tokens)
+        is_forwarded = name in REQUESTS and REQUESTS[name].is_forwarded
+        if cause == NO_ANSWER and is_forwarded and self.version_of(DescribeQuorumRequest) is not None:
+            text = f"the controller does not answer {name} through broker {node}: {cause}"
             return NoAnswer(text, hint=FORWARDED_HINT)
-        return NoAnswer(f"broker {node} does not answer {request_name}: {cause}", node)
+        return NoAnswer(f"broker {node} does not answer {name}: {cause}", node)
 
     def warn(self, text: str) -> None:
         """Pass a warning on, each text once."""
@@ -551,11 +443,8 @@ class Wire:
         time.sleep(seconds)
 
     def close(self) -> None:
-        """End all connections and the library's thread."""
-        manager = getattr(self, "_manager", None)
-        if manager is not None:
-            manager.close()
-        self._net.stop(timeout_ms=2000)
+        """End all connections."""
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -565,32 +454,18 @@ class Wire:
 
 
 class Controllers(Wire):
-    """Connections to KRaft controllers, which do not answer Metadata: `nodes` are those in the access's servers.
-
-    Nodes are the library's names for them, in the given order.
-    """
+    """Connections to KRaft controllers, which do not answer Metadata: `nodes` are the servers of the access, in its order."""
 
     are_controllers = True
 
-    def _bootstrap(self, log: ConnectionLog) -> None:
+    def _bootstrap(self) -> None:
         """No Metadata request is sent."""
+        self._connections.addresses |= {server: address_of(server) for server in self._servers}
 
     @property
     def nodes(self) -> list[Any]:
         """The controllers."""
-        return list(self._manager.cluster._bootstrap_brokers)
-
-
-def _again(request: Any) -> Any:
-    """The request without the version negotiated with another broker."""
-    request._version = None  # the property takes only numbers
-    return request
-
-
-def error_name(code: int) -> str:
-    """Kafka's name of an error code, `NOT_CONTROLLER`."""
-    error = kafka_errors.for_code(code)
-    return str(getattr(error, "message", None) or error.__name__)
+        return list(self._servers)
 
 
 def parse_id(text: str) -> uuid.UUID:

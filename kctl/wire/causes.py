@@ -15,7 +15,6 @@ ENDED = "it ends the connection (TLS or SASL needed?)"
 ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
 NO_ANSWER = "no answer in time"
 REFUSED = "connection refused"
-JUST_FAILED = "the connection to it has just failed"
 UNKNOWN_HOST = "the host name is not known"
 NO_ROUTE = "there is no route to it"
 UNTRUSTED = "the certificate is not trusted"
@@ -35,7 +34,6 @@ CAUSES = (
     (r"controller \(no metadata support\)", CONTROLLER),
     (r"timed? ?out|Timeout|ETIMEDOUT", NO_ANSWER),
     (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
-    (r"NodeNotReady", JUST_FAILED),
     (r"No route to host|EHOSTUNREACH|ENETUNREACH", NO_ROUTE),
 )
 # A broker that refuses for one of these reasons refuses again, and may finally lock the user out.
@@ -46,8 +44,13 @@ UNREACHABLE = frozenset({NO_ANSWER, REFUSED, UNKNOWN_HOST, NO_ROUTE})
 
 def cause_of(error: BaseException) -> str:
     """The cause as a clause."""
-    text = f"{type(error).__name__}: {error}"
+    text = text_of(error)
     return cause_in(text) or text.splitlines()[0][:200]
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, with its name."""
+    return error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
 
 
 def cause_among(messages: Sequence[str], *, with_sasl: bool) -> str:
@@ -72,7 +75,7 @@ def refuse_unusable(servers: Sequence[str], seconds: float, check: Check, *, onl
 
     With `only_sure` it also returns where no server is known to be wrong for good.
 
-    The library would try a host that says nothing for as long as an answer may take, and name no cause.
+    A client would wait for a host that says nothing for as long as an answer may take, and know no cause.
     """
     found = diagnoses(servers, seconds, check)
     if None in found.values():

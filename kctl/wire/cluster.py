@@ -112,8 +112,8 @@ class AdminCluster(Cluster):
     def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
         """See the interface; quotas are not described."""
         from kctl.changes.kinds.throttles import RATES
+        from kctl.wire.answers.configs import KINDS
         from kctl.wire.configs import keys_known
-        from kctl.wire.shortcuts.configs import KINDS
 
         if entity_type not in KINDS:
             return None

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResourcesRequest
-
 from kctl.cluster.names import unknown_topics
+from kctl.cluster.requests import SINCE, needs
 from kctl.cluster.state import DEFAULT, EntityConfig, Problem, unread
-from kctl.cluster.versions import SINCE, needs, parse_version
+from kctl.cluster.versions import parse_version
 from kctl.errors import KctlError
 from kctl.wire.adapter import BrokerError, TooOld, Wire
+from kctl.wire.answers.configs import AT_THE_BROKER, KINDS, DescribeConfigsInForceRequest
+from kctl.wire.protocol.messages import DescribeConfigsRequest, ListConfigResourcesRequest
 from kctl.wire.rights import failure
-from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS, DescribeConfigsInForceRequest
 
 NAME = attrgetter("name")
 UNKNOWN_TOPIC = 3

@@ -13,14 +13,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from kafka.protocol.admin.groups import DeleteGroupsRequest
-from kafka.protocol.consumer.group import LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest
-
 from kctl.changes.kinds.groups import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offsets_from
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster, Conflict
-from kctl.cluster.versions import needs as since
+from kctl.cluster.requests import needs as since
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import TooOld, Wire
@@ -35,6 +32,12 @@ from kctl.wire.groups import (
     read_offsets,
 )
 from kctl.wire.hidden import why_offsets_may_be_hidden
+from kctl.wire.protocol.messages import (
+    DeleteGroupsRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+)
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
 
 REASON = "removed with kctl group remove-member"
@@ -54,7 +57,7 @@ REASONS = {
 
 def _sets_share_offsets(wire: Wire) -> bool:
     """Whether brokers carry out AlterShareGroupOffsets: those of 4.1 answer without an error and change nothing."""
-    from kctl.wire.messages import DescribeShareGroupOffsetsRequest
+    from kctl.wire.protocol.messages import DescribeShareGroupOffsetsRequest
 
     return (wire.version_of(DescribeShareGroupOffsetsRequest) or 0) >= 1  # with the lag: 4.2 or later
 
@@ -316,7 +319,7 @@ def _of_share(wire: Wire, after: Mapping[str, Any], request: Callable[[], Any]) 
 
 
 def _set_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    from kctl.wire.messages import AlterShareGroupOffsetsRequest as Request
+    from kctl.wire.protocol.messages import AlterShareGroupOffsetsRequest as Request
 
     kind = Request.AlterShareGroupOffsetsRequestTopic
 
@@ -332,7 +335,7 @@ def _set_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[Request
 
 
 def _delete_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    from kctl.wire.messages import DeleteShareGroupOffsetsRequest as Request
+    from kctl.wire.protocol.messages import DeleteShareGroupOffsetsRequest as Request
 
     def request() -> Any:
         kind = Request.DeleteShareGroupOffsetsRequestTopic

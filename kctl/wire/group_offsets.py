@@ -10,8 +10,6 @@ Source: KIP-447 (offsets of a transaction); clients/.../consumer/internals/Consu
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kafka.protocol.consumer.group import OffsetFetchRequest
-
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place, Severity
@@ -35,6 +33,7 @@ from kctl.wire.groups import (
     offsets_partitions,
     watermarks,
 )
+from kctl.wire.protocol.messages import OffsetFetchRequest
 from kctl.wire.replicas.fetching import EARLIEST, LATEST
 from kctl.wire.rights import failure
 from kctl.wire.transactions import OpenInPartition, with_coordinators

@@ -8,11 +8,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.consumer.group import OffsetFetchRequest
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
-from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-
+from formats.messages.consumer_offsets import ASSIGNMENT
+from formats.messages.schema import read_message
 from formats.values import Struct
 from kctl.changes.kinds.groups import GroupOffset
 from kctl.cluster.rights import MissingRight
@@ -20,6 +17,14 @@ from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, near_names
 from kctl.model import TopicPartition, counted
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
+from kctl.wire.answers.metadata import Places, PlacesRequest, TopicPlaces, places
+from kctl.wire.protocol.messages import (
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    MetadataRequest,
+    OffsetFetchRequest,
+)
 from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import (
     CONSUMER,
@@ -30,7 +35,6 @@ from kctl.wire.replicas.fetching import (
     list_offsets,
 )
 from kctl.wire.rights import failure, right_for
-from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
 CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 BY_GROUP, BY_NAME = 8, 9  # versions of OffsetFetch: the first of many groups, the last with topics by name
@@ -258,7 +262,7 @@ def _of_protocol(
             (node, DescribeGroupsRequest(groups=list(group_names))) for node, group_names in names.items()
         ]
     else:
-        from kctl.wire import messages
+        from kctl.wire.protocol import messages
 
         kind = getattr(messages, request)
         if wire.version_of(kind) is None:
@@ -397,13 +401,14 @@ def _stream_tasks(group: Any) -> dict[str, GroupMember]:
 def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
     if not data:
         return ()
+    version = int.from_bytes(data[:2], "big", signed=True)
     try:
-        decoded = ConsumerProtocolAssignment.decode(bytes(data))
-        return tuple(
-            TopicPartition(str(t.topic), int(p)) for t in decoded.assigned_partitions for p in t.partitions
-        )
-    except Exception:  # whatever a member put there: the library raises anything
+        decoded, _ = read_message(ASSIGNMENT, min(version, ASSIGNMENT.versions.last), data, 2)
+    except ValueError:  # whatever a member put there
         return None
+    return tuple(
+        TopicPartition(t["topic"], p) for t in decoded["assigned_partitions"] for p in t["partitions"]
+    )
 
 
 def read_offsets(
@@ -463,7 +468,7 @@ def _share_offsets(
     wire: Wire, group: str, coordinator: int
 ) -> dict[TopicPartition, tuple[GroupOffset, int | None]]:
     """A share group's start offsets, and its lag if the coordinator returns it (4.2 and later)."""
-    from kctl.wire.messages import DescribeShareGroupOffsetsRequest as Request
+    from kctl.wire.protocol.messages import DescribeShareGroupOffsetsRequest as Request
 
     group_request = Request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     (answer,) = wire.send(Request(groups=[group_request]), coordinator).groups

@@ -14,16 +14,13 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kafka.protocol.admin.groups import DescribeGroupsRequest
-from kafka.protocol.admin.transactions import DescribeTransactionsRequest
-from kafka.protocol.metadata import MetadataRequest
-
 from kctl.cluster.interface import Visibility
 from kctl.cluster.rights import RESOURCES, TOPIC, TRANSACTIONAL_ID, Right, missing
 from kctl.model import some
 from kctl.wire.adapter import TooOld, Wire
+from kctl.wire.answers.configs import BROKER, STATIC_BROKER, described, values_from
+from kctl.wire.protocol.messages import DescribeGroupsRequest, DescribeTransactionsRequest, MetadataRequest
 from kctl.wire.rights import failure, right_for
-from kctl.wire.shortcuts.configs import BROKER, STATIC_BROKER, described, values_from
 
 ANY, LITERAL, PREFIXED = 1, 3, 4
 SECURITY_DISABLED = 54
@@ -63,7 +60,7 @@ class Kind(NamedTuple):
 
 def visibility_of(wire: Wire, noun: str = "topics") -> Visibility:
     """Whether there may be topics, or transactional ids, that this user does not see, with the missing right."""
-    from kafka.protocol.admin.acl import DescribeAclsRequest  # few commands need it
+    from kctl.wire.protocol.messages import DescribeAclsRequest  # few commands need it
 
     kind = KINDS[noun]
     request = DescribeAclsRequest(
@@ -127,7 +124,7 @@ def why_groups_may_be_hidden(wire: Wire, *, strict: bool = False) -> str:
     answer = wire.read(
         MetadataRequest(topics=[], include_cluster_authorized_operations=True, min_version=8, max_version=10)
     )
-    if DESCRIBE in (answer.authorized_operations or ()):
+    if answer.cluster_authorized_operations >= 0 and answer.cluster_authorized_operations >> DESCRIBE & 1:
         return ""
     if strict:
         return f"{missing(Right('Describe'), wire.principal)}: groups may be hidden"

@@ -38,13 +38,10 @@ MECHANISMS = {
 LARGEST_ANSWER = 1 << 20  # bytes of a token endpoint
 SHARE = 0.8  # of the life of a token, after which another is requested
 AWS_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$", re.IGNORECASE)
-REFUSAL = re.compile(
-    r"SaslAuthenticationFailedError: (?:\w+(?:Error|Failed): )?(.*?)(?: \(backoff .*)?$", re.DOTALL
-)
 
 
 def check_login(access: Access, hosts: Sequence[str]) -> None:
-    """Raise BadValue for a login that cannot work: the library would retry it until the timeout."""
+    """Raise BadValue for a login that cannot work, before it is tried."""
     mechanism = access.sasl_mechanism
     if mechanism is None:
         return
@@ -114,21 +111,6 @@ def tokens_of(access: Access, hosts: Sequence[str]) -> Callable[[], str] | None:
         source = ClientCredentials(access)
     source()
     return source
-
-
-def provider_of(access: Access, tokens: Callable[[], str]) -> Any:
-    """The source of tokens as the library takes it, with the extensions of the context."""
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]
-        def token(self) -> str:
-            return tokens()
-
-        def extensions(self) -> dict[str, str]:
-            pairs = (part.partition("=") for part in (access.sasl_oauth_extensions or "").split(",") if part)
-            return {key.strip(): value.strip() for key, _, value in pairs}
-
-    return Provider()
 
 
 def _file_tokens(path: str) -> Callable[[], str]:
@@ -310,9 +292,8 @@ def _subject(tokens: Callable[[], str] | None) -> str | None:
 
 
 def refusal_of(mechanism: str | None, text: str, tokens: Callable[[], str] | None) -> str:
-    """What a failed login means, as a clause, from the broker's message in a text of the library."""
-    match = REFUSAL.search(text)
-    message = " ".join((match[1] if match else "").split())[:200]
+    """What a failed login means, as a clause, from the broker's message."""
+    message = " ".join(text.split())[:200]
     if tokens is not None:
         expiry = _expiry_in(tokens)
         if expiry is not None and expiry < time.time():

@@ -10,14 +10,11 @@ import uuid
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from kafka.protocol.admin.cluster import DescribeQuorumRequest
-from kafka.protocol.consumer.fetch import FetchRequest
-
 from formats.errors import FormatError
 from formats.log.record_batch import BatchHeader, read_header
 from kctl.errors import KctlError, file_error
 from kctl.wire.adapter import BrokerError, Controllers, error_name
-from kctl.wire.messages import FetchSnapshotRequest
+from kctl.wire.protocol.messages import DescribeQuorumRequest, FetchRequest, FetchSnapshotRequest
 
 METADATA_TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)  # the same everywhere; Kafka 3.1 and later ask for it

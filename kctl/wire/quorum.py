@@ -19,14 +19,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.metadata import ApiVersionsRequest
-
 from formats.whole_numbers import whole_number
 from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
 from kctl.model import counted
 from kctl.wire.adapter import NoAnswer, Wire
+from kctl.wire.protocol.messages import ApiVersionsRequest, DescribeClusterRequest, DescribeQuorumRequest
 
 METADATA_TOPIC = "__cluster_metadata"
 # Seconds for an answer from the controller, before checking whether there is one; for the check, in which an active
@@ -114,7 +112,7 @@ def describe_quorum() -> DescribeQuorumRequest:
 def _member(
     replica: Any, is_voter: bool, is_leader: bool, now: int, endpoints: tuple[Endpoint, ...]
 ) -> QuorumMember:
-    from kctl.wire.shortcuts.metadata import kafka_id
+    from kctl.wire.answers.metadata import kafka_id
 
     fetched, id = _known(replica.last_fetch_timestamp), getattr(replica, "replica_directory_id", None)
     is_answering = is_leader or (fetched is not None and now - fetched <= ANSWERING)
@@ -201,7 +199,7 @@ def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
 
     With a dynamic quorum the file has addresses only: a controller that answers knows their ids.
     """
-    from kctl.wire.shortcuts.configs import BROKER, STATIC_BROKER, described, values_from
+    from kctl.wire.answers.configs import BROKER, STATIC_BROKER, described, values_from
 
     answer = wire.send(described(BROKER, [str(wire.node)], [VOTERS, SERVERS]), timeout=wire.access.timeout)
     file = values_from(answer.results[0], (STATIC_BROKER,))

@@ -15,10 +15,6 @@ from itertools import repeat
 from typing import Any, Unpack
 from urllib.parse import quote
 
-from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
-from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import DENIED, BrokerLogDir, StoredReplica
 from kctl.cluster.interface import Scope
@@ -44,11 +40,18 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, TooOld, Wire, error_name
+from kctl.wire.answers import configs
+from kctl.wire.answers.metadata import Places, PlacesRequest, TopicPlaces, places
 from kctl.wire.hidden import visibility_of
+from kctl.wire.protocol.messages import (
+    ApiVersionsRequest,
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+)
 from kctl.wire.quorum import NoController, ask_controller, read_quorum
 from kctl.wire.rights import denied, failure, problem
-from kctl.wire.shortcuts import configs
-from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
 NOT_CONTROLLER, NOT_AUTHORIZED, CLUSTER_AUTHORIZATION_FAILED = 41, 29, 31
 SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
@@ -353,7 +356,7 @@ def _eligible(
     states: Mapping[TopicPartition, PartitionState],
 ) -> tuple[dict[TopicPartition, Replicas], dict[TopicPartition, Replicas]]:
     """Eligible and last known leader replicas of the partitions whose ISR has not all replicas (KIP-966)."""
-    from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest
+    from kctl.wire.protocol.messages import DescribeTopicPartitionsRequest
 
     if not features.get(ELR_FEATURE):
         return {}, {}
@@ -457,7 +460,7 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
 
     A secret that is set is None; one that is not set is absent, as are keys that the broker does not know.
     """
-    from kafka.protocol.admin.configs import DescribeConfigsRequest
+    from kctl.wire.protocol.messages import DescribeConfigsRequest
 
     def request(id: int) -> DescribeConfigsRequest:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
@@ -533,7 +536,7 @@ def _broker_configs(
 
 
 def _quotas(wire: Wire, kind: str, entries: Configs, problems: list[Problem]) -> None:
-    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
+    from kctl.wire.protocol.messages import DescribeClientQuotasRequest
 
     component = DescribeClientQuotasRequest.ComponentData(
         entity_type=QUOTA_TYPES[kind], match_type=2, match=None
@@ -587,7 +590,7 @@ def read_log_dirs(
 
     A broker that does not answer is one row without a path. The replicas of a failed directory are unknown.
     """
-    from kafka.protocol.admin.cluster import DescribeLogDirsRequest
+    from kctl.wire.protocol.messages import DescribeLogDirsRequest
 
     asked_brokers = sorted(set(brokers) & set(wire.nodes if live is None else live) & set(wire.nodes))
     # A broker filters only by partitions, or leaves out all topics.

@@ -7,8 +7,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin.topics import DeleteRecordsRequest
-
 from kctl.changes.kinds.records import DeleteRecords
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_partition
@@ -20,6 +18,7 @@ from kctl.operations.topics import require_topic
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks
 from kctl.wire.hidden import why_groups_may_be_hidden
+from kctl.wire.protocol.messages import DeleteRecordsRequest
 from kctl.wire.reading import read_cluster, read_log_dirs
 from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, WireCluster

@@ -1,69 +1,10 @@
-"""Which right is missing where a broker refuses a request, and for whom.
+"""Which right is missing where a broker refuses a request, and for whom."""
 
-Source: core/src/main/scala/kafka/server/KafkaApis.scala, ControllerApis.scala @ 4.1.0
-"""
-
+from kctl.cluster.requests import REQUESTS
 from kctl.cluster.rights import CLUSTER, RESOURCES, MissingRight, Right, missing
 from kctl.cluster.state import Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import BrokerError, Wire, error_name
-
-# The operation that a request needs, by Kafka's name of it; where it differs by resource, by both.
-OPERATIONS = {
-    "AddPartitionsToTxn": "Write",
-    "AddRaftVoter": "Alter",
-    "AlterClientQuotas": "AlterConfigs",
-    "AlterPartitionReassignments": "Alter",
-    "AlterReplicaLogDirs": "Alter",
-    "AlterShareGroupOffsets": "Read",
-    "AlterUserScramCredentials": "Alter",
-    "ConsumerGroupDescribe": "Describe",
-    "CreateAcls": "Alter",
-    "CreatePartitions": "Alter",
-    "CreateTopics": "Create",
-    "DeleteAcls": "Alter",
-    "DeleteGroups": "Delete",
-    "DeleteRecords": "Delete",
-    "DeleteShareGroupOffsets": "Delete",
-    "DeleteShareGroupOffsets Topic": "Read",
-    "DeleteTopics": "Delete",
-    "DescribeAcls": "Describe",
-    "DescribeClientQuotas": "DescribeConfigs",
-    "DescribeDelegationToken": "Describe",
-    "DescribeConfigs": "DescribeConfigs",
-    "DescribeGroups": "Describe",
-    "DescribeLogDirs": "Describe",
-    "DescribeProducers": "Read",
-    "DescribeQuorum": "Describe",
-    "DescribeShareGroupOffsets": "Describe",
-    "DescribeTransactions": "Describe",
-    "DescribeUserScramCredentials": "Describe",
-    "ElectLeaders": "Alter",
-    "EndTxn": "Write",
-    "Fetch": "Read",
-    "FetchSnapshot": "ClusterAction",
-    "FindCoordinator": "Describe",
-    "IncrementalAlterConfigs": "AlterConfigs",
-    "InitProducerId": "Write",
-    "InitProducerId Cluster": "IdempotentWrite",
-    "LeaveGroup": "Read",
-    "ListConfigResources": "DescribeConfigs",
-    "ListGroups": "Describe",
-    "ListOffsets": "Describe",
-    "ListPartitionReassignments": "Describe",
-    "ListTransactions": "Describe",
-    "Metadata": "Describe",
-    "OffsetCommit": "Read",
-    "OffsetDelete": "Delete",
-    "OffsetDelete Topic": "Read",
-    "OffsetFetch": "Describe",
-    "OffsetForLeaderEpoch": "Describe",
-    "Produce": "Write",
-    "RemoveRaftVoter": "Alter",
-    "UnregisterBroker": "Alter",
-    "UpdateFeatures": "Alter",
-    "WriteTxnMarkers": "ClusterAction",
-}
 
 
 def right_for(request: str, code: int, name: str = "") -> Right | None:
@@ -73,9 +14,9 @@ def right_for(request: str, code: int, name: str = "") -> Right | None:
     """
     if (resource := RESOURCES.get(code)) is None:
         return None
-    operation = OPERATIONS.get(f"{request} {resource}") or OPERATIONS.get(request)
-    if operation is None:
+    if (kind := REQUESTS.get(request)) is None or not kind.operation:
         return None
+    operation = kind.operation_on(resource)
     return Right(operation, resource, "" if resource == CLUSTER else name)
 
 

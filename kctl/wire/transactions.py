@@ -7,21 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin.transactions import (
-    DescribeProducersRequest,
-    DescribeTransactionsRequest,
-    ListTransactionsRequest,
-)
-from kafka.protocol.metadata import MetadataRequest
-from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
-
 from kctl.changes.kinds.records import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.names import unknown_partition
+from kctl.cluster.requests import needs
 from kctl.cluster.rights import TOPIC, TRANSACTIONAL_ID, MissingRight, Right, grant
 from kctl.cluster.state import ClusterState
-from kctl.cluster.versions import needs
 from kctl.errors import KctlError, Refused
 from kctl.findings import Place
 from kctl.findings.internal_topics import HANGING_TRANSACTION
@@ -32,6 +24,13 @@ from kctl.model import Row, TopicPartition, counted
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire
 from kctl.wire.hidden import visibility_of
+from kctl.wire.protocol.messages import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+    MetadataRequest,
+    WriteTxnMarkersRequest,
+)
 from kctl.wire.rights import failure, right_for
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 

@@ -8,8 +8,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from kafka.protocol.admin.users import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
-
 from formats.znodes.security import SCRAM_MECHANISMS
 from kctl.access.users import Salted, password_not_kept
 from kctl.access.view import USERS
@@ -18,6 +16,7 @@ from kctl.cluster.intent import Intent, Write
 from kctl.cluster.interface import Conflict
 from kctl.model import Json
 from kctl.wire.adapter import Wire
+from kctl.wire.protocol.messages import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
 from kctl.wire.rights import failure
 from kctl.wire.writes.planning import request
 from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask

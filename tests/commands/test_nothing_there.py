@@ -15,7 +15,7 @@ import pytest
 from commands.catalogue import Verb
 from commands.main import load
 from tests.commands.test_catalogue import every_verb
-from tests.conftest import errors_in, kctl, recording, rows
+from tests.conftest import kctl, recording, rows
 
 UNCLEAN = "incidents/unclean-2.8"
 
@@ -131,32 +131,6 @@ def test_topics_that_are_there_go_on() -> None:
 def test_a_timeline_without_the_topic_says_so() -> None:
     ran = rows("state-log", "timeline", "--topic", "legder", recording(UNCLEAN))
     assert "no line names a leader of legder" in ran.err
-
-
-def test_the_brokers_protocol_without_its_library_is_one_line() -> None:
-    program = """
-import sys
-class Without:
-    def find_spec(self, name, *_):
-        if name.partition(".")[0] == "kafka":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Without())
-from commands.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-    for words in (
-        ["topic", "list"],
-        ["replica", "verify"],
-        ["segment", "verify", "orders"],
-        ["group", "list"],
-    ):
-        ran = subprocess.run(
-            [sys.executable, "-c", program, *words, "--bootstrap-server", "localhost:1"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert ran.returncode == 3, ran.stderr
-        (said,) = errors_in(ran.stderr)
-        assert "needs kafka-python, which is not installed; pip install 'kctl[wire]'" in said
 
 
 @pytest.mark.slow

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from kctl.changes.kinds.quorum import AddVoter, RemoveVoter
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, no_quorum
+from kctl.cluster.requests import needs
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
-from kctl.cluster.versions import V3_9, needs
+from kctl.cluster.versions import V3_9
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import counted
 

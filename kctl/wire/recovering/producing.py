@@ -16,14 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from kafka.protocol.metadata import FindCoordinatorRequest
-from kafka.protocol.producer import ProduceRequest
-from kafka.protocol.producer.transaction import (
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    InitProducerIdRequest,
-)
-
 from formats.log.record_batch import NO_SEQUENCE, write_batch
 from formats.whole_numbers import whole_number
 from kctl.changes import kept_records as kept
@@ -37,6 +29,13 @@ from kctl.model import OffsetRange, TopicPartition, counted
 from kctl.replica.recovery.marks import WrittenSoFar, marked, written_so_far
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 from kctl.wire.configs import in_force
+from kctl.wire.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+)
 from kctl.wire.replicas.fetching import LATEST, list_offsets
 from kctl.wire.replicas.present import led, place_of, present_records
 from kctl.wire.rights import failure, right_for

@@ -11,15 +11,14 @@ import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.consumer.fetch import FetchRequest
-
 from formats.log_dir.checkpoints import EpochEntry
+from kctl.cluster.requests import needs
 from kctl.cluster.state import ClusterState
-from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.operations.unclean import ReplicaEnd, UncleanCandidate, best_of, candidates_of
 from kctl.wire.adapter import BrokerError, TooOld, Wire, parse_id
+from kctl.wire.protocol.messages import FetchRequest
 from kctl.wire.replicas.fetching import CONSUMER, OFFSET_OUT_OF_RANGE
 from kctl.wire.rights import failure
 

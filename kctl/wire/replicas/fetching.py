@@ -12,16 +12,15 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
-
+from kctl.cluster.requests import needs
 from kctl.cluster.rights import MissingRight, missing
 from kctl.cluster.state import NO_LEADER, ClusterState
-from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name, parse_id
+from kctl.wire.answers.fetch import BytesRequest
+from kctl.wire.protocol.messages import ListOffsetsRequest, OffsetForLeaderEpochRequest
 from kctl.wire.rights import failure, right_for
-from kctl.wire.shortcuts.fetch import BytesRequest
 
 CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one gets a log's end, not its watermark
 FOLLOWERS_ANSWER = 11  # the first version of Fetch that followers answer

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafka.protocol.metadata import MetadataRequest
-
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
 from formats.log.records import LogEntry, iterate_records, walk
@@ -19,6 +17,7 @@ from kctl.errors import KctlError
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.recovery.marks import PresentRecord
 from kctl.wire.adapter import BrokerError, Leaderless, Wire
+from kctl.wire.protocol.messages import MetadataRequest
 from kctl.wire.replicas.fetching import (
     CONSUMER,
     EARLIEST,

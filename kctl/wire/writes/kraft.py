@@ -10,8 +10,9 @@ from typing import Any
 from kctl.changes.kinds.quorum import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.cluster.intent import Write
 from kctl.cluster.interface import Conflict, NoQuorum
+from kctl.cluster.requests import needs
 from kctl.cluster.state import ClusterState
-from kctl.cluster.versions import V4_0, needs
+from kctl.cluster.versions import V4_0
 from kctl.errors import KctlError
 from kctl.model import Json
 from kctl.operations.kraft.unregistering import is_unregistered, refuse_used
@@ -95,7 +96,7 @@ def refuse_other_state(before: Mapping[str, Any], after: Mapping[str, Any], stat
 
 
 def _add(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    from kctl.wire.messages import AddRaftVoterRequest
+    from kctl.wire.protocol.messages import AddRaftVoterRequest
 
     listeners = []
     for name, address in after["listeners"].items():
@@ -113,7 +114,7 @@ def _add(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[
 
 
 def _remove(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    from kctl.wire.messages import RemoveRaftVoterRequest
+    from kctl.wire.protocol.messages import RemoveRaftVoterRequest
 
     message = RemoveRaftVoterRequest(
         cluster_id=after["cluster_id"],
@@ -124,7 +125,7 @@ def _remove(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterat
 
 
 def _unregister_broker(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    from kctl.wire.messages import UnregisterBrokerRequest
+    from kctl.wire.protocol.messages import UnregisterBrokerRequest
 
     yield _item(wire, UnregisterBrokerRequest(broker_id=after["broker_id"]), f"broker {after['broker_id']}")
 
@@ -135,7 +136,7 @@ def _item(wire: Wire, message: Any, what: str) -> RequestItem:
 
 
 def _update_features(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    from kafka.protocol.admin.cluster import UpdateFeaturesRequest
+    from kctl.wire.protocol.messages import UpdateFeaturesRequest
 
     if (wire.version_of(UpdateFeaturesRequest) or 0) < VALIDATES:
         raise KctlError(f"{needs('UpdateFeatures')}; nothing was written", "upgrade the brokers first")

@@ -9,25 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
-from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
-from kafka.protocol.admin.topics import (
+from kctl.cluster.intent import Write
+from kctl.cluster.interface import Cluster, Conflict
+from kctl.cluster.requests import needs
+from kctl.cluster.rights import Right, grant, missing
+from kctl.errors import BadValue, KctlError, Refused, RefusedItem
+from kctl.model import TopicPartition
+from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
+from kctl.wire.answers.configs import AT_THE_BROKER, KINDS
+from kctl.wire.protocol.messages import (
+    AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
 )
-
-from kctl.cluster.intent import Write
-from kctl.cluster.interface import Cluster, Conflict
-from kctl.cluster.rights import Right, grant, missing
-from kctl.cluster.versions import needs
-from kctl.errors import BadValue, KctlError, Refused, RefusedItem
-from kctl.model import TopicPartition
-from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
 from kctl.wire.reading import DEFAULT, QUOTA_TYPES
-from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 from kctl.wire.writes.planning import name_of
 
 OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
@@ -276,7 +275,7 @@ def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bo
 def _alter_replica_log_dirs(
     wire: Wire, after: Mapping[str, Any], validate_only: bool
 ) -> Iterator[RequestItem]:
-    from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest
+    from kctl.wire.protocol.messages import AlterReplicaLogDirsRequest
 
     kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     by_path: dict[str, list[Mapping[str, Any]]] = {}

@@ -20,7 +20,7 @@ from kctl.errors import KctlError, Refused
 from kctl.model import Json, counted, some
 from kctl.times import iso
 from kctl.wire.adapter import Wire
-from kctl.wire.messages import (
+from kctl.wire.protocol.messages import (
     CreateDelegationTokenRequest,
     DescribeDelegationTokenRequest,
     ExpireDelegationTokenRequest,

@@ -800,10 +800,10 @@ def test_transactions(c: Cluster, k: WireKctl, topic: str) -> None:
 
 def forsake(c: Cluster, topic: str) -> None:
     """Records of a transaction that no coordinator knows, as clients before KIP-890 may leave them behind."""
-    from kafka.protocol.producer.produce import ProduceRequest
     from kafka.record.memory_records import MemoryRecordsBuilder
 
     from kctl.wire.adapter import Access, Wire
+    from kctl.wire.protocol.messages import ProduceRequest
 
     own = {"producer_id": 999_999, "producer_epoch": 0, "base_sequence": 0}
     records = MemoryRecordsBuilder(2, 0, 1 << 16, transactional=True, **own)
@@ -817,7 +817,7 @@ def forsake(c: Cluster, topic: str) -> None:
         topic_data=[
             of(name=topic, partition_data=[of.PartitionProduceData(index=0, records=records.buffer())])
         ],
-        version=9,  # later ones ask the coordinator to add the partition
+        max_version=9,  # later ones ask the coordinator to add the partition
     )
     with Wire(Access(servers=c.bootstrap)) as wire:
         (answer,) = wire.send(request, 1).responses[0].partition_responses

@@ -11,11 +11,12 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import new_class
+from types import SimpleNamespace, new_class
 from typing import Any
 
 import pytest
 
+from formats.messages.schema import Versions
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.jars import classpath, jars
 from tests.brokers.processes import JavaProcess, java_command
@@ -153,9 +154,26 @@ def test_a_share_group_whose_offsets_cannot_be_set(w: Cluster, k: WireKctl, topi
     assert k("group", "describe", group).status == 3
 
 
+class Foreign:
+    """A request that another client knows, as kctl sends it."""
+
+    NAME = "StreamsGroupHeartbeat"
+
+    def __init__(self, request: Any, answer: Any) -> None:
+        self._request, self._answer = request, answer
+        always = Versions(0, request.max_version)
+        self.MESSAGE = SimpleNamespace(key=request.API_KEY, versions=always, flexible=always)
+
+    def encoded(self, version: int) -> bytes:
+        return bytes(self._request.encode(version=version))
+
+    def answered(self, data: memoryview, version: int) -> Any:
+        return self._answer.decode(bytes(data), version=version)
+
+
 @pytest.fixture
 def heartbeat(tmp_path: Path) -> Any:
-    """The request by which a member of Kafka Streams joins, as the jar defines it."""
+    """The request by which a member of Kafka Streams joins, and its answer, as the jar defines them."""
     from kafka.protocol.api_message import ApiMessage
 
     package = tmp_path / "streams_heartbeat"
@@ -169,11 +187,10 @@ def heartbeat(tmp_path: Path) -> Any:
     sys.path.insert(0, str(tmp_path))
     try:
         importlib.invalidate_caches()
-        request, _ = [
+        yield [
             new_class(f"StreamsGroupHeartbeat{end}", (ApiMessage,), {"load_json": "streams_heartbeat"})
             for end in ("Request", "Response")
         ]
-        yield request
     finally:
         sys.path.remove(str(tmp_path))
 
@@ -184,7 +201,8 @@ def join_streams(w: Cluster, k: WireKctl, topic: str, group: str, heartbeat: Any
     from kctl.wire.groups import coordinator_of
 
     member = str(uuid.uuid4())
-    subtopology = heartbeat.Topology.Subtopology(
+    topology = heartbeat[0].Topology
+    subtopology = topology.Subtopology(
         subtopology_id="0",
         source_topics=[topic],
         source_topic_regex=[],
@@ -195,7 +213,7 @@ def join_streams(w: Cluster, k: WireKctl, topic: str, group: str, heartbeat: Any
     )
     joins = {
         "rebalance_timeout_ms": 30000,
-        "topology": heartbeat.Topology(epoch=0, subtopologies=[subtopology]),
+        "topology": topology(epoch=0, subtopologies=[subtopology]),
         "process_id": "p",
         "client_tags": [],
     }
@@ -203,7 +221,7 @@ def join_streams(w: Cluster, k: WireKctl, topic: str, group: str, heartbeat: Any
     with Wire(Access(servers=w.bootstrap, timeout=60)) as wire:
         epoch, owned, more = 0, none_yet, joins
         for _ in eventually("it has tasks"):
-            request = heartbeat(
+            request = heartbeat[0](
                 group_id=group,
                 member_id=member,
                 member_epoch=epoch,
@@ -211,7 +229,7 @@ def join_streams(w: Cluster, k: WireKctl, topic: str, group: str, heartbeat: Any
                 **owned,
                 **more,
             )
-            answer = wire.send(request, coordinator_of(wire, group))
+            answer = wire.send(Foreign(request, heartbeat[1]), coordinator_of(wire, group))
             if answer.error_code:  # the coordinator is being made
                 continue
             epoch, more = answer.member_epoch, {}

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from kctl.cluster.versions import SINCE, KafkaVersion, needs, parse_version
-from kctl.wire.messages import MESSAGES
+from kctl.cluster.requests import REQUESTS, SINCE, needs
+from kctl.cluster.versions import KafkaVersion, parse_version
+from kctl.wire.protocol.messages import names
 
-WIRE = Path(__file__).parents[3] / "kctl"
-# What brokers of 2.4, the oldest that kctl works with, know.
-OLDER = {
-    "AlterReplicaLogDirs", "ApiVersions", "CreatePartitions", "CreateTopics", "DeleteGroups", "DeleteRecords",
-    "CreateAcls", "DeleteAcls", "DeleteTopics", "DescribeAcls", "CreateDelegationToken", "DescribeDelegationToken", "ExpireDelegationToken", "RenewDelegationToken", "DescribeConfigs", "DescribeGroups", "DescribeLogDirs", "ElectLeaders", "Fetch", "FindCoordinator",
-    "LeaveGroup", "ListGroups", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "OffsetForLeaderEpoch",
-    "WriteTxnMarkers", "AddPartitionsToTxn", "EndTxn", "InitProducerId", "Produce",
-}  # fmt: skip
+SOURCES = Path(__file__).parents[3]
 
 
-def test_of_every_request_it_is_known_since_when_there_is_one() -> None:
-    sources = "\n".join(path.read_text() for path in sorted((WIRE / "wire").rglob("*.py")))
-    imported = re.findall(
-        r"from (?:kafka\.protocol|kctl\.wire\.messages)[.\w]* import (\([^)]*\)|.*)", sources
-    )
-    sent = {name for text in imported for name in re.findall(r"(\w+)Request\b", text)} | MESSAGES
-    assert len(sent) > 30
-    assert sent - OLDER - SINCE.keys() == set()
+def sources() -> str:
+    paths = [path for folder in ("kctl", "commands") for path in sorted((SOURCES / folder).rglob("*.py"))]
+    return "\n".join(path.read_text() for path in paths if path.name != "requests.py")
+
+
+def test_every_request_that_is_sent_is_in_the_table() -> None:
+    answered = {name.removesuffix("Request") for name in names() if name.endswith("Request")}
+    assert answered - REQUESTS.keys() == {"ApiVersions", "SaslHandshake", "SaslAuthenticate"}
+    assert REQUESTS.keys() <= answered
 
 
 def test_nothing_is_listed_that_is_never_said() -> None:
-    sources = "\n".join(path.read_text() for path in sorted(WIRE.rglob("*.py")) if path.name != "versions.py")
+    text = sources()
+    for request in REQUESTS:
+        assert request in text, request
     for what in SINCE:
         kind = what.rpartition(" of ")
-        is_said = f"{what}Request" in sources or f"'{what}'" in sources or f'"{what}"' in sources
-        assert is_said or f"{kind[0]} of {{kind}}" in sources, what
+        assert f"'{what}'" in text or f'"{what}"' in text or f"{kind[0]} of {{kind}}" in text, what
+
+
+def test_another_right_on_a_resource() -> None:
+    assert REQUESTS["OffsetDelete"].operation_on("Group") == "Delete"
+    assert REQUESTS["OffsetDelete"].operation_on("Topic") == "Read"
+    assert (
+        REQUESTS["Fetch"].operation_on("Topic") == "Read"
+        and REQUESTS["DescribeCluster"].operation_on("") == ""
+    )
 
 
 def test_the_sentence() -> None:
     assert needs("DescribeShareGroupOffsets") == "DescribeShareGroupOffsets needs Kafka 4.1 (KIP-932)"
     assert needs("Metadata") == "Metadata needs Kafka 2.4"
-    assert all(parse_version(version) >= KafkaVersion(2, 3) for version, _ in SINCE.values())
+    assert all(
+        parse_version(version) >= KafkaVersion(2, 3)
+        for version, _ in [*SINCE.values(), *((one.since, 0) for one in REQUESTS.values())]
+    )

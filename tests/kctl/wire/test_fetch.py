@@ -1,4 +1,4 @@
-"""Batches found by hand in an answer to Fetch are those that the library's decoder finds."""
+"""Batches found by hand in an answer to Fetch are those that the usual decoder finds."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.consumer.fetch import FetchResponse
-from kafka.protocol.consumer.offsets import ListOffsetsResponse
 
 from formats.log.columns.headers import PADDING
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.wire.answers.fetch import QUICK_VERSIONS, BytesAnswer, PartitionBytes, TopicBytes, decoded
+from kctl.wire.protocol.messages import FetchResponse, ListOffsetsResponse
 from kctl.wire.replicas import fetching
 from kctl.wire.replicas.fetching import LATEST, Fetched, Fetcher, FetchPosition, first_positions, list_offsets
 from kctl.wire.replicas.fronts import begin_alike, padded, place
-from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, BytesAnswer, PartitionBytes, TopicBytes, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
 PARTITION = TOPIC.PartitionData
 ABORTED = PARTITION.AbortedTransaction
-VERSIONS = [version for version in QUICK_VERSIONS if version <= FetchResponse.max_version]
+VERSIONS = [version for version in QUICK_VERSIONS if version <= FetchResponse.MESSAGE.versions.last]
 LONGS = st.integers(-1, 2**62)
 PARTITIONS = st.tuples(st.integers(0, 9), st.sampled_from([0, 1, 6]), LONGS, LONGS, st.none() | st.binary(max_size=400),
                        st.none() | st.lists(st.tuples(LONGS, LONGS), max_size=3))  # fmt: skip
@@ -49,7 +48,7 @@ def answer(
                     records=records,
                     aborted_transactions=None
                     if aborted is None
-                    else [ABORTED(producer_id=p, first_offset=o) for p, o in aborted],  # type: ignore[attr-defined]
+                    else [ABORTED(producer_id=p, first_offset=o) for p, o in aborted],
                 )
                 for number, error, mark, start, records, aborted in partitions
             ],
@@ -63,9 +62,9 @@ def answer(
 @pytest.mark.parametrize("version", VERSIONS)
 @settings(deadline=None, max_examples=30)
 @given(topics=TOPICS)
-def test_it_says_what_the_library_says(version: int, topics: list[object]) -> None:
-    data = bytes(answer(topics).encode(version=version))  # type: ignore[arg-type]
-    found, expected = decoded(memoryview(data), version), FetchResponse[version].decode(data)
+def test_it_says_what_the_usual_decoder_says(version: int, topics: list[object]) -> None:
+    data = bytes(answer(topics).encoded(version))  # type: ignore[arg-type]
+    found, expected = decoded(memoryview(data), version), FetchResponse.decoded(data, version)
     assert (found.error_code, found.throttle_time_ms) == (0, 4)
     assert [one.topic_id if version >= 13 else one.topic for one in found.responses] == [
         one.topic_id if version >= 13 else one.topic for one in expected.responses
@@ -80,9 +79,7 @@ def test_it_says_what_the_library_says(version: int, topics: list[object]) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_that_is_cut_off_is_an_error(version: int) -> None:
-    data = bytes(
-        answer([("t", uuid.uuid4(), [(0, 0, 5, 0, b"batch" * 9, [(1, 2)])])]).encode(version=version)
-    )
+    data = bytes(answer([("t", uuid.uuid4(), [(0, 0, 5, 0, b"batch" * 9, [(1, 2)])])]).encoded(version))
     for size in range(len(data)):
         with pytest.raises(ValueError):
             decoded(memoryview(data)[:size], version)

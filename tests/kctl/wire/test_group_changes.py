@@ -17,9 +17,9 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.wire import group_changes, group_resets
+from kctl.wire.answers.metadata import Node, Places, TopicPlaces
 from kctl.wire.group_resets import ResetGoal, parse_offsets, resets_to
 from kctl.wire.groups import PartitionLag, require_coordinators, total_lag
-from kctl.wire.shortcuts.metadata import Node, Places, TopicPlaces
 from kctl.wire.writes.planning import set_group_offsets
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)

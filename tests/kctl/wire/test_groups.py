@@ -13,10 +13,10 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import group_changes, groups, hidden
 from kctl.wire.adapter import TooOld
+from kctl.wire.answers.metadata import Places, PlacesRequest, TopicPlaces
 from kctl.wire.group_offsets import offset_findings
 from kctl.wire.groups import CLASSIC, SHARE, ConsumerGroup, lags_of, total_lag
 from kctl.wire.replicas.fetching import DEBUGGER, EARLIEST
-from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces
 
 TP = TopicPartition("orders", 0)
 

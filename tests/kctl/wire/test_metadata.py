@@ -1,4 +1,4 @@
-"""Places of partitions decoded by hand are what the library's decoder says."""
+"""Places of partitions decoded by hand are what the usual decoder says."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import uuid
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.metadata import MetadataResponse
 
-from kctl.wire.shortcuts.metadata import QUICK_VERSIONS, Places, PlacesRequest, decoded, places
+from kctl.wire.answers.metadata import QUICK_VERSIONS, Places, PlacesRequest, decoded, places
+from kctl.wire.protocol.messages import MetadataResponse
 
 TOPIC = MetadataResponse.MetadataResponseTopic
 PARTITION = TOPIC.MetadataResponsePartition
@@ -35,7 +35,6 @@ def answer(topics: list[tuple[str, int, bool, bytes, list[tuple[int, int, int, l
             name=name,
             topic_id=uuid.UUID(bytes=id),
             is_internal=internal,
-            authorized_operations=set(),
             partitions=[
                 PARTITION(
                     error_code=code,
@@ -58,21 +57,20 @@ def answer(topics: list[tuple[str, int, bool, bytes, list[tuple[int, int, int, l
         cluster_id="c",
         controller_id=7,
         topics=listed,
-        authorized_operations=set(),
         error_code=0,
     )
 
 
 def both(data: bytes, version: int) -> tuple[Places, Places]:
-    return decoded(data, version), places(MetadataResponse[version].decode(data))
+    return decoded(data, version), places(MetadataResponse.decoded(data, version))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", QUICK_VERSIONS)
 @settings(deadline=None, max_examples=40)
 @given(topics=TOPICS, rack=st.none() | st.text(max_size=20))
-def test_it_says_what_the_library_says(version: int, topics: list[object], rack: str | None) -> None:
-    found, expected = both(bytes(answer(topics, rack).encode(version=version)), version)  # type: ignore[arg-type]
+def test_it_says_what_the_usual_decoder_says(version: int, topics: list[object], rack: str | None) -> None:
+    found, expected = both(bytes(answer(topics, rack).encoded(version)), version)  # type: ignore[arg-type]
     assert found == expected
     assert [list(one.partitions) for one in found.topics] == [sorted(one.partitions) for one in found.topics]
 
@@ -80,9 +78,7 @@ def test_it_says_what_the_library_says(version: int, topics: list[object], rack:
 def test_partitions_that_are_alike_and_lists_that_are_long() -> None:
     alike = [(number, 0, 1, [1, 2, 3], [1, 3], []) for number in range(50)]
     long = [(number, 0, 1, list(range(number, number + 300)), list(range(200)), [1]) for number in range(3)]
-    data = bytes(
-        answer([("a", 0, False, b"i" * 16, alike), ("b", 0, False, bytes(16), long)]).encode(version=12)
-    )
+    data = bytes(answer([("a", 0, False, b"i" * 16, alike), ("b", 0, False, bytes(16), long)]).encoded(12))
     found, expected = both(data, 12)
     assert found == expected
     assert found.topics[0].partitions[49] == (1, 2, 3) and found.topics[1].topic_id is None
@@ -91,7 +87,7 @@ def test_partitions_that_are_alike_and_lists_that_are_long() -> None:
 @pytest.mark.parametrize("version", QUICK_VERSIONS)
 def test_an_answer_that_is_cut_off_is_an_error(version: int) -> None:
     partitions = [(number, 0, 1, [1, 2], [1], []) for number in range(3)]
-    data = bytes(answer([("orders", 0, False, b"i" * 16, partitions)]).encode(version=version))
+    data = bytes(answer([("orders", 0, False, b"i" * 16, partitions)]).encoded(version))
     for size in range(len(data)):
         with pytest.raises(ValueError):
             decoded(data[:size], version)
@@ -104,12 +100,7 @@ def test_no_bytes_are_more_than_an_error(data: bytes, version: int) -> None:
         assert isinstance(decoded(data, version), Places)
 
 
-def test_older_forms_are_the_librarys() -> None:
-    request = PlacesRequest(topics=None)
+def test_older_forms_are_decoded_as_usual() -> None:
     for version, is_quick in ((8, False), (9, True), (13, True)):
-        request.API_VERSION = version
-        request.with_header(correlation_id=5, client_id="kctl")
-        assert request.header.correlation_id == 5
-        assert (
-            request.header.get_response_class().__class__.__module__ == "kctl.wire.shortcuts.answers"
-        ) == is_quick
+        found = PlacesRequest.answered(memoryview(answer([]).encoded(version)), version)
+        assert isinstance(found, Places) == is_quick and places(found).cluster_id == "c"

@@ -58,7 +58,7 @@ def test_another_error_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = Brokers({(2, 0): [NOT_LEADER]})
     found = list_offsets(brokers, WANTED, LATEST)  # type: ignore[arg-type]
     answer = found[2, TopicPartition("t", 0)]
-    assert isinstance(answer, KctlError) and answer.message == "broker 2 answered NOT_LEADER_FOR_PARTITION"
+    assert isinstance(answer, KctlError) and answer.message == "broker 2 answered NOT_LEADER_OR_FOLLOWER"
     monkeypatch.setattr(fetching, "HEARING", 0.0)
     never = Brokers({(1, 1): [UNKNOWN_TOPIC_OR_PARTITION] * 9})
     assert isinstance(list_offsets(never, WANTED, LATEST)[1, TopicPartition("t", 1)], KctlError)  # type: ignore[arg-type]

@@ -10,16 +10,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.protocol.admin.cluster import DescribeQuorumRequest
-from kafka.protocol.admin.configs import DescribeConfigsRequest
-from kafka.protocol.admin.topics import CreateTopicsRequest
-from kafka.protocol.metadata import ApiVersionsRequest
 
 from commands.cli.render import Page
 from commands.cluster.quorum import describe_text, member_rows, quorum_row
 from kctl.cluster.state import Endpoint, Quorum
 from kctl.errors import KctlError
 from kctl.wire.adapter import Access, NoAnswer, Wire
+from kctl.wire.protocol.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeQuorumRequest,
+)
 from kctl.wire.quorum import NoController, ask_controller, listening, read_quorum
 
 SILENT = NoAnswer("broker 1 does not answer DescribeQuorum: no answer in time", 1)
@@ -135,7 +137,7 @@ def test_a_controller_that_hangs_is_asked_through_the_brokers_that_answer() -> N
 def test_a_broker_is_not_blamed_for_a_controller(
     request_class: Any, is_kraft: bool, error: Exception, says: str
 ) -> None:
-    wire = SimpleNamespace(version_of=lambda _: 2 if is_kraft else None, _causes={})
+    wire = SimpleNamespace(version_of=lambda _: 2 if is_kraft else None)
     failure = Wire._failure(wire, error, 2, request_class())  # type: ignore[arg-type]
     assert isinstance(failure, NoAnswer) and failure.message == says
     assert failure.node == (None if says.startswith("the controller") else 2)

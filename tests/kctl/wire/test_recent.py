@@ -13,8 +13,8 @@ from kctl.errors import KctlError
 from kctl.wire import cluster as module
 from kctl.wire import reading
 from kctl.wire.adapter import Access, NoAnswer
+from kctl.wire.answers.metadata import Node, Places
 from kctl.wire.cluster import AdminCluster
-from kctl.wire.shortcuts.metadata import Node, Places
 
 QUORUM = Quorum(leader_id=9, leader_epoch=1, high_watermark=100, members=())
 STATE = ClusterState(

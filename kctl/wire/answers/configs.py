@@ -1,6 +1,6 @@
 """The keys set for topics and brokers, from answers that list every key: 33,000 of them for 1,000 topics.
 
-kafka-python would make an object of each. Of the newest version of the answer only the set keys
+An object of each would take most of the time. Of the newest version of the answer only the set keys
 are decoded here, the rest is skipped; if every key is needed, what is the same in many topics is decoded once.
 
 Source: clients/src/main/resources/common/message/DescribeConfigsResponse.json @ 4.3.0 (version 4)
@@ -9,14 +9,12 @@ Source: clients/src/main/resources/common/message/DescribeConfigsResponse.json @
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
-
-from formats.binary.varint import after_tags, read_unsigned, write_unsigned
+from formats.binary.varint import after_tags, read_unsigned
 from kctl.cluster.state import UNTOLD
-from kctl.wire.shortcuts.answers import QuickAnswer, encoded_text, text
+from kctl.wire.answers.texts import text
+from kctl.wire.protocol.messages import DescribeConfigsRequest
 
 QUICK_VERSION = 4
-NO_TAGS = b"\0"
 # Sources of values that somebody has set; the last one in a broker's own file.
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC_BROKER = 1, 2, 3, 4
 TOPIC, BROKER = 2, 4  # types of resources
@@ -59,7 +57,7 @@ class Result(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """What to describe, with the library's names; one of its own takes ten times as long to make."""
+    """What to describe, with the names of the request; one of its own takes longer to make."""
 
     resource_type: int
     resource_name: str
@@ -67,28 +65,18 @@ class Resource(NamedTuple):
 
 
 class ConfigsAnswer(NamedTuple):
-    """A whole answer, with the names that the library gives."""
+    """A whole answer, with the names that the usual decoding gives."""
 
     results: list[Result]
 
 
-class DescribeSetConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
+class DescribeSetConfigsRequest(DescribeConfigsRequest):  # type: ignore[misc]
     """What is set for topics and brokers. Synonyms must not be requested."""
 
-    QUICK_VERSIONS = range(QUICK_VERSION, QUICK_VERSION + 1)
-    RESPONSE = DescribeConfigsResponse
-
-    @staticmethod
-    def decoded(data: memoryview, version: int) -> "ConfigsAnswer":
+    @classmethod
+    def answered(cls, data: memoryview, version: int) -> Any:
         """The decoded answer. Raises ValueError if it does not have the form of the version."""
-        return decoded(bytes(data))
-
-    def encode(self, version: int | None = None, header: bool = False, framed: bool = False) -> Any:
-        """The bytes; framed ones of version 4 are encoded here."""
-        if version is not None or self.API_VERSION != QUICK_VERSION or not (header and framed):
-            return super().encode(version=version, header=header, framed=framed)
-        data = self.encode_header(flexible=True) + encoded(self)
-        return len(data).to_bytes(4, "big") + data
+        return decoded(bytes(data)) if version == QUICK_VERSION else super().answered(data, version)
 
 
 class Synonym(NamedTuple):
@@ -100,7 +88,7 @@ class Synonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """A key with all its attributes, under the library's names."""
+    """A key with all its attributes, under the names of the usual decoding."""
 
     name: str
     value: str | None
@@ -127,16 +115,13 @@ class AnswerInForce(NamedTuple):
     results: list[ResultInForce]
 
 
-class DescribeConfigsInForceRequest(QuickAnswer, DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
+class DescribeConfigsInForceRequest(DescribeConfigsRequest):  # type: ignore[misc]
     """Every key of entities. What entities have in common is one object in the answer."""
 
-    QUICK_VERSIONS = range(QUICK_VERSION, QUICK_VERSION + 1)
-    RESPONSE = DescribeConfigsResponse
-
-    @staticmethod
-    def decoded(data: memoryview, version: int) -> Any:
+    @classmethod
+    def answered(cls, data: memoryview, version: int) -> Any:
         """The decoded answer. Raises ValueError if it does not have the form of the version."""
-        return decoded_in_force(bytes(data))
+        return decoded_in_force(bytes(data)) if version == QUICK_VERSION else super().answered(data, version)
 
 
 def described(
@@ -150,28 +135,6 @@ def described(
 def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
     """The keys of a described resource that come from these sources; a secret's value is an empty text."""
     return {str(c.name): c.value or UNTOLD for c in result.configs if c.config_source in sources}
-
-
-def encoded(request: Any) -> bytes:
-    """A request of version 4 without its header."""
-    parts = [write_unsigned(len(request.resources) + 1)]
-    encoded_keys: dict[tuple[str, ...] | None, bytes] = {}
-    for resource in request.resources:
-        names = (
-            resource.configuration_keys
-            if resource.configuration_keys is None
-            else tuple(resource.configuration_keys)
-        )
-        if names not in encoded_keys:
-            size = 0 if names is None else len(names) + 1
-            encoded_keys[names] = write_unsigned(size) + b"".join(map(encoded_text, names or ())) + NO_TAGS
-        parts += (
-            resource.resource_type.to_bytes(1),
-            encoded_text(resource.resource_name),
-            encoded_keys[names],
-        )
-    parts.append(bytes((request.include_synonyms, request.include_documentation)) + NO_TAGS)
-    return b"".join(parts)
 
 
 def decoded(data: bytes) -> ConfigsAnswer:
@@ -222,7 +185,7 @@ def _config(data: bytes, at: int, configs: list[Config], sources: tuple[int, ...
 
 
 def decoded_in_force(data: bytes) -> AnswerInForce:
-    """The answer of version 4 with all of its keys, as the library would decode it. Raises ValueError for anything else."""
+    """The answer of version 4 with all of its keys, under the names of the usual decoding. Raises ValueError for anything else."""
     try:
         return AnswerInForce(list(_results_in_force(data)))
     except IndexError:

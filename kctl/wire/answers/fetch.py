@@ -1,16 +1,15 @@
-"""Batches out of an answer to Fetch, as views of what was received: kafka-python would copy them.
+"""Batches out of an answer to Fetch, as views of what was received; the usual decoding would copy them.
 
 Source: clients/src/main/resources/common/message/FetchResponse.json @ 4.3.0 (versions 12 to 18)
 """
 
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-
 from formats.binary.varint import after_tags, read_unsigned
-from kctl.wire.shortcuts.answers import QuickAnswer, text
+from kctl.wire.answers.texts import text
+from kctl.wire.protocol.messages import FetchRequest
 
 QUICK_VERSIONS = range(12, 19)
 TOP = Struct(">ihi")  # time that was throttled, error, session
@@ -19,7 +18,7 @@ ABORTED = 16  # bytes of a transaction that was aborted
 
 
 class PartitionBytes(NamedTuple):
-    """A partition's part of the answer, with the library's names."""
+    """A partition's part of the answer, with the names of the usual decoding."""
 
     partition_index: int
     error_code: int
@@ -96,9 +95,10 @@ def _unpacked(form: Struct, view: memoryview, at: int) -> tuple[int, ...]:
     return form.unpack_from(view, at)
 
 
-class BytesRequest(QuickAnswer, FetchRequest, init=False):  # type: ignore[misc,call-arg]
+class BytesRequest(FetchRequest):  # type: ignore[misc]
     """Bytes of replicas, as views of the receive buffer for known versions."""
 
-    QUICK_VERSIONS = QUICK_VERSIONS
-    RESPONSE = FetchResponse
-    decoded = staticmethod(decoded)
+    @classmethod
+    def answered(cls, data: memoryview, version: int) -> Any:
+        """The decoded answer. Raises ValueError if it does not have the form of the version."""
+        return decoded(data, version) if version in QUICK_VERSIONS else super().answered(data, version)

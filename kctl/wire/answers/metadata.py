@@ -1,6 +1,6 @@
 """Decode topics and the replicas of their partitions from large answers: 10,000 partitions in some milliseconds.
 
-kafka-python would make an object of each partition. Most partitions of a cluster have the same description except
+An object of each partition would take most of the time. Most partitions of a cluster have the same description except
 for their number, so each distinct description is decoded once.
 
 Source: clients/src/main/resources/common/message/MetadataResponse.json @ 4.3.0 (versions 9 to 13)
@@ -10,11 +10,10 @@ from base64 import urlsafe_b64encode
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-
 from formats.binary.varint import after_tags, read_unsigned
 from kctl.cluster.state import PartitionState, Replicas
-from kctl.wire.shortcuts.answers import QuickAnswer, text
+from kctl.wire.answers.texts import text
+from kctl.wire.protocol.messages import MetadataRequest
 
 QUICK_VERSIONS = range(9, 14)
 NO_ID = bytes(16)
@@ -56,11 +55,11 @@ def places(answer: Any) -> Places:
         return answer
     nodes = [Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers]
     return Places(
-        answer.cluster_id, answer.controller_id, nodes, [_from_library(topic) for topic in answer.topics]
+        answer.cluster_id, answer.controller_id, nodes, [_without_haste(topic) for topic in answer.topics]
     )
 
 
-def _from_library(topic: Any) -> TopicPlaces:
+def _without_haste(topic: Any) -> TopicPlaces:
     listed = sorted(topic.partitions, key=lambda p: int(p.partition_index))
     states = {}
     for p in listed:
@@ -175,13 +174,10 @@ def _numbers(data: bytes, at: int, count: int) -> tuple[Replicas, int]:
     return Struct(f">{count}i").unpack_from(data, at), end
 
 
-class PlacesRequest(QuickAnswer, MetadataRequest, init=False):  # type: ignore[misc,call-arg]
+class PlacesRequest(MetadataRequest):  # type: ignore[misc]
     """A Metadata request; `places` gives its answer, whoever decoded it."""
 
-    QUICK_VERSIONS = QUICK_VERSIONS
-    RESPONSE = MetadataResponse
-
-    @staticmethod
-    def decoded(data: memoryview, version: int) -> Places:
+    @classmethod
+    def answered(cls, data: memoryview, version: int) -> Any:
         """The decoded answer. Raises ValueError if it does not have the form of the version."""
-        return decoded(bytes(data), version)
+        return decoded(bytes(data), version) if version in QUICK_VERSIONS else super().answered(data, version)

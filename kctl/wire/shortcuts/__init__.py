@@ -1,1 +1,0 @@
-"""Faster replacements for parts of kafka-python: importing it, receiving, decoding large answers."""

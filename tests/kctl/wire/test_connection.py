@@ -1,0 +1,312 @@
+"""Connections to nodes: requests and answers on sockets, pauses, ends, and several that are opened side by side."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from struct import pack, unpack
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kctl.wire import adapter
+from kctl.wire.adapter import Access, NoAnswer, Wire
+from kctl.wire.protocol import connections
+from kctl.wire.protocol.connection import Connection, Ended, NotKnown, exchange, open_connection
+from kctl.wire.protocol.connections import Connections
+from kctl.wire.protocol.messages import DescribeQuorumRequest, MetadataRequest, MetadataResponse
+
+NEVER = float("inf")
+
+
+def framed(correlation: int, cluster: str, version: int = 9, pause: int = 0) -> bytes:
+    head = pack(">i", correlation) + b"\0" * (version >= 9)
+    data = head + MetadataResponse(cluster_id=cluster, throttle_time_ms=pause).encoded(version)
+    return pack(">i", len(data)) + data
+
+
+@contextmanager
+def pair() -> Iterator[tuple[Connection, socket.socket]]:
+    """A connection that knows Metadata, and the other end."""
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        connection = Connection(here, "kctl")
+        connection.versions = {3: (0, 9)}
+        yield connection, there
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=30)
+@given(
+    sizes=st.lists(st.integers(0, 200_000), min_size=1, max_size=4),
+    parts=st.lists(st.integers(1, 150_000), min_size=1, max_size=20),
+)
+def test_answers_are_received_whole_however_they_come(sizes: list[int], parts: list[int]) -> None:
+    with pair() as (connection, there):
+        calls = [connection.call(MetadataRequest(topics=None)) for _ in sizes]
+        left = memoryview(b"".join(framed(at, "c" * size) for at, size in enumerate(sizes, 1)))
+        there.setblocking(False)
+        turn = 0
+        while left or connection.waiting:
+            with suppress(BlockingIOError):
+                left = left[there.send(left[: parts[turn % len(parts)]]) :] if left else left
+            turn += 1
+            connection.proceed()
+        assert [len(call.answer.cluster_id) for call in calls] == sizes
+
+
+def test_much_is_written_while_answers_are_read() -> None:
+    """A node that waits for its answers to be read is not waited for in turn."""
+    count, size = 40, 100_000
+    with pair() as (connection, there):
+        asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t" * size)])
+        calls = [connection.call(asked) for _ in range(count)]
+
+        def serve() -> None:
+            for number in range(1, count + 1):
+                (length,) = unpack(">i", there.recv(4, socket.MSG_WAITALL))
+                there.recv(length, socket.MSG_WAITALL)
+                there.sendall(framed(number, "c" * size))
+
+        threading.Thread(target=serve, daemon=True).start()
+        exchange([connection], time.monotonic() + 30)
+        assert [len(call.answer.cluster_id) for call in calls] == [size] * count
+
+
+def test_what_is_no_answer_ends_the_connection() -> None:
+    for data in (
+        pack(">i", 3) + bytes(3),
+        pack(">i", -1),
+        framed(7, "c"),
+        pack(">i", 6) + pack(">i", 1) + b"\0\xff",
+    ):
+        with pair() as (connection, there):
+            call = connection.call(MetadataRequest(topics=None))
+            there.sendall(data)
+            exchange([connection], time.monotonic() + 5)
+            assert isinstance(call.error, ValueError) and not connection.is_usable
+
+
+def test_who_closes_or_says_nothing_is_an_error_in_place_of_each_answer() -> None:
+    with pair() as (connection, there):
+        calls = [connection.call(MetadataRequest(topics=None)) for _ in range(2)]
+        there.sendall(framed(1, "c"))
+        there.shutdown(socket.SHUT_WR)
+        exchange([connection], time.monotonic() + 5)
+        assert calls[0].error is None and "disconnected" in str(calls[1].error)
+    with pair() as (connection, _):
+        call = connection.call(MetadataRequest(topics=None))
+        exchange([connection], time.monotonic() + 0.01)
+        assert isinstance(call.error, TimeoutError) and not connection.is_usable
+
+
+def test_the_newest_version_that_both_know() -> None:
+    with pair() as (connection, _):
+        connection.versions = {3: (4, 12)}
+        assert connection.version_for(MetadataRequest) == 12
+        assert connection.version_for(MetadataRequest(max_version=7)) == 7
+        for request in (
+            MetadataRequest(max_version=3),
+            MetadataRequest(min_version=13),
+            DescribeQuorumRequest(),
+        ):
+            with pytest.raises(NotKnown):
+                connection.version_for(request)
+
+
+def test_a_connection_that_was_closed_or_whose_session_ends_is_not_used() -> None:
+    with pair() as (connection, there):
+        assert connection.is_usable
+        connection.session_ends = time.monotonic()
+        assert not connection.is_usable
+        connection.session_ends = NEVER
+        there.close()
+        assert not connection.is_usable
+
+
+# --- several nodes --------------------------------------------------------------------------------------
+
+Node = tuple[float, Exception | None]
+SILENT: Node = (NEVER, None)
+REFUSED: Node = (0.0, ConnectionError("refused"))
+READY: Node = (0.0, None)
+
+
+class Nodes:
+    """Nodes that are ready, fail (an exception) or say nothing, after so many seconds."""
+
+    def __init__(self, nodes: dict[int, Node], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.nodes, self.asked, self.ends = nodes, list[int](), list[float]()
+        self.given_up = threading.Event()
+        self.others = list[socket.socket]()
+        monkeypatch.setattr(connections, "open_connection", self.open)
+
+    def open(self, address: tuple[str, int], *_: Any) -> Connection:
+        node = address[1]
+        self.asked.append(node)
+        end = _[3]
+        self.ends.append(end - time.monotonic())
+        after, error = self.nodes[node]
+        if self.given_up.wait(min(after, max(0.0, end - time.monotonic()))) or after == NEVER:
+            raise TimeoutError("no answer in time")
+        if error is not None:
+            raise error
+        here, there = socket.socketpair()
+        here.setblocking(False)
+        self.others.append(there)
+        connection = Connection(here, "kctl")
+        connection.versions = {3: (0, 9)}
+        return connection
+
+    def connected(self, seconds: float = 10) -> Connections:
+        found = Connections(Access(servers="h", timeout=seconds), None, None)
+        found.addresses = {node: ("h", node) for node in self.nodes}
+        return found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first", "asked"),
+    [
+        ({1: READY, 2: READY}, 1, [1]),
+        ({1: SILENT, 2: READY, 3: READY}, 2, [1, 2]),
+        ({1: REFUSED, 2: REFUSED, 3: READY}, 3, [1, 2, 3]),
+        ({1: SILENT, 2: SILENT, 3: SILENT}, None, [1, 2, 3]),
+        ({1: REFUSED, 2: REFUSED}, None, [1, 2]),
+    ],
+)
+def test_the_first_that_is_ready(
+    monkeypatch: pytest.MonkeyPatch, nodes: dict[int, Node], first: int | None, asked: list[int]
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_START", 0.02)
+    fake = Nodes(nodes, monkeypatch)
+    found, failures = fake.connected().first(sorted(nodes), 0.3)
+    assert (found, fake.asked) == (first, asked)
+    expected = ["refused"] * list(nodes.values()).count(REFUSED)
+    expected += ["no answer in time"] * (first is None and SILENT in nodes.values())
+    assert [str(one) for one in failures] == expected
+    fake.given_up.set()
+
+
+def wire_of(found: Connections, node: int = 1) -> Wire:
+    wire = object.__new__(Wire)
+    wire.access, wire.node, wire.location = Access(servers="h", timeout=10), node, "h"
+    wire._connections, wire._lock, wire._is_stale, wire._tokens = found, threading.RLock(), False, None
+    wire._brokers = {node: address for node, address in found.addresses.items() if isinstance(node, int)}
+    wire._versions = {3: (0, 9)}
+    return wire
+
+
+def test_who_waits_a_moment_only_does_not_cut_the_connection_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A far broker needs longer for TLS and SASL; other requests go to it as well, and would fail."""
+    fake = Nodes({1: READY, 2: (0.1, None)}, monkeypatch)
+    wire = wire_of(fake.connected())
+    assert not wire.read_from(2, 0.01) and wire.node == 1
+    assert fake.ends[0] > 9
+    assert wire.read_from(2) and wire.node == 2 and fake.asked == [2]
+
+
+def test_another_broker_is_read_from_where_it_takes_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = wire_of(Nodes({1: READY, 2: READY, 3: REFUSED}, monkeypatch).connected())
+    assert not wire.read_from(1) and not wire.read_from(3) and not wire.read_from(4) and wire.node == 1
+    assert wire.read_from(2) and wire.node == 2
+
+
+def serving(there: socket.socket, answers: Callable[[int], bytes]) -> None:
+    def serve() -> None:
+        with suppress(OSError):
+            while len(size := there.recv(4, socket.MSG_WAITALL)) == 4:
+                request = there.recv(unpack(">i", size)[0], socket.MSG_WAITALL)
+                there.sendall(answers(unpack(">i", request[4:8])[0]))
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def test_a_slow_broker_does_not_delay_requests_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "HEAD_START", 0.01)
+    fake = Nodes({1: READY, 2: SILENT}, monkeypatch)
+    wire = wire_of(fake.connected(1))
+    wire._connections.opened([1], 1)
+    asked_at = list[float]()
+
+    def answers(correlation: int) -> bytes:
+        asked_at.append(time.monotonic())
+        return framed(correlation, "c")
+
+    serving(fake.others[0], answers)
+    began = time.monotonic()
+    one, other = wire.send_all(
+        [(1, MetadataRequest(topics=None)), (2, MetadataRequest(topics=None))], timeout=1
+    )
+    assert one.cluster_id == "c" and asked_at[0] - began < 0.8
+    assert (
+        isinstance(other, NoAnswer)
+        and other.message == "broker 2 does not answer Metadata: no answer in time"
+    )
+    fake.given_up.set()
+
+
+def test_a_broker_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = wire_of(Nodes({1: READY}, monkeypatch).connected())
+    (found,) = wire.send_all([(7, MetadataRequest(topics=None))])
+    assert (
+        isinstance(found, NoAnswer)
+        and found.message == "broker 7 is not in the cluster now"
+        and found.node == 7
+    )
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """A client of broker 1, which answers; its connection is there."""
+    fake = Nodes({1: READY}, monkeypatch)
+    wire = wire_of(fake.connected())
+    wire._connections.opened([1], 1)
+    serving(fake.others[0], lambda correlation: framed(correlation, "c", pause=50))
+    return wire
+
+
+def test_a_pause_is_waited_for(paused: Wire) -> None:
+    request = MetadataRequest(topics=None)
+    assert paused.send(request).cluster_id == "c"
+    began = time.monotonic()
+    assert paused.send(request).cluster_id == "c" and time.monotonic() - began >= 0.04
+
+
+def test_a_pause_that_is_too_long_is_said(paused: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused.send(MetadataRequest(topics=None))
+    monkeypatch.setattr(adapter, "LONGEST_PAUSE", 0.0)
+    (found,) = paused.send_all([(1, MetadataRequest(topics=None))])
+    assert isinstance(found, NoAnswer) and "quota" in str(found)
+
+
+@pytest.mark.parametrize("nodes", [{1: READY}, {1: SILENT}])
+def test_nobody_waits_once_the_connections_are_ended(
+    nodes: dict[int, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = Nodes(nodes, monkeypatch)
+    wire = wire_of(fake.connected(600))
+    said = list[Any]()
+    asking = threading.Thread(
+        target=lambda: said.append(wire.send_all([(1, MetadataRequest(topics=None))], timeout=600))
+    )
+    asking.start()
+    time.sleep(0.1)
+    wire.close()
+    asking.join(30)
+    assert not asking.is_alive() and isinstance(said[0][0], NoAnswer)
+    with pytest.raises(Ended):
+        wire._connections.opened([1], 1)
+    fake.given_up.set()
+
+
+def test_a_listener_that_answers_nothing_is_left_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = ("127.0.0.1", server.getsockname()[1])
+        with pytest.raises(TimeoutError):
+            open_connection(address, Access(servers="h"), None, None, time.monotonic() + 0.05)
