@@ -444,7 +444,10 @@ class Wire:
 
     def close(self) -> None:
         """End all connections."""
-        self._connections.close()
+        self._connections.close()  # which wakes another thread that waits
+        if self._lock.acquire(timeout=1):
+            self._connections.close_others(())
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self

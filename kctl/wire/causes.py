@@ -34,6 +34,7 @@ CAUSES = (
     (r"controller \(no metadata support\)", CONTROLLER),
     (r"timed? ?out|Timeout|ETIMEDOUT", NO_ANSWER),
     (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
+    (r"^Ended: ", "the connections were closed meanwhile"),
     (r"No route to host|EHOSTUNREACH|ENETUNREACH", NO_ROUTE),
 )
 # A broker that refuses for one of these reasons refuses again, and may finally lock the user out.

@@ -146,9 +146,7 @@ class Connections:
                     self._changed.wait(max(0.0, min(end, next_at if untried else end) - now))
 
     def _begin(self, node: Node) -> None:
-        if self.ended.is_set():
-            raise Ended
-        if node not in self._openings:
+        if node not in self._openings and not self.ended.is_set():
             self._openings[node] = Opening(self._open, self.addresses[node], self._usual, self._changed)
             self._openings[node].start()
 
@@ -156,7 +154,7 @@ class Connections:
         """What has become of an attempt; None while it lasts."""
         opening = self._openings.get(node)
         if opening is None:
-            return self._connections.get(node)
+            return Ended() if self.ended.is_set() else self._connections.get(node)
         if not opening.is_done:
             return Ended() if self.ended.is_set() else None
         del self._openings[node]
