@@ -122,7 +122,7 @@ def test_groups(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
 
 
 def test_a_group_of_the_newer_protocol(w: Cluster, k: WireKctl, topic: str) -> None:
-    """Its members are described by a request that the library does not have; no member need be there for that."""
+    """Its members are described by a request of its own; no member need be there for that."""
     from kctl.wire.adapter import Access, Wire
     from kctl.wire.protocol.messages import ConsumerGroupDescribeRequest
 

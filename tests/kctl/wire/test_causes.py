@@ -34,7 +34,7 @@ def test_causes_are_a_clause(error: Exception, cause: str) -> None:
             "it ends the connection (are user, password and mechanism right?)",
         ),
         (["ValueError: what nobody knows"], "ValueError: what nobody knows"),
-        (["Error: first", "what the library says"], "what the library says"),
+        (["Error: first", "what nobody knows"], "what nobody knows"),
     ],
 )
 def test_a_time_out_is_the_cause_where_nothing_else_is_said(words: list[str], cause: str) -> None:
