@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.traffic import traffic
 from tests.brokers.wire.conftest import fill
 from tests.conftest import HERE, Ran, rows
+from tests.kctl.collect.hosts import sshd, sshd_program, user
 
 RUNBOOKS = HERE.parent / "docs" / "runbooks"
 pytestmark = pytest.mark.brokers
@@ -243,8 +244,11 @@ def test_undo_a_bad_reassignment(four: Four) -> None:
 @pytest.mark.parametrize(
     ("made", "backend"), [("2.8", PROTOCOL), ("4.3", PROTOCOL)], indirect=["made"], scope="module"
 )
-def test_the_whole_incident(four: Four) -> None:
-    """An unclean election drops what broker 1 alone had; at the end a consumer sees it once, behind the rest."""
+def test_the_whole_incident(four: Four, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unclean election drops what broker 1 alone had; at the end a consumer sees it once, behind the rest.
+
+    The files of 4.3 are collected over ssh, where there is an sshd.
+    """
     four.make("ledger", [[1, 2]])
     four.kctl("topic", "config", "set", "ledger", "unclean.leader.election.enable=true")
     sent = {name: [f"{name}-{n}".encode() for n in range(20)] for name in ("before", "alone", "after")}
@@ -266,9 +270,15 @@ def test_the_whole_incident(four: Four) -> None:
     four.cluster.wait_until_gone(1)
     four.cluster.start(2)
     send("after", 2, [2])
-    folders = [str(node.folder) for node in four.cluster.brokers.values()]
-    environment = {**four.environment, "BROKERS": " ".join(folders)}
-    carry_out("the-whole-incident", four.folder, environment, {})
+    with ExitStack() as stack:
+        host = ""
+        if four.cluster.version == "4.3" and sshd_program():
+            port, with_key = stack.enter_context(sshd(four.folder / "sshd"))
+            host = f"ssh://{user()}@127.0.0.1:{port}"
+            monkeypatch.setenv("PATH", with_key["PATH"])
+        sources = [f"{host}{node.folder}" for node in four.cluster.brokers.values()]
+        carry_out("the-whole-incident", four.folder, {**four.environment, "BROKERS": " ".join(sources)}, {})
+        assert host in (four.folder / "evidence" / "manifest.jsonl").read_text()
     consumer = KafkaConsumer(
         "ledger", bootstrap_servers=four.cluster.bootstrap.split(","), auto_offset_reset="earliest",
         consumer_timeout_ms=10_000,
