@@ -220,7 +220,7 @@ def main(args: Sequence[str] | None = None) -> int:
         complain("interrupted")
         return 130
     except (ReaderGone, BrokenPipeError, SystemExit):  # click leaves so where nobody reads the help
-        # Whatever is still buffered has nowhere to go; without this the interpreter complains at exit.
+        # Buffered output cannot be written any more; without this the interpreter prints an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except Exception as error:

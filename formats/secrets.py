@@ -34,7 +34,7 @@ SECRET_WORD = re.compile(
     re.IGNORECASE,
 )
 # Where secrets stand in texts: the user of a URI, parameters of a query, parts of a connection string, JAAS options.
-# What stands for one, as in `NAME=VALUE` and `export NAME=...`, is none.
+# Placeholders, as in `NAME=VALUE` and `export NAME=...`, are no secrets.
 VALUE = r"(?!\(redacted\)|(?:VALUE|\.\.\.)(?=[`'\"\s,;})]|$))(\"[^\"\n]*\"?|'[^'\n]*'?|[^\s&;,'\"<>)}\]]+)"
 NAMED = (
     # A topic or a group may have such a name, and requests have; what is said of it is no secret.

@@ -67,7 +67,7 @@ def write_text(row: Row, page: Page) -> Iterator[str]:
     yield from difference(row["before"], row["after"], page)
 
 
-# What the target of a request says, or nobody asks.
+# Keys that are not shown: the target of the request names them already, or they are of no use to the reader.
 NAMED = [
     *("entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id", "node_id"),
     *("id", "owner", "requester", "known", "expiry_timestamp"),

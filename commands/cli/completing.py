@@ -129,7 +129,7 @@ def _of_cluster(ctx: click.Context, kind: str, ask: Callable[[Context], list[str
         context = read_context(settings, warn=lambda _: None)
     except (KctlError, RuntimeError):  # the command will say so
         return []
-    # Whoever presses Tab is asked nothing: a command that prints a password may ask.
+    # Completion must not prompt, and a command that prints a password may do so.
     context = context._replace(sasl_password_command=None, tls_key_password_command=None)
     cluster = f"{context.zookeeper} {context.bootstrap_server}"
     file = _cache() / f"{kind}-{sha256(cluster.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}.json"

@@ -221,7 +221,7 @@ class Frame:
         return self._bar
 
     def make_room(self) -> None:
-        """Erase what gives way before a line is written: the last look of a command that repeats, the progress bar."""
+        """Erase the progress bar, or the previous output of a repeated command, before a line is written."""
         if self._make_room is not None:
             self._make_room()
         if self._bar is not None:

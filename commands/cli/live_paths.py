@@ -93,7 +93,7 @@ def _folder() -> Path:
 
 
 def _reporting(frame: Frame) -> Callable[[Exception], None]:
-    """What reports errors, a missing right once for all partitions of a topic."""
+    """A function that reports errors; a missing right is reported once for all partitions of a topic."""
     from kctl.cluster.rights import MissingRight
 
     reported = set[object]()

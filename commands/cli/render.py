@@ -122,7 +122,7 @@ def _lines(outcome: Outcome, page: Page, make_room: Callable[[], None]) -> Itera
 
 
 def _way_out(is_terminal: bool, paged: bool) -> Callable[[Iterable[Chunk]], None]:
-    """What takes text: a pager once it is long, else the terminal, which shows each line at once, or a file."""
+    """Where text is written: to a pager once it is long, else line by line to the terminal, or to a file."""
     if paged and is_terminal and sys.stdin.isatty():
         from functools import partial
         from shutil import get_terminal_size
@@ -197,7 +197,7 @@ def _list_cell(value: list[object]) -> str:
 
 @cache
 def _encode() -> Callable[[object], str]:
-    """What writes JSON, made once: `json.dumps` makes it for each value."""
+    """The encoder of JSON, made once; `json.dumps` would make one for each value."""
     import json
 
     return json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
@@ -322,7 +322,7 @@ def _narrow(
 
 
 FOLDED = 12  # characters that a folded column has at least
-# What is never folded: numbers, lists and ranges of them, with a unit or without.
+# Cells that are never broken into lines: numbers, lists and ranges of them, with a unit or without.
 NUMBERS = r"[\d\W_]*(?: ?[A-Za-z%]{1,3})?"
 
 
@@ -381,7 +381,7 @@ def _fitting(widths: list[int], room: int) -> Iterator[range]:
 
 
 def readable(name: str, value: object) -> str:
-    """A cell for people: milliseconds since the epoch, which rows have, are a time."""
+    """A cell for people: milliseconds since the epoch are shown as a time."""
     if name.endswith(("timestamp", "_at", "time")) and (
         isinstance(value, str) or (type(value) is int and value > 10**11)
     ):

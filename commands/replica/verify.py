@@ -80,7 +80,7 @@ def _chosen(
     from kctl.cluster.names import unknown_topics
     from kctl.cluster.state import MOVES
 
-    # What is being moved is compared like any other replica.
+    # Replicas that are being moved are compared too, so problems of the moves are of no interest here.
     note_problems(frame, [problem for problem in state.problems if not problem.place.startswith(MOVES)])
     note_hidden(frame, state, decides=not topics or not state.topic_names)
     for name in dict.fromkeys(topics):

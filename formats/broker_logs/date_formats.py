@@ -54,7 +54,7 @@ _DIGITS = {"yyyy": r"\d{4}", "MMM": "[A-Z][a-z]{2}", "MM": r"\d\d", "dd": r"\d\d
 _EXPRESSIONS = dict.fromkeys(
     re.sub(r"yyyy|MMM?|dd|\.", lambda part: _DIGITS[part[0]], date) for date in _OTHERS
 )
-# What begins alike is looked for once.
+# Expressions that begin with the same two digits share that beginning, which is then searched for once.
 _OF_DIGITS = [text.removeprefix(r"\d\d") for text in _EXPRESSIONS if text.startswith(r"\d\d")]
 _OF_NAMES = [text for text in _EXPRESSIONS if not text.startswith(r"\d\d")]
 OTHER_DATE = "|".join([rf"\d\d(?:{'|'.join(_OF_DIGITS)})", *_OF_NAMES])

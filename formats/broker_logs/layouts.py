@@ -458,7 +458,7 @@ def detect(head: bytes, given: Sequence[LineLayout] = ()) -> tuple[LineLayout | 
 
 
 def _first_of_kafka(head: bytes) -> int | None:
-    """The first time where the beginning of a head is enough to tell that the layout is Kafka's, as it is mostly."""
+    """The first time, if the first lines alone show that the layout is Kafka's, as those of most files do; else None."""
     part = head[: head.rfind(b"\n", 0, ENOUGH) + 1]
     lines = part.split(b"\n", LOOKED_AT)
     if (

@@ -319,7 +319,7 @@ def _replace_in_record(data: bytearray, position: int, contents: Contents) -> in
     for name, first, behind in headers:
         data[first:behind] = contents.of_header(name, bytes(data[first:behind]))
     if not is_whole:
-        # What was taken for names of headers may be a value whose length is damaged.
+        # If the length of the value is damaged, its bytes may have been taken for names of headers.
         raise _Unreadable(at if behind_value is None else behind_value)
     return at
 

@@ -16,7 +16,7 @@ ZEROS = bytes(WINDOW)
 
 @runtime_checkable
 class Readable(Protocol):
-    """What gives bytes at a position: fewer than asked only where it ends."""
+    """A source of bytes at a position; it gives fewer than asked only at its end."""
 
     @property
     def size(self) -> int: ...

@@ -46,7 +46,7 @@ class BatchFiles(NamedTuple):
 
 
 class FolderBatches(NamedTuple):
-    """What the report on a folder has besides: its rows of `batches`, and headers for the parts of an audit behind it."""
+    """What an audit adds to the report on a folder: rows of `batches`, and headers that later parts need not read again."""
 
     rows: list[pa.RecordBatch]  # if they are few
     part: WrittenPart | None = None  # the file with the rows if they are many

@@ -208,13 +208,13 @@ def _kept(
     *,
     is_tiered: bool,
 ) -> Iterator[Finding]:
-    """What the replica keeps past its retention; an hour more is no delay."""
+    """Findings about segments that the replica keeps past their retention; up to an hour counts as no delay."""
     closed, due_by = segments[:-1], alive_ms - time.value - HOUR
 
     def is_overdue(segment: DatedSegment) -> bool:
         return segment.latest_ms is not None and segment.latest_ms < due_by
 
-    # What is behind one that stays shows in the next one or in the last; most logs need no more.
+    # If retention is behind, the first segments or the last one are overdue too, so that most logs need no full search.
     if not any(map(is_overdue, [*closed[:LOOKED_AT], *closed[-1:]])):
         return
     overdue = [segment for segment in closed if segment.latest_ms is not None and segment.latest_ms < due_by]

@@ -43,7 +43,7 @@ DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
 class AuditTotals(Struct):
-    """What the rows add up to."""
+    """The totals of the rows of an audit, for its summary."""
 
     files: int = 0
     bytes: int = 0
@@ -53,7 +53,7 @@ class AuditTotals(Struct):
     partitions: set[tuple[object, object]] = field(default_factory=set)
     lost: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
     dropped: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
-    """What handovers dropped that was never committed."""
+    """Ranges of uncommitted records that were dropped at a handover."""
     is_at_least: bool = False
     """Whether more may be lost than the ranges say."""
     brokers: set[int] = field(default_factory=set)
@@ -111,12 +111,12 @@ REPORT_FILES = ("summary.json", "report.html")
 LEFT = re.compile(
     r"\.\w+\.(old|writing)|\.(summary\.json|report\.html)\.[0-9a-f]+\.writing|\.reach-[0-9a-f]+"
 )
-"""What a run that was killed leaves beside what it keeps."""
+"""Unfinished files that a killed run leaves; the next run deletes them."""
 OWN_PART = re.compile(r"(part|audit)-[\w-]+\.parquet")
 
 
 OWN_NAMES = frozenset({*TABLES, *REPORT_FILES})
-"""What lies in a report's folder."""
+"""The names in a folder of a report."""
 
 
 def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, overwrite: bool) -> None:
@@ -197,7 +197,7 @@ def check_reach(engine: Engine, out: Path, evidence: FoundEvidence) -> None:
 def _unreached(
     number: int, probe: Path, roots: tuple[Path, ...], needed_stores: tuple[SentStore, ...]
 ) -> tuple[str, str] | None:
-    """What this process does not reach, and what to do about it. Runs on executors."""
+    """What this process cannot read or write, with a hint; None if it reaches everything. Runs on executors."""
     where = f"the executor on {socket.gethostname()}"
     if trouble := _unreached_path(where, probe, roots):
         return trouble, OUT_OF_REACH
@@ -395,7 +395,7 @@ def _summary(
 
 
 def _costs(jobs: Jobs) -> Row:
-    """What the run asked of stores and of the engine."""
+    """The columns of the summary about requests to stores and repeated tasks."""
     counts = REQUESTS if mirrors() else None
     return {
         "requests": counts.requests if counts else None,

@@ -77,7 +77,7 @@ class Event:
 
     @property
     def broker_by_name(self) -> str | None:
-        """What printed it, where its name alone tells the broker."""
+        """The container or host that printed the line, if only its name tells the broker."""
         name = self._block.file.broker_by_name
         is_told = name is None or writer_of(self.shape, self._block, self._index) is not None
         return None if is_told else name

@@ -68,7 +68,7 @@ HOWS = {
     "forbids it to truncate; compare the replicas with `kctl replica compare`",
     "out_of_memory": "its heap is used up; raise -Xmx (KAFKA_HEAP_OPTS)",
 }
-"""What ended a broker where no exception says it."""
+"""Why a broker ended, for logs without an exception that tells it."""
 NO_REASON = "the logs do not say why"
 TOLD_TO_STOP = "signal_in_startup"
 NEVER_RAN = frozenset({"log_dir_locked", "port_taken", "broker_id_taken"})

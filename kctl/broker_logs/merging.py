@@ -417,5 +417,5 @@ def _joined(lines: list[bytes | memoryview]) -> bytes:
 
 
 def left_out(reading: Reading) -> str:
-    """What was not given out, as the end of a sentence."""
+    """Which lines were left out, as the end of a sentence."""
     return f", {counted(reading.duplicates, 'duplicate')} left out" if reading.duplicates else ""

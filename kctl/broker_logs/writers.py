@@ -25,7 +25,7 @@ from kctl.text_logs.shapes import Shapes, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
 CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,10})\s*$", re.MULTILINE)
-# What may be changed while a broker runs is told once it has started; the same version brought this.
+# Brokers print dynamic settings after their start since the version that brought this one.
 TOLD_AFTER = b"password.encoder.secret"
 OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d{1,10})")
 REGISTERED = re.compile(rb"Registered broker (\d{1,10}) at path ")
@@ -66,7 +66,7 @@ MOST_HELD = CHUNK
 
 
 class _Remembered(dict[bytes, int]):
-    """What a function says of texts, as long as they are not too many."""
+    """The results of a function by text; forgotten when there are too many."""
 
     def __init__(self, say: Callable[[bytes], int]) -> None:
         self._say = say

@@ -146,7 +146,7 @@ class FileReport(Struct):
 
 
 class LogFacts(Struct):
-    """What the directory's checkpoints are compared with."""
+    """Facts about a log that the directory's checkpoints are compared with."""
 
     first_base_offset: int | None = None  # the first segment's
     segment_bases: frozenset[int] = frozenset()  # base offsets of all segments

@@ -60,7 +60,7 @@ class LatestTime(NamedTuple):
 
 
 class ScannedLog(Struct):
-    """What a scan of a `.log` file came to."""
+    """The result of scanning a `.log` file."""
 
     first_offset: int | None = None  # of the first batch
     next_offset: int | None = None  # behind the sound batch that reaches furthest

@@ -1,7 +1,7 @@
 """Folders that a broker put aside: `-stray` where its metadata do not name the replica, `-delete` where it is to go.
 
-They are of a life of the topic, which may be the present one: a replica that was moved away, or whose folder lost its
-`partition.metadata`. The topic id tells, else what the log begins with.
+They belong to the present topic of that name (a replica that was moved away, or a folder that lost its
+`partition.metadata`) or to an earlier one. The topic id tells which; without one, the first batches of the log do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class HeldBatches(NamedTuple):
 
 
 def held_batches(copy: Copy) -> HeldBatches:
-    """What a copy holds."""
+    """The sound batches of a copy."""
     log = ReplicaLog(copy)
     held = {}
     for batches in log.batches():

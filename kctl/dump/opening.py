@@ -34,7 +34,7 @@ def opened(path: str | Path) -> Iterator[Source]:
 
 
 def hint_for(mode: int) -> str:
-    """What to do about a path of this kind."""
+    """A hint for a path of this kind."""
     return (
         "name the files in it, or see `kctl segment verify`" if stat.S_ISDIR(mode) else "name a regular file"
     )

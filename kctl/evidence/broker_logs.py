@@ -31,7 +31,7 @@ BEGIN = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 END = re.compile(rb" \(" + _BROKER_CLASS + rb"(?::\d+)?\)[ \t\r]*$", re.MULTILINE)
 # In other layouts the class is a word of the line.
 BROKER_CLASS = re.compile(rb"(?<![\w.$])" + _BROKER_CLASS)
-# What a line of a broker holds in any carrier, one of them at least.
+# Every log of a broker has at least one of these in its lines, whatever carried them.
 SIGNS = (
     b"kafka",
     b"Kafka",

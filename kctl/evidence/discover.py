@@ -201,7 +201,7 @@ def _evidence(
                 walked.say_cut_off(replica, notes.cut_off[folder])
             else:
                 replicas.append(replica)
-        # What was planned and not even begun.
+        # Folders that the copy planned and did not begin.
         begun = {*walked.log_dirs[log_dir.path].partitions}
         for folder, why in notes.cut_off.items():
             parsed = parse_partition_folder(folder.name) if folder.parent == log_dir.path else None

@@ -49,7 +49,7 @@ class LogDir(Struct, frozen=True):
     """One entry of a broker's `log.dirs`.
 
     `is_marked` is False if it holds partition folders alone, so that checkpoints were never copied.
-    `is_fetched`: a broker gave the batches, and what else is in it was made of its answers.
+    `is_fetched`: the batches were fetched from a broker, and the other files were made from its answers.
     `is_whole` is False if the command line named only a partition folder in it.
     """
 

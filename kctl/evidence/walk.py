@@ -54,7 +54,7 @@ class FoundLogDir(Struct):
 
 
 class Walked(Struct):
-    """What a walk found."""
+    """The files and folders that a walk found."""
 
     roots: tuple[Root, ...] = ()
     log_dirs: dict[Path, FoundLogDir] = field(default_factory=dict)

@@ -143,7 +143,7 @@ def _begun_later(evidence: FoundEvidence) -> LaterStarts:
 
 
 def _of_later_records(judgement: Judgement, later: LaterStarts) -> Judgement:
-    """What was not copied was not examined: nothing is sound up to where a copy begins."""
+    """The judgement, not sound if the copy leaves out earlier records: these were not examined."""
     topic, partition = judgement.subject.topic, judgement.subject.partition
     if topic is None or partition is None or judgement.verdict is not Verdict.SOUND:
         return judgement

@@ -48,7 +48,10 @@ CLEAN = frozenset(
 
 
 class Untold(NamedTuple):
-    """What logs leave open of a partition: an unclean election drops records from every copy, and leaves no trace in them."""
+    """What the logs do not tell about a partition's leaders.
+
+    It matters because an unclean election drops records from every copy and leaves no trace in them.
+    """
 
     epochs: tuple[int, ...] = ()
     """Leader epochs with another leader than the one before, of which logs do not tell how they began."""

@@ -109,7 +109,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
         sentences.append(lost_sentence(losses))
     elif is_list:
         sentences.append(f"{counted(len(causes), 'incident')} happened.")
-    # What the incidents say is not repeated.
+    # A question whose wrong partitions the incidents name already is not repeated.
     sentences += [
         f"{_capital(coverage_sentence(coverage))}."
         for coverage in coverages

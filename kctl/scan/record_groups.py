@@ -242,7 +242,7 @@ def _explain(
 
 
 def exact_error(header: BatchHeader, body: bytes) -> tuple[FormatError, int]:
-    """What is wrong with a body, and how many records are right before it."""
+    """The error in a body that does not decode, and the number of records before it that are right."""
     before = 0
     try:
         for _ in read_records(header, body):

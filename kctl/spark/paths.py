@@ -38,7 +38,7 @@ def matches(pattern: str) -> list[str]:
     list_folders = _listing(authority, query) if is_url(path) else _local_folders(authority)
     found: dict[str, None] = {}
     for alternative in _alternatives(path.removeprefix(authority), pattern):
-        # What braces leave nothing of is no name.
+        # An alternative in braces may be empty, which leaves no name.
         if path.endswith("/") or not alternative.endswith("/"):
             found |= dict.fromkeys(_below(alternative, list_folders, pattern))
     if not found:

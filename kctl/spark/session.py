@@ -33,7 +33,7 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "spark.ui.showConsoleProgress": ("false", "kctl draws its own"),
     "spark.sql.shuffle.partitions": ("32", "audits are small after the scan"),
 }
-# What kctl does besides, and why (`kctl doctor` prints it).
+# Further steps of kctl, each with its reason (`kctl doctor` prints them).
 DONE_BY_KCTL: dict[str, str] = {
     "PYSPARK_PYTHON": "kctl's own interpreter where it is not set; tasks would start any python3 of the PATH",
     "frozen garbage collector": "once a worker; Spark's workers collect after every task, 40 ms each",

@@ -50,7 +50,7 @@ NOUNS = {
     "PosixPath": "files",
     "int": "probes",
 }
-"""What items are, shown on Spark's pages."""
+"""Nouns for the classes of items, shown on Spark's pages."""
 PARTITIONS_A_WAVE = 4
 """For each core: enough that a slow one does not delay the others."""
 FIRST_ITEMS, ITEMS_A_PARTITION = 4, 64

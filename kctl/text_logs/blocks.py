@@ -68,7 +68,7 @@ class Shape(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """A record that was read before another one, to look back at."""
+    """A record before those of a block, for checks that look back."""
 
     file: str
     line: int
@@ -109,7 +109,7 @@ class Block(Struct, dict=True):
     line_ends: Ints
     """Where the line ends of `data` are."""
     shift: int = 0
-    """What was added to the keys to mend the broker's clock."""
+    """Milliseconds that were added to the keys because the broker's clock is off."""
     before: Block | None = None
     """The last records of the block before it in the source."""
     brokers: Ints | None = None
@@ -216,7 +216,7 @@ def linked(blocks: Iterator[Block]) -> Iterator[Block]:
 
 
 class Reading(Struct):
-    """What reading a set of sources came across."""
+    """Findings and counts of reading a set of sources."""
 
     findings: list[Finding] = field(default_factory=list)
     lines: int = 0
@@ -433,7 +433,7 @@ def _with_likely_years(times: Ints, starts: Ints, file: LogFile, data: bytes, st
 
 
 def _watch_clock(block: Block, state: _State) -> None:
-    """Say so, once a file, where the clock goes back by more than the order of two threads explains."""
+    """Report, once a file, a clock that goes back by more than the order of two threads explains."""
     if state.told_back == block.file.file or not len(block.times):
         return
     behind = block.keys - block.times

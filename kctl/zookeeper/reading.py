@@ -65,7 +65,7 @@ ONE_OF = (
 # Markers before topics: the controller deletes a topic before its marker, so that a marker missed here means
 # that the topic is gone below, or that the controller does not delete.
 LISTS = ("/brokers/ids", "/admin/delete_topics", "/brokers/topics", "/", "/config")
-# What little depends on, with the place of the problem where it is hidden; the root and /config tell the version alone.
+# Znodes that a reading can do without. If one is hidden, the problem has this place. The root and /config only tell the version.
 BESIDE = {
     "/controller_epoch": CONTROLLER_EPOCH,
     "/cluster/id": "cluster id",

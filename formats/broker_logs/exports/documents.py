@@ -53,7 +53,7 @@ def document_of(head: bytes) -> Document | None:
         return headed
     if OWN_HEAD.match(text):
         return wrapped_document(text)
-    # What reads exports is loaded for them alone.
+    # The readers of exports are loaded only if a file is one.
     from formats.broker_logs.exports.json_documents import json_document
     from formats.broker_logs.exports.marks import marked_document, node_document
     from formats.broker_logs.exports.records import journal_document, records_document
@@ -88,7 +88,7 @@ def _numbered_lines(chunks: Iterator[bytes]) -> Iterator[CarriedLine]:
     return (CarriedLine(number, line) for number, line in enumerate(lines_of(chunks), 1))
 
 
-# What is escaped in HTML and XML: the first one that a text has tells whether it is.
+# Characters that HTML and XML escape; whether the first one in a text is escaped tells it for the whole text.
 MARKUP = re.compile(r"(?P<reference>&(?:quot|lt|gt|amp|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)|[<>&]")
 
 

@@ -92,7 +92,7 @@ def _marks(examples: list[str]) -> list[re.Pattern[str]]:
     return out
 
 
-# What a line has before its text, and signs that are put around one.
+# The head of a line before its text, and the signs that an export puts around a line.
 _BEFORE_TEXT = re.compile(rf"(?:{ANY_HEAD.pattern})\s*(?:\[[^\]]*\]\s*)?")
 _SIGNS = re.compile(r"(?:[^\w\s]|\s|</?\w+ ?/?>)+")
 _OPENING = {"]": "[", "}": "{", ")": "(", ">": "<"}

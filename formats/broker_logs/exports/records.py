@@ -116,7 +116,7 @@ def _records(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, dict[str, 
         length += len(line) + OF_LINE
         if length > LONGEST_RECORD and key in record:
             yield number, _whole_record(record)
-            # What is short tells of the rest too.
+            # A record that is too long comes in pieces; its short fields, which name the origin, go with each of them.
             record = {
                 name: parts
                 for name, parts in record.items()

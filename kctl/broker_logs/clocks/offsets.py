@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HEARD = RECEIVED | {"B36", "L03", "L04"}
 WANTED = SENT | HEARD | ORDERED | OF_THE_QUORUM
 FURTHEST = 26 * HOUR
-# What comes again a day later is a daily job, not another zone.
+# A difference of a whole day is no zone: a daily job sends the same state again.
 DAY = 24 * HOUR
 # How far hosts' clocks may be off, and how far the pairs of one offset may lie apart.
 OFF = 60_000
@@ -49,14 +49,14 @@ SHARE = 2 / 3
 # Requests take some milliseconds; more is a wrong clock, and beyond an hour nobody can tell what it is.
 DELAY = 2_000
 MOST_AHEAD = HOUR
-# What one request after a long absence may explain; further apart, the clocks or the zones differ.
+# A difference that one request after a long absence may explain; if it is larger, the clocks or the zones differ.
 PLAUSIBLE = 300_000
 # How much of the end of each log is read, then how much where that does not say enough; packed bytes count for more.
 # A broker that says nothing in the second is of a level, or a kind of cluster, that prints no such lines.
 ENDS = (256 << 10, SILENT := 2 << 20, 32 << 20)
 PACKED = 16
 
-# What is told about it, see `ClockOffsets.findings`.
+# The findings about clocks, made by `ClockOffsets.findings`.
 CODES = (codes.LOG_ZONE_ESTIMATED.code, codes.LOG_CLOCK_OFF.code, codes.LOG_CLOCK_DOUBTFUL.code)
 
 # The kinds of files that have what controllers send and brokers receive.
@@ -66,7 +66,7 @@ Pair = tuple[int, int]
 
 
 class ClockOffsets(Struct):
-    """What the pairs say of the times of brokers."""
+    """How far the clocks of brokers differ, by pairs of lines about the same state."""
 
     offsets: dict[int, int] = field(default_factory=dict)
     """By the broker's zone: milliseconds that its times are ahead of those of another; a multiple of 15 minutes."""
