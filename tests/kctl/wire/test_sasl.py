@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import sys
 from base64 import b64decode, b64encode
+from types import SimpleNamespace
 
 import pytest
 
@@ -97,3 +99,46 @@ def test_extensions_go_with_the_token() -> None:
     with_extensions = access("OAUTHBEARER", sasl_oauth_extensions="logicalCluster=lkc-1, identityPoolId=p")
     mechanism = login(with_extensions, "h", lambda: "t")
     assert next(mechanism) == b"n,,\1auth=Bearer t\1logicalCluster=lkc-1\1identityPoolId=p\1\1"
+
+
+def test_a_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tokens of Kerberos, an empty message, and the choice of no security layer among those offered."""
+
+    class Context:
+        complete = False
+
+        def __init__(self, name: str, usage: str) -> None:
+            assert (name, usage) == ("kafka@broker1 of kerberos", "initiate")
+
+        def step(self, token: bytes | None = None) -> bytes | None:
+            self.complete = token == b"reply"
+            return None if token else b"request"
+
+        def unwrap(self, message: bytes) -> SimpleNamespace:
+            return SimpleNamespace(message=message.removeprefix(b"wrapped "))
+
+        def wrap(self, message: bytes, encrypt: bool) -> SimpleNamespace:
+            assert not encrypt
+            return SimpleNamespace(message=b"wrapped " + message)
+
+    class Name(str):
+        def __new__(cls, name: str, kind: str) -> Name:
+            assert kind == "hostbased"
+            return super().__new__(cls, name)
+
+        def canonicalize(self, mechanism: str) -> str:
+            return f"{self} of {mechanism}"
+
+    fake = SimpleNamespace(
+        Name=Name,
+        NameType=SimpleNamespace(hostbased_service="hostbased"),
+        MechType=SimpleNamespace(kerberos="kerberos"),
+        SecurityContext=Context,
+    )
+    monkeypatch.setitem(sys.modules, "gssapi", fake)
+    mechanism = login(Access("h:1", sasl_mechanism="GSSAPI"), "broker1", None)
+    assert next(mechanism) == b"request"
+    assert mechanism.send(b"reply") == b""
+    assert mechanism.send(b"wrapped \x07\x00\x10\x00") == b"wrapped \x01\x00\x10\x00"
+    with pytest.raises(StopIteration):
+        mechanism.send(b"")
