@@ -457,6 +457,12 @@ def judge_states(story: Story, told: list[Row], broker: int) -> list[Statement]:
             # One that ends by itself is noticed later than it says that it stops.
             right = any(act.time < time + SLACK or act.kind == "exited" for act in ends)
             said.append(Statement(right, f"{where}: nobody told it to: {_near(acts, time)}"))
+        if story.fencings and row["state"] in ("fenced", "unfenced"):
+            is_fenced = row["state"] == "fenced"
+            times = [f.time for f in story.fencings if (f.broker, f.is_fenced) == (broker, is_fenced)]
+            right = any(EARLY < time - fenced < LATE * 2 for fenced in times)
+            near = [fenced for fenced in times if abs(fenced - time) < 30_000]
+            said.append(Statement(right, f"{where}: the metadata log has it at {near}"))
         if row["until_time"] is not None:
             until = milliseconds(row["until_time"])
             right = any(-SLACK < until - start < SLOWEST_START for start in starts)

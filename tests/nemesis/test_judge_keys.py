@@ -14,7 +14,7 @@ from tests.nemesis.judge_history import judge_clocks, judge_leaders, judge_lives
 from tests.nemesis.judge_loss import judge_loss_keys
 from tests.nemesis.judge_transactions import judge_explanation, judge_ids, judge_open
 from tests.nemesis.statements import Copies
-from tests.nemesis.story import Fault, Moment, State, Story, Term, Transactional
+from tests.nemesis.story import Fault, Fencing, Moment, State, Story, Term, Transactional
 from tests.nemesis.test_judge import LIFE, PARTITION, RIGHT, leader, made, state, wrong
 from tests.nemesis.truth import CONTROL, TRANSACTIONAL, Stored, log_of, transactional_ids
 
@@ -313,6 +313,14 @@ def test_leaders_of_the_quorum() -> None:
 )
 def test_the_keys_of_a_brokers_state(said: Row, caught: str) -> None:
     assert caught in wrong(judge_lives(made(), [*LIFE, said]))
+
+
+def test_fencings_are_in_the_metadata_log() -> None:
+    told = made()
+    told.fencings = [Fencing(60_500, 2, True), Fencing(71_000, 2, False)]
+    right = [*LIFE, state("fenced", 60_600), state("unfenced", 71_000)]
+    assert not wrong(judge_lives(told, right))
+    assert "the metadata log has it at [60500]" in wrong(judge_lives(told, [*right, state("fenced", 71_000)]))
 
 
 # --- transactions and one offset ----------------------------------------------------------------------

@@ -21,6 +21,12 @@ BY_PARTITION = {
     "E28": "reassignment", "C28": "reassignment", "C29": "reassignment", "E24": "reassignment", "E14": "unclean",
     "L09": "recovering", "Q08": "unclean", "Q21": "reassignment",
 }  # fmt: skip
+# How brokers ended by what a controller says, and the field with their ids.
+ENDS = {
+    "E11": ("failure", "broker_ids"), "E12": ("failure", "deleted"), "E13": ("controlled_shutdown", "broker_id"),
+    "Q10": ("failure", "broker_id"),
+}  # fmt: skip
+STARTS = ("U11", "U16")
 # A request of the controller failed, as it did not lead any more perhaps (to 3.2, to 3.5, since).
 RENOUNCED = ("M14", "M27", "X412")
 RENOUNCES = re.compile(r"Renouncing leadership|Reverting to last committed")
@@ -127,30 +133,25 @@ class Words:
             self.eligible.add((partition, epoch[1]))
 
     def _note_brokers(self, name: str, event: Event, time_ms: int) -> None:
-        fields = event.fields
-        ids: object = None
-        kind = "failure"
-        if name in ("U11", "U16") and event.broker_id is not None:
+        ids: object
+        if name in STARTS and event.broker_id is not None:
             self._starts.setdefault(event.broker_id, []).append(time_ms)
-        elif name == "E11":
-            ids = fields.get("broker_ids")
-        elif name == "E12":
-            ids = fields.get("deleted")
-        elif name == "U15":
-            ids, kind = [event.broker_id], "controlled_shutdown"
-        elif name in RENOUNCED:
+            return
+        if name in RENOUNCED:
             self._take_back_fencing(event, time_ms)
-        elif name in ("E13", "Q10"):
-            ids = [event.number("broker_id")]
-            kind = "controlled_shutdown" if name == "E13" else "failure"
+            return
+        if name in ENDS:
+            kind, key = ENDS[name]
+            ids = event.fields.get(key)
+        elif name == "U15":
+            kind, ids = "controlled_shutdown", event.broker_id
         elif name in ("Q15", "Q16") and "shut" in event.message:
-            ids, kind = [event.number("broker_id")], "controlled_shutdown"
-        elif name == "Q11":
-            context = CONTEXT.match(str(fields.get("context", "")))
-            if context:
-                ids = [int(context[2])]
-                kind = "controlled_shutdown" if "Shutdown" in context[1] else "failure"
-        for broker_id in ids if isinstance(ids, list) else ():
+            kind, ids = "controlled_shutdown", event.number("broker_id")
+        elif name == "Q11" and (context := CONTEXT.match(str(event.fields.get("context", "")))):
+            kind, ids = "controlled_shutdown" if "Shutdown" in context[1] else "failure", int(context[2])
+        else:
+            return
+        for broker_id in ids if isinstance(ids, list) else [ids]:
             if isinstance(broker_id, int):
                 word = Word(kind, time_ms, None, event.proof())
                 _append(self._of_broker.setdefault(broker_id, []), word)
