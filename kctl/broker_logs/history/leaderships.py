@@ -357,6 +357,14 @@ def join_ends(leaderships: Sequence[Leadership]) -> None:
         leadership.to_ms = following.from_ms
 
 
+class _Topic(Struct):
+    """What is known of one of the topics that had the name after each other."""
+
+    epochs: dict[int, Leadership] = field(default_factory=dict)
+    ended_ms: int | None = None
+    topic_id: str | None = None
+
+
 class PartitionHistory:
     """The leaderships of one partition, of one topic of that name after the other."""
 
@@ -369,10 +377,8 @@ class PartitionHistory:
         self._said: dict[tuple[str, int | None], int] = {}
         # Where the order of brokers' lines is not known, what follows a creation may have come before it.
         self.is_doubtful = is_doubtful
-        # A topic that is deleted and made again starts with epoch 0 again: one dict for each.
-        self.lives: list[dict[int, Leadership]] = [{}]
-        self.ended: list[int | None] = [None]
-        self.topic_ids: list[str | None] = [None]
+        # A topic that is deleted and made again starts with epoch 0 again.
+        self.topics = [_Topic()]
         self._announced: tuple[int, str, Event] | None = None
         # The first leader epoch that a controller named in its term, by controller epoch.
         self._first_named: dict[int, int] = {}
@@ -380,7 +386,7 @@ class PartitionHistory:
     @property
     def epochs(self) -> dict[int, Leadership]:
         """The leaderships of the topic that has the name now."""
-        return self.lives[-1]
+        return self.topics[-1].epochs
 
     @property
     def current(self) -> Leadership | None:
@@ -402,7 +408,7 @@ class PartitionHistory:
     @property
     def is_over(self) -> bool:
         """Whether its topic, or its cluster, is gone."""
-        return self.ended[-1] is not None
+        return self.topics[-1].ended_ms is not None
 
     def has_just_begun(self, time_ms: int) -> bool:
         """Whether the topic that has the name was created by now: a broker hears of it, and its clock is a little behind."""
@@ -416,18 +422,16 @@ class PartitionHistory:
 
     def begin_again(self) -> None:
         """A topic of this name was created: what follows is about that one."""
-        if self.epochs and (self.ended[-1] is not None or not self.is_doubtful):
-            self.lives.append({})
-            self.ended.append(None)
-            self.topic_ids.append(None)
+        if self.epochs and (self.is_over or not self.is_doubtful):
+            self.topics.append(_Topic())
             # What was said of the topic before says nothing of this one.
             self._said.clear()
             self._first_named.clear()
 
     def end(self, time_ms: int) -> None:
         """The topic was deleted."""
-        if self.epochs and self.ended[-1] is None:
-            self.ended[-1] = time_ms
+        if self.epochs and not self.is_over:
+            self.topics[-1].ended_ms = time_ms
 
     def announce(self, leader: int, from_state: str, event: Event, time_ms: int) -> None:
         """A transition without its epoch, as controllers print until 1.0: it is the epoch that just began or the next.
@@ -485,7 +489,8 @@ class PartitionHistory:
         name = observation.event.event or ""
         same = self.epochs.get(observation.leader_epoch)
         if same is not None and same.contradicts(observation):
-            if self.topic_ids[-1] and observation.event.fields.get("topic_id") == self.topic_ids[-1]:
+            topic_id = self.topics[-1].topic_id
+            if topic_id and observation.event.fields.get("topic_id") == topic_id:
                 return False  # a KRaft controller printed a decision that it could not commit
             return time_ms - same.from_ms > CLOCK_SLACK and not self.is_doubtful
         if name not in FIRST_SAID or not self.epochs:
@@ -502,11 +507,11 @@ class PartitionHistory:
 
     def finished(self) -> Iterator[list[Leadership]]:
         """The leaderships of each topic of the name in order of epochs, with ends, gaps named as such."""
-        lives = [life for life in zip(self.lives, self.ended, self.topic_ids, strict=True) if life[0]]
-        for incarnation, (epochs, ended, topic_id) in enumerate(lives, 1):
-            leaderships = list(self._with_ends([epochs[epoch] for epoch in sorted(epochs)], ended))
+        for incarnation, topic in enumerate((topic for topic in self.topics if topic.epochs), 1):
+            known = [topic.epochs[epoch] for epoch in sorted(topic.epochs)]
+            leaderships = list(self._with_ends(known, topic.ended_ms))
             for leadership in leaderships:
-                leadership.topic_id, leadership.incarnation = topic_id, incarnation
+                leadership.topic_id, leadership.incarnation = topic.topic_id, incarnation
             yield leaderships
 
     def _with_ends(self, leaderships: list[Leadership], ended: int | None) -> Iterator[Leadership]:

@@ -362,10 +362,11 @@ class _Builder:
     def _is_of_earlier_topic(self, event: Event, partition: TopicPartition | None) -> bool:
         """Whether it is about a topic of this name that another has followed: a controller replays it as it starts."""
         history = None if partition is None else self.cluster.histories.get(partition)
-        if history is None or len(history.topic_ids) == 1:
+        if history is None or len(history.topics) == 1:
             return False
+        *earlier, present = (topic.topic_id for topic in history.topics)
         topic_id = event.fields.get("topic_id")
-        return topic_id in history.topic_ids[:-1] and topic_id not in (None, history.topic_ids[-1])
+        return topic_id in earlier and topic_id not in (None, present)
 
     def _note_topic_id(self, event: Event, partition: TopicPartition) -> None:
         """KRaft has no line for a new topic of an old name but the id."""
@@ -373,11 +374,11 @@ class _Builder:
         if not isinstance(topic_id, str):
             return
         history = self._history(partition)
-        known = history.topic_ids[-1]
+        known = history.topics[-1].topic_id
         if known is not None and known != topic_id:
             history.begin_again()
             self.seen.clear()
-        history.topic_ids[-1] = topic_id
+        history.topics[-1].topic_id = topic_id
 
     def finished(self) -> Timeline:
         """Everything decided."""
