@@ -304,17 +304,40 @@ def test_a_clock_that_is_off_is_found_where_every_logger_writes_to_one_file(tmp_
     assert abs(merging.ahead[2] - 7 * 60_000) < 2_000
 
 
-def test_a_slow_broker_is_no_wrong_clock_and_both_directions_bound_it(
+def test_what_one_clock_is_ahead_of_another_is_limited_from_both_sides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bounds = {
-        (1, 2): ClockBounds(at_least=0, at_most=4_900, pairs=9),
         (1, 3): ClockBounds(at_least=419_000, at_most=421_000, pairs=9),
         (3, 1): ClockBounds(at_least=-420_003, at_most=-420_001, pairs=9),
-        (2, 4): ClockBounds(at_least=-420_003, at_most=9_000, pairs=9),
+        (2, 4): ClockBounds(at_most=9_000, pairs=9),
     }
     monkeypatch.setattr(OrderedPairs, "bounds", lambda self: bounds)
-    assert clock_offsets._Said().bounded() == {(1, 2): (0, 9), (1, 3): (420_002, 18)}
+    assert clock_offsets._Said().limits() == {
+        (1, 3): ClockBounds(at_least=420_001, at_most=420_003, pairs=18),
+        (2, 4): ClockBounds(at_most=9_000, pairs=9),
+    }
+
+
+@pytest.mark.parametrize(
+    ("at_least", "at_most", "said", "ahead"),
+    [
+        (0, 4_900, None, (0, 9)),  # a slow broker is no wrong clock
+        (420_001, 420_003, None, (420_002, 9)),
+        (-420_003, 9_000, None, None),
+        (None, 8_094, (14_543, 36), (0, 36)),  # it heard late, and received late
+        (None, 420_002, (420_030, 36), (420_002, 36)),
+        (None, 420_002, (431_000, 36), (420_002, 36)),
+        (417_606, None, (417_594, 47), (417_606, 47)),
+        (8_000, None, (2_000, 5), (8_000, 5)),
+        (None, None, (300, 5), (300, 5)),
+        (None, None, None, None),
+    ],
+)
+def test_pairs_count_as_far_as_what_came_first_allows(
+    at_least: int | None, at_most: int | None, said: tuple[int, int] | None, ahead: tuple[int, int] | None
+) -> None:
+    assert clock_offsets._within(ClockBounds(at_least, at_most, 9), said) == ahead
 
 
 def test_what_was_sent_before_the_part_that_was_read_bounds_nothing() -> None:

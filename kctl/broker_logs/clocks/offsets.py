@@ -162,11 +162,8 @@ class _BrokerMessages(Struct):
                         _add(times_by_pair, sender, receiver, of_sender, of_receiver)
         return times_by_pair
 
-    def bounded(self) -> dict[Pair, tuple[int, int]]:
-        """By two brokers: how far the second clock is ahead where both directions bound it closely, and by how many pairs.
-
-        0 where the bounds allow that the clocks agree: a slow broker is no wrong clock.
-        """
+    def limits(self) -> dict[Pair, ClockBounds]:
+        """By two brokers: between what the second clock is ahead, as far as lines of which one came first tell."""
         both: dict[Pair, ClockBounds] = {}
         for (a, b), bounds in chain(self.ordered.bounds().items(), self.quorum.bounds().items()):
             low, high = bounds.at_least, bounds.at_most
@@ -175,12 +172,7 @@ class _BrokerMessages(Struct):
             one = both.setdefault((a, b), ClockBounds())
             one.add(at_least=low, at_most=high)
             one.pairs += bounds.pairs - 1
-        gaps: dict[Pair, tuple[int, int]] = {}
-        for pair, bounds in both.items():
-            low, high = bounds.at_least, bounds.at_most
-            if low is not None and high is not None and -ROUNDED <= high - low <= TIGHT:
-                gaps[pair] = 0 if low <= 0 <= high else (low + high) // 2, bounds.pairs
-        return gaps
+        return both
 
     def together(self) -> dict[Pair, list[Pair]]:
         """By two brokers: times at which both first heard of the same."""
@@ -220,6 +212,25 @@ def agreed_gap(pairs: Sequence[Pair]) -> tuple[int, int] | None:
     if _moments(tight) < SHARE * sum(_moments(cluster) for cluster in clusters.values()):
         return None
     return usual, len(tight)
+
+
+def _within(bounds: ClockBounds, gap: tuple[int, int] | None) -> tuple[int, int] | None:
+    """How far the second clock is ahead, and how many pairs agree: by bounds from both sides where these are close, else by
+    what the pairs say, as far as the bounds allow.
+
+    0 where the bounds allow that the clocks agree, and are close or contradict the pairs by nearly as much as these say: a
+    slow broker is no wrong clock.
+    """
+    low, high = bounds.at_least, bounds.at_most
+    if low is not None and high is not None and -ROUNDED <= high - low <= TIGHT:
+        return 0 if low <= 0 <= high else (low + high) // 2, bounds.pairs
+    if gap is None:
+        return None
+    ahead, pairs = gap
+    nearest = ahead if low is None else max(ahead, low)
+    nearest = nearest if high is None else min(nearest, high)
+    may_agree = (low is None or low <= 0) and (high is None or high >= 0)
+    return 0 if may_agree and abs(nearest) <= 2 * abs(nearest - ahead) else nearest, pairs
 
 
 def _moments(pairs: Sequence[Pair]) -> int:
@@ -276,12 +287,15 @@ def _weighed(
 ) -> tuple[ClockOffsets, set[int]]:
     """What the lines say, and of which brokers together: the most that pairs lead to from one another."""
     clock_offsets = ClockOffsets()
-    requests, together, bounded = messages.requests(), messages.together(), messages.bounded()
+    requests, together, limits = messages.requests(), messages.together(), messages.limits()
     edges = {
         key: edge
-        for key in sorted(requests.keys() | together.keys() | bounded.keys())
+        for key in sorted(requests.keys() | together.keys() | limits.keys())
         if (
-            edge := bounded.get(key) or agreed_gap(requests.get(key, [])) or agreed_gap(together.get(key, []))
+            edge := _within(
+                limits.get(key, ClockBounds()),
+                agreed_gap(requests.get(key, [])) or agreed_gap(together.get(key, [])),
+            )
         )
     }
     placed = _placed(edges, brokers - open_ids)
