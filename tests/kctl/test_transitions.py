@@ -155,6 +155,29 @@ def test_a_change_that_was_answered_late_was_made_then(tmp_path: Path) -> None:
     assert change.time_ms % 60_000 == 10_000
 
 
+@pytest.mark.parametrize(
+    "granted",
+    [
+        "LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1), leaderRecoveryState=RECOVERED, partitionEpoch=1).",
+        "[1] and zkVersion updated to [1]",  # to 3.2
+    ],
+)
+def test_a_change_was_made_when_the_controller_says_so(granted: str, tmp_path: Path) -> None:
+    """The leader ended before it had the answer."""
+    grants = (
+        f"[Controller id=9] ISR for partition t-0 updated to {granted} (kafka.controller.KafkaController)"
+    )
+    found = leaderships(
+        tmp_path,
+        state_change_9=[f"000 {CREATED}", f"040 {elected(1, 2, '2', 'OfflinePartition')}"],
+        controller_9=[f"030 {grants}"],
+        state_change_1=[f"000 {LEADS}"],
+        server_1=[f"010 {SHRINKS}"],
+    )
+    (change,) = found[0].isr_changes
+    assert (change.time_ms % 60_000, change.isr, change.version) == (30_000, (1,), 1)
+
+
 def test_lines_of_two_brokers_that_are_out_of_order_make_one_time_of_one_election(tmp_path: Path) -> None:
     """The leader of epoch 1 printed it later than the controller decided epoch 2."""
     begins = LEADS.replace("epoch 0 ", "epoch 1 ").replace("-1. (", "0. (")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.history.leaderships import PartitionHistory
+from kctl.broker_logs.history.leaderships import GRANTED, PartitionHistory
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import TopicPartition
 
 # Template to the field with the new ISR. S03 to S06 are printed before the change is written.
-CHANGES = {"S03": "new_isr", "S04": "new_isr", "S05": "new_isr", "S06": "new_isr", "S07": "isr", "S08": "isr"}
+CHANGES = {
+    "S03": "new_isr",
+    "S04": "new_isr",
+    "S05": "new_isr",
+    "S06": "new_isr",
+    "S07": "isr",
+    "S08": "isr",
+    "F71": "isr",
+}
 REFUSED = frozenset(("S09", "S10", "S11", "E32"))
 ANNOUNCED = frozenset(("S03", "S04", "S05", "S06"))
 # What brokers print that tell of each change that they made (2.4).
@@ -57,7 +65,7 @@ class IsrLines(Struct):
         if current is None or not isinstance(isr, list) or history.is_over:
             return
         # A line whose broker nobody knows is taken for the leader's: only leaders print these.
-        is_others = event.broker_id not in (None, current.leader)
+        is_others = event.broker_id not in (None, current.leader) and event.event not in GRANTED
         if current.leader is not None and current.leader >= 0 and is_others:
             if time_ms - current.from_ms > LATE:
                 self._note_stale(event, history.topic_partition, "it tried to change the ISR")
@@ -73,7 +81,8 @@ class IsrLines(Struct):
         version = event.number("version")
         if version is None:
             version = event.number("new_version")
-        current.add_isr(time_ms, tuple(isr), version, event, announced_by)
+        if event.event not in GRANTED or current.version is None or (version or 0) >= current.version:
+            current.add_isr(time_ms, tuple(isr), version, event, announced_by)
 
     def _note_stale(self, event: Event, partition: TopicPartition, what: str) -> None:
         assert event.broker_id is not None

@@ -22,7 +22,7 @@ LEADER_DURING_DELETE = -2
 RANKS = {
     "C15": 0, "C20": 0, "E17": 0, "E15": 1, "Q01": 0, "Q02": 0, "Q03": 0, "Q04": 2, "Q05": 0, "Q06": 0,
     "C28": 1, "C29": 1, "L01": 2, "L03": 2, "S12": 2, "S13": 2, "C01": 3, "C02": 3, "C04": 4, "C05": 4, "C06": 4,
-    "L04": 4, "L06": 5, "L08": 5, "L12": 5, "L13": 5, "B01": 5, "B02": 5, "L02": 5, "B36": 6, "E24": 6,
+    "L04": 4, "L06": 5, "L08": 5, "L12": 5, "L13": 5, "B01": 5, "B02": 5, "L02": 5, "F72": 5, "B36": 6, "E24": 6,
 }  # fmt: skip
 # Of an epoch that no line tells of.
 UNTOLD = 9
@@ -30,6 +30,8 @@ UNTOLD = 9
 FIRST_SAID = frozenset(("C15", "L01", "L03", "S12", "S13"))
 # A leader says that a change of its ISR is made.
 MADE = frozenset(("S07", "S08", "L06", "L12"))
+# A controller says that it made one that a leader asked for.
+GRANTED = frozenset(("F71", "F72"))
 # A broker's lines may come a little before the controller's where clocks differ.
 CLOCK_SLACK = 2_000
 # In which a controller hears of a change that a leader made (until 2.6 leaders gather them for up to a minute).
@@ -301,12 +303,13 @@ class Leadership(Struct):
         self.version = version if version is not None else self.version
 
     def _confirm(self, version: int | None, event: Event, time_ms: int) -> None:
-        """The last ISR is stated; what a leader announced long before it says so itself was made only then."""
+        """The last ISR is stated; what a leader announced long before it, or a controller, says so was made only then."""
         self.version = version if version is not None else self.version
         if self.isr_changes:
             last = self.isr_changes[-1]
             known = version if version is not None else last.version
-            if event.event in MADE and last.announced_by == event.broker_id is not None:
+            is_own = event.event in MADE and last.announced_by == event.broker_id is not None
+            if is_own or (event.event in GRANTED and last.announced_by is not None):
                 is_late = time_ms - last.time_ms > CLOCK_SLACK
                 last = last._replace(announced_by=None, time_ms=time_ms if is_late else last.time_ms)
             elif last.announced_by is not None and last.seen is None:

@@ -13,7 +13,7 @@ from kctl.model import TopicPartition
 STATES = {
     "C01": "partition_state", "C02": "state", "C04": "partition_state", "C05": "partition_state", "C06": "state",
     "C15": "leader_and_isr", "C20": "partition_state", "C28": "partition_state", "C29": "partition_state",
-    "B01": "state", "B02": "state", "B36": "state", "E15": "leader_and_isr", "E17": "leader_and_isr",
+    "B01": "state", "B02": "state", "B36": "state", "E15": "leader_and_isr", "E17": "leader_and_isr", "F72": "leader_and_isr",
     "L06": "state", "L08": "state", "L12": "registration", "L13": "registration", "Q03": "registration", "Q04": "registration",
 }  # fmt: skip
 FOR_CLIENTS = frozenset(("C04", "C05", "C06", "B36"))
