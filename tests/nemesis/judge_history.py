@@ -12,7 +12,9 @@ from tests.nemesis.statements import UNBOUNDED, Row, Statement, partition_of
 from tests.nemesis.story import IDS, Fault, State, Story
 
 SLACK = 700.0  # ms between an act and what a log says of it
-SLOWEST_START = 30_000.0  # ms until a broker has logged that it starts, or ended
+SLOWEST_START = (
+    30_000.0  # ms of life in which a broker has to log that it starts; a busy machine takes longer
+)
 LONGEST_SHUTDOWN = 40_000.0  # ms between a signal or a pause and the last leadership that it moves
 EARLY, LATE = -1500.0, 3000.0  # ms that a time may be off
 CLOCK = 3000.0  # ms that the difference of clocks may be off
@@ -185,7 +187,7 @@ def _was_done(story: Story, kinds: Collection[str], broker: int, time: float) ->
 
 
 def _until(story: Story, act: Fault) -> float:
-    """Until when it may be the cause of a state: a process that is paused, and a network that is cut, stay so.
+    """Until when it may be the cause of a state: a process that runs or is paused, and a network that is cut, stay so.
 
     Without a majority of controllers nobody takes note of a broker that ends, until it is unfenced: where the metadata
     log does not tell that, until it joins an ISR again.
@@ -207,13 +209,12 @@ def _until(story: Story, act: Fault) -> float:
         return min(joined, default=act.time) + LONGEST_SHUTDOWN
     if act.kind not in GOES_ON:
         return act.time + LONGEST_SHUTDOWN
-    ends = (
-        f.time for f in story.of(GOES_ON[act.kind], "kill") if f.broker == act.broker and f.time > act.time
-    )
-    return min(ends, default=act.time) + LONGEST_SHUTDOWN
+    ends = (f.time for f in story.of(*GOES_ON[act.kind]) if f.broker == act.broker and f.time > act.time)
+    return min(ends, default=UNBOUNDED) + LONGEST_SHUTDOWN
 
 
-GOES_ON = {"pause": "resume", "cut": "mend"}
+# A process that was started may take long until it is elected.
+GOES_ON = {"pause": ("resume", "kill"), "cut": ("mend", "kill"), "start": GONE}
 
 
 CAUSES = (
@@ -399,7 +400,7 @@ def judge_lives(story: Story, found: list[Row]) -> list[Statement]:
         # A process with a controller alone is no broker: where it is told of, that is right, and it need not be.
         for fault, following in zip_longest(acts, acts[1:]) if broker in IDS else ():
             if fault.kind == "start" and (following is None or following.time - fault.time > SLOWEST_START):
-                right = any(-SLACK <= time - fault.time <= SLOWEST_START for time in times["starting"])
+                right = any(_ran(acts, time) == fault.time for time in times["starting"])
                 said.append(
                     Statement(right, f"timeline: broker {broker} was started at {fault.time}, not said")
                 )
@@ -426,7 +427,7 @@ def judge_lives(story: Story, found: list[Row]) -> list[Statement]:
                     )
                 )
         for time in times["starting"]:
-            right = any(-SLACK <= time - f.time <= SLOWEST_START for f in acts if f.kind == "start")
+            right = time <= _first_said(acts, times["starting"], time) + SLOWEST_START
             said.append(Statement(right, f"timeline: broker {broker} starting at {time}, nobody started it"))
     return said
 
@@ -443,6 +444,7 @@ def judge_states(story: Story, told: list[Row], broker: int) -> list[Statement]:
     """Each state of a broker within a life of its process; how it ended, and when the next began."""
     acts = story.of("start", "term", *GONE, broker=broker)
     starts = [act.time for act in acts if act.kind == "start"]
+    starting = [milliseconds(row["time"]) for row in told if row["state"] == "starting"]
     said = []
     for row in told:
         time = milliseconds(row["time"])
@@ -465,12 +467,12 @@ def judge_states(story: Story, told: list[Row], broker: int) -> list[Statement]:
             said.append(Statement(right, f"{where}: the metadata log has it at {near}"))
         if row["until_time"] is not None:
             until = milliseconds(row["until_time"])
-            right = any(-SLACK < until - start < SLOWEST_START for start in starts)
+            right = until <= _first_said(acts, starting, until) + SLACK
             said.append(Statement(right, f"{where}: says that the next began at {row['until_time']}"))
         if row["state"] in ("killed", "halted") and row["how"] in ENDS_BY:
             until = milliseconds(row["until_time"] or row["time"])
-            near = [act for act in acts if act.kind in ENDS_BY[row["how"]]]
-            right = any(time - SLOWEST_START < act.time < until + SLACK for act in near)
+            acts_near = [act for act in acts if act.kind in ENDS_BY[row["how"]]]
+            right = any(time - SLOWEST_START < act.time < until + SLACK for act in acts_near)
             said.append(Statement(right, f"{where}: says {row['how']}: {_near(acts, time)}"))
         said.append(
             Statement(
@@ -479,6 +481,20 @@ def judge_states(story: Story, told: list[Row], broker: int) -> list[Statement]:
             )
         )
     return said
+
+
+def _ran(acts: list[Fault], time: float) -> float | None:
+    """When the process was started that ran at a time; None where none did."""
+    start = max((act.time for act in acts if act.kind == "start" and act.time <= time + SLACK), default=None)
+    ends = (act.time for act in acts if act.kind in GONE and start is not None and act.time > start)
+    return start if start is not None and time <= min(ends, default=UNBOUNDED) + SLACK else None
+
+
+def _first_said(acts: list[Fault], starting: list[float], time: float) -> float:
+    """When the process that ran at a time is first said to start; long before it where none ran, or that is not said."""
+    life = _ran(acts, time)
+    said = (said for said in starting if life is not None and _ran(acts, said) == life)
+    return min(said, default=-UNBOUNDED)
 
 
 def _lived(acts: list[Fault], end: Fault) -> float:
