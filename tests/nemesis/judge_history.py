@@ -45,7 +45,7 @@ def judge_leaders(story: Story, found: list[Row], *, has_all: bool = True) -> li
             if epoch not in epochs:
                 said.append(Statement(False, f"{where} never was: leader {row['leader']} {row['how']}"))
                 continue
-            said += judge_state(row, epochs[epoch], where)
+            said += judge_state(story, row, epochs[epoch], where)
             before = [state for state in states if state.epoch < epoch][-1:]
             said += judge_beginning(story, row, epochs[epoch][0], before[0] if before else None, where)
             said += judge_cause(story, row, epochs[epoch][0], before[0] if before else None, where)
@@ -75,7 +75,7 @@ def lives_of(story: Story) -> Iterator[tuple[str, int, list[State]]]:
             yield partition, number, states
 
 
-def judge_state(row: Row, states: list[State], where: str) -> list[Statement]:
+def judge_state(story: Story, row: Row, states: list[State], where: str) -> list[Statement]:
     """What a row says of an epoch, against its states: the first, and those with another ISR."""
     leaders = {None, *(state.leader for state in states)}
     said = [
@@ -92,7 +92,7 @@ def judge_state(row: Row, states: list[State], where: str) -> list[Statement]:
         said.append(Statement(bool(same), f"{where}: says ISRs {change}, they were {isrs}"))
         said.append(
             Statement(
-                off is None or EARLY < off < LATE * 2,
+                off is None or _early(story) < off < LATE * 2,
                 f"{where}: says ISR {change['isr']} at {change['time']}, {(off or 0) / 1000:.1f} s off",
             )
         )
@@ -144,11 +144,16 @@ def judge_beginning(
     off = milliseconds(row["from_time"], "from_time") - first.time
     said.append(
         Statement(
-            row["began_before"] or row["leader"] is None or EARLY < off < LATE,
+            row["began_before"] or row["leader"] is None or _early(story) < off < LATE,
             f"{where}: says {row['from_time']}, {off / 1000:.1f} s off",
         )
     )
     return said
+
+
+def _early(story: Story) -> float:
+    """How far a time may be before the truth: times that are corrected are as right as the difference of clocks is."""
+    return -CLOCK if story.skew else EARLY
 
 
 NO_LEADER = -1
@@ -490,11 +495,12 @@ def _ran(acts: list[Fault], time: float) -> float | None:
     return start if start is not None and time <= min(ends, default=UNBOUNDED) + SLACK else None
 
 
-def _first_said(acts: list[Fault], starting: list[float], time: float) -> float:
-    """When the process that ran at a time is first said to start; long before it where none ran, or that is not said."""
+def _first_said(acts: list[Fault], starting: Collection[float], time: float) -> float:
+    """When the process that ran at a time is first said to start; long before it where none ran, long after it where one
+    ended before it said so."""
     life = _ran(acts, time)
-    said = (said for said in starting if life is not None and _ran(acts, said) == life)
-    return min(said, default=-UNBOUNDED)
+    said = (said for said in starting if _ran(acts, said) == life)
+    return -UNBOUNDED if life is None else min(said, default=UNBOUNDED)
 
 
 def _lived(acts: list[Fault], end: Fault) -> float:

@@ -254,6 +254,14 @@ def test_leaders(said: list[dict[str, Any]], caught: str) -> None:
     assert caught in found if caught else not found
 
 
+def test_times_are_as_right_as_the_difference_of_clocks() -> None:
+    story = made()
+    rows = [*RIGHT[:2], leader(2, 1, [1], "unclean", from_time=iso(58_500))]
+    assert "-2.5 s off" in wrong(judge_leaders(story, rows))
+    story.skew = {3: 420}
+    assert "s off" not in wrong(judge_leaders(story, rows))
+
+
 def test_of_a_topic_that_is_being_deleted_nobody_need_tell() -> None:
     story = made()
     story.before = {"ledger-0": [[State(0, 0, 2, [2, 1]), State(60_500, 1, -1, [2])]]}
