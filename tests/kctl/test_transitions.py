@@ -638,6 +638,7 @@ def test_a_fencing_that_was_not_written_dates_nothing(tmp_path: Path) -> None:
             state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
         )
         assert then.from_ms % 60_000 == 20_000, name
+        assert "fenced" not in [told.state for told in timeline(read_events([str(tmp_path / name)])).brokers]
 
 
 def test_a_fencing_that_another_controller_wrote_in_the_same_moment_stays(tmp_path: Path) -> None:
@@ -654,6 +655,8 @@ def test_a_fencing_that_another_controller_wrote_in_the_same_moment_stays(tmp_pa
         state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
     )
     assert then.from_ms % 60_000 == 10_000
+    fenced = [told for told in timeline(read_events([str(tmp_path)])).brokers if told.state == "fenced"]
+    assert [str(told.proofs[0]["file"]).split("/")[-3] for told in fenced] == ["broker-3"]
 
 
 def test_a_leader_that_is_selected_leads_once_it_is_written(tmp_path: Path) -> None:

@@ -404,12 +404,18 @@ def judge_lives(story: Story, found: list[Row]) -> list[Statement]:
             )
         # A process with a controller alone is no broker: where it is told of, that is right, and it need not be.
         for fault, following in zip_longest(acts, acts[1:]) if broker in IDS else ():
-            if fault.kind == "start" and (following is None or following.time - fault.time > SLOWEST_START):
+            if fault.kind == "start" and (
+                following is None or _lived(story, acts, following) > SLOWEST_START
+            ):
                 right = any(_ran(acts, time) == fault.time for time in times["starting"])
                 said.append(
                     Statement(right, f"timeline: broker {broker} was started at {fault.time}, not said")
                 )
-            if fault.kind == "kill" and following is not None and _lived(acts, fault) > SLOWEST_START / 2:
+            if (
+                fault.kind == "kill"
+                and following is not None
+                and _lived(story, acts, fault) > SLOWEST_START / 2
+            ):
                 right = any(
                     milliseconds(r["time"]) - SLACK
                     <= fault.time
@@ -422,7 +428,7 @@ def judge_lives(story: Story, found: list[Row]) -> list[Statement]:
                         f"timeline: broker {broker} was killed at {fault.time}, not said: {_states(told, fault.time)}",
                     )
                 )
-            if fault.kind == "stopped" and _lived(acts, fault) > SLOWEST_START / 2:
+            if fault.kind == "stopped" and _lived(story, acts, fault) > SLOWEST_START / 2:
                 ends = times["down"] + times["halted"]
                 right = any(-20_000 <= time - fault.time <= SLACK * 3 for time in ends)
                 said.append(
@@ -503,9 +509,15 @@ def _first_said(acts: list[Fault], starting: Collection[float], time: float) -> 
     return -UNBOUNDED if life is None else min(said, default=UNBOUNDED)
 
 
-def _lived(acts: list[Fault], end: Fault) -> float:
-    """How long a process had run when it ended, in ms."""
-    return end.time - max((f.time for f in acts if f.kind == "start" and f.time < end.time), default=end.time)
+def _lived(story: Story, acts: list[Fault], end: Fault) -> float:
+    """How long a process had run by then, in ms; it does nothing while it is paused."""
+    start = max((f.time for f in acts if f.kind == "start" and f.time < end.time), default=end.time)
+    lived = end.time - start
+    for pause in story.of("pause", broker=end.broker):
+        if start < pause.time < end.time:
+            resumed = (f.time for f in story.of("resume", broker=end.broker) if f.time > pause.time)
+            lived -= min(end.time, min(resumed, default=end.time)) - pause.time
+    return lived
 
 
 def _near(acts: list[Fault], time: float) -> list[tuple[str, float]]:

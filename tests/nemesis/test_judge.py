@@ -295,6 +295,13 @@ def test_a_broker_that_is_unfenced_has_not_failed_any_more(time: float, is_right
     assert not found if is_right else "nobody did that" in found
 
 
+def test_a_process_that_was_paused_from_the_start_need_not_say_that_it_starts() -> None:
+    story = made()
+    assert "was started at 70000" in wrong(judge_lives(story, [*LIFE[:2], LIFE[3]]))
+    story.faults += [Fault(71_000, "pause", 2), Fault(129_000, "resume", 2)]
+    assert "was started at 70000" not in wrong(judge_lives(story, [*LIFE[:2], LIFE[3]]))
+
+
 def test_few_rows_are_only_likely() -> None:
     rows = [leader(0, 2, [1, 2], "creation")] * 99 + [leader(0, 2, [1, 2], "creation", strength="likely")]
     assert judge_strength(rows).is_right

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import SURE
+from kctl.broker_logs.history.words import is_fencing, unfenced_since
 from kctl.text_logs.blocks import Earlier
 from kctl.times import iso
 
@@ -204,6 +205,12 @@ class Lives:
                     self._say(broker_id, time_ms, state, event)
         elif name in ("Q13", "Q14", "Q12", "Q15"):
             self._note_registration(event, time_ms)
+        elif (since_ms := unfenced_since(event, time_ms)) is not None:
+            self.states = [
+                state
+                for state in self.states
+                if state.time_ms < since_ms or not is_fencing(state.proofs[0], event.file)
+            ]
 
     def _note_own(self, state: str, event: Event, time_ms: int) -> None:
         broker_id = event.broker_id

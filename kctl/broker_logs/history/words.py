@@ -137,8 +137,10 @@ class Words:
         if name in STARTS and event.broker_id is not None:
             self._starts.setdefault(event.broker_id, []).append(time_ms)
             return
-        if name in RENOUNCED:
-            self._take_back_fencing(event, time_ms)
+        if (since_ms := unfenced_since(event, time_ms)) is not None:
+            for words in self._of_broker.values():
+                while words and words[-1].time_ms >= since_ms and is_fencing(words[-1].proof, event.file):
+                    words.pop()
             return
         if name in ENDS:
             kind, key = ENDS[name]
@@ -155,18 +157,6 @@ class Words:
             if isinstance(broker_id, int):
                 word = Word(kind, time_ms, None, event.proof())
                 _append(self._of_broker.setdefault(broker_id, []), word)
-
-    def _take_back_fencing(self, event: Event, time_ms: int) -> None:
-        """A controller that was no leader any more when it wrote that a broker is fenced took it back."""
-        micros = event.number("micros")
-        what = str(event.fields.get("operation") or event.fields.get("what") or "")
-        has_renounced = RENOUNCES.search(event.message)  # else it failed before it fenced anybody
-        if micros is None or not what.startswith("maybeFence") or has_renounced is None:
-            return
-        since_ms = time_ms - micros // 1000 - ROUNDED_MS
-        for words in self._of_broker.values():
-            while words and words[-1].time_ms >= since_ms and _is_fencing(words[-1], event.file):
-                words.pop()
 
     def _add(
         self,
@@ -194,9 +184,19 @@ class Words:
         ]
 
 
-def _is_fencing(word: Word, file: str) -> bool:
-    """Whether the word is of a broker's fencing, in a line of this file."""
-    return word.proof["event"] in ("Q10", "Q11") and word.proof["file"] == file
+def unfenced_since(event: Event, time_ms: int) -> int | None:
+    """Since when a controller took back that brokers are fenced, as it was no leader any more; None where it did not."""
+    micros = event.number("micros") if event.event in RENOUNCED else None
+    what = str(event.fields.get("operation") or event.fields.get("what") or "")
+    has_renounced = RENOUNCES.search(event.message)  # else it failed before it fenced anybody
+    if micros is None or not what.startswith("maybeFence") or has_renounced is None:
+        return None
+    return time_ms - micros // 1000 - ROUNDED_MS
+
+
+def is_fencing(proof: dict[str, object], file: str) -> bool:
+    """Whether a broker's fencing is told by a line of this file."""
+    return proof["event"] in ("Q10", "Q11") and proof["file"] == file
 
 
 def is_of_kraft(event: Event) -> bool:
