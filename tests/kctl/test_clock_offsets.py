@@ -313,7 +313,7 @@ def test_what_one_clock_is_ahead_of_another_is_limited_from_both_sides(
         (2, 4): ClockBounds(at_most=9_000, pairs=9),
     }
     monkeypatch.setattr(OrderedPairs, "bounds", lambda self: bounds)
-    assert clock_offsets._Said().limits() == {
+    assert clock_offsets._BrokerMessages().limits() == {
         (1, 3): ClockBounds(at_least=420_001, at_most=420_003, pairs=18),
         (2, 4): ClockBounds(at_most=9_000, pairs=9),
     }
