@@ -11,8 +11,11 @@ import pytest
 
 from formats.log.record_batch import Record, write_batch
 from formats.messages.cluster_metadata import MetadataRecord, write_metadata_record
+from kctl.broker_logs.history.decided import settle
+from kctl.broker_logs.history.leaderships import LIKELY, Leadership
 from kctl.evidence.discover import discover
-from kctl.internal_topics.decisions import Decision, decided_in
+from kctl.internal_topics.decisions import Decided, Decision, decided_in
+from kctl.model import TopicPartition
 from tests.conftest import kctl, recording, rows
 
 TOPIC, OTHER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
@@ -226,6 +229,14 @@ def test_words_of_logs_do_not_make_an_election_unclean(tmp_path: Path) -> None:
     assert said.of("finding") == []
     assert said.status == 0
     assert kctl("state-log", "timeline", tmp_path, "--broker", "1").status != 0
+
+
+def test_what_logs_make_likely_stays_so_in_the_state_that_a_snapshot_begins_with() -> None:
+    partition = TopicPartition("t", 0)
+    logged = Leadership(partition, 3, 1, how="failure", strength=LIKELY, proofs=[{"event": "L03"}])
+    stated = Decision(partition, TOPIC, 1, 3, 4, (1,), (), (), (1, 2), "unknown", "", 9, None, "log")
+    (settled,) = settle({partition: [logged]}, Decided(decisions=[stated]))[partition]
+    assert (settled.how, settled.strength) == ("failure", LIKELY)
 
 
 def test_of_copies_that_reach_as_far_a_whole_one_decides(tmp_path: Path) -> None:

@@ -137,19 +137,10 @@ def _merged(logged: Sequence[Leadership], from_decisions: Sequence[Leadership]) 
         if in_logs is None or (in_logs.leader is None and not in_logs.proofs):
             continue
         if not leadership.is_decided:
-            leadership.how, leadership.cause, leadership.from_ms = (
-                in_logs.how,
-                in_logs.cause,
-                min(in_logs.from_ms, leadership.from_ms),
-            )
-            leadership.began_before = in_logs.began_before
+            leadership.how, leadership.cause = in_logs.how, in_logs.cause
+            leadership.strength, leadership.began_before = in_logs.strength, in_logs.began_before
+            leadership.from_ms = min(in_logs.from_ms, leadership.from_ms)
             leadership.clock_offset_ms = leadership.clock_offset_ms or in_logs.clock_offset_ms
-        if leadership.how == "unknown":
-            leadership.how, leadership.cause, leadership.strength = (
-                in_logs.how,
-                in_logs.cause,
-                in_logs.strength,
-            )
         elif leadership.how == in_logs.how:
             leadership.cause = leadership.cause or in_logs.cause
         leadership.cluster = in_logs.cluster

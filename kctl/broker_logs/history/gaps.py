@@ -38,12 +38,8 @@ def fill_gaps(leaderships: Sequence[Leadership], words: Words) -> None:
         )
         for gap, state in zip(leaderships[first + 1 : last], states, strict=False):
             gap.leader, gap.isr, gap.from_ms, gap.to_ms = state.leader, state.isr, state.from_ms, state.to_ms
-            gap.proofs, gap.removed, gap.replicas, gap.cause = (
-                state.proofs,
-                state.removed,
-                before.replicas,
-                "",
-            )
+            gap.proofs, gap.removed, gap.replicas = state.proofs, state.removed, before.replicas
+            gap.cause = ""
             gap.is_exact, gap.last_seen_ms, gap.controller_epoch = True, state.from_ms, after.controller_epoch
 
 

@@ -480,7 +480,8 @@ class PartitionHistory:
             known = self.epochs[observation.leader_epoch] = Leadership(
                 self.topic_partition, observation.leader_epoch, from_ms=time_ms, cluster=self.cluster
             )
-            known.began_before = len(self.epochs) == 1 and not is_beginning(observation)
+            is_decision = observation.rank <= 1 or observation.from_state is not None
+            known.began_before = len(self.epochs) == 1 and not is_decision and observation.leader_epoch != 0
             if self._announced and observation.leader == self._announced[0]:
                 _announced(known, *self._announced[1:])
             self._announced = None
@@ -573,8 +574,3 @@ def place_of(proof: Mapping[str, Any]) -> str:
         return f"{proof['file']}:{proof['line']}"
     offset = proof.get("offset")
     return str(proof["file"]) if offset is None else f"{proof['file']}, offset {offset}"
-
-
-def is_beginning(observation: Observation) -> bool:
-    """Whether a line is the decision itself, not a later mention of it."""
-    return observation.rank <= 1 or observation.from_state is not None or observation.leader_epoch == 0

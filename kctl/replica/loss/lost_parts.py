@@ -254,13 +254,12 @@ def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int
 
 def _has_sound_batches(copy: Copy, start: int, end: int) -> bool:
     """Whether sound batches of a copy cover [start, end)."""
-    reached = start
-    for _, batches in batches_between(copy, start, end):
-        for first, last in zip(batches.first_offset.tolist(), batches.last_offset.tolist(), strict=True):
-            if first > reached:
-                return False
-            reached = max(reached, last + 1)
-    return reached >= end
+    held = (
+        (first, last + 1)
+        for _, batches in batches_between(copy, start, end)
+        for first, last in zip(batches.first_offset.tolist(), batches.last_offset.tolist(), strict=True)
+    )
+    return not without([(start, end)], held)
 
 
 def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:

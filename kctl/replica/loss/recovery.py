@@ -26,7 +26,7 @@ from formats.log.control_records import ControlType, read_key
 from formats.log.record_batch import Record, write_batch
 from formats.log.records import LogEntry, iterate_records
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
-from kctl.copies.replica_log import batches_between
+from kctl.copies.replica_log import NO_END, batches_between
 from kctl.errors import Refused, UnreadableFile, file_error
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.replica_copies import Copy
@@ -90,9 +90,6 @@ def _was_cut(loss: Loss, epoch: int, first: int) -> bool:
     holders = (part.holder for part in loss.parts if part.covers(offset, offset + 1))
     epochs = {holder.lineage.epoch_at(offset) for holder in holders} - {None}
     return epoch in epochs if epochs else epoch == loss.drop.written_in_epoch
-
-
-NO_END = 1 << 62
 
 
 class TransactionOutcome(enum.StrEnum):
