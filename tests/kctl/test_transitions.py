@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from commands.state_log_chart import _why
+from kctl.broker_logs.history import transitions
 from kctl.broker_logs.history.leaderships import Leadership
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import read_events
@@ -491,6 +492,26 @@ def test_a_kraft_controller_that_fences_a_leader_elects_the_next_one_by_it(tmp_p
             state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
         )
         assert (then.from_ms % 60_000, first.to_ms) == (second * 1000, then.from_ms)
+
+
+def test_a_kraft_controller_that_lets_a_leader_shut_down_elects_the_next_one_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers heard of it five seconds later (4.1, seed 985)."""
+    changes = (
+        "[QuorumController id=2] enterControlledShutdown[1]: changing 12 partition(s) "
+        "(org.apache.kafka.controller.ReplicationControlManager)"
+    )
+    monkeypatch.setattr(transitions, "SLACK", 1_500)  # lines of this test are a second apart
+    for announced in ([], [f"011 {SHRINKS}"]):
+        first, then = leaderships(
+            tmp_path / str(len(announced)),
+            state_change_1=[f"000 {leads_in_kraft(1, 0, '1,2')}"],
+            server_1=announced,
+            controller_2=[f"010 {changes}"],
+            state_change_2=[f"020 {leads_in_kraft(2, 1, '2')}"],
+        )
+        assert (then.how, then.from_ms % 60_000, first.to_ms) == ("controlled_shutdown", 10_000, then.from_ms)
 
 
 def test_an_isr_that_was_announced_without_an_answer_is_made_when_others_tell_of_it(tmp_path: Path) -> None:

@@ -98,14 +98,15 @@ class Transitions:
             self._is_recovering[partition] = False  # the leader says otherwise as it starts
 
     def _date(self, before: Leadership | None, after: Leadership) -> None:
-        """A KRaft controller that fences a broker takes the lead and the place in the ISR from it by the same write.
+        """A KRaft controller that fences a broker, or lets it shut down, takes the lead and the place in the ISR from it by
+        the same write.
 
         Brokers may hear of it much later: while no majority of controllers answers, or when they start.
         """
         if self.words.kraft_since is None or after.is_decided:
             return
         if before is not None and before.leader not in (None, NO_LEADER, after.leader):
-            since = max([before.from_ms, *(change.time_ms for change in before.isr_changes)])
+            since = max([before.from_ms, *(change.time_ms - SLACK for change in before.isr_changes)])
             after.from_ms = self._fenced(before.leader, since, after.from_ms)
         changes = after.isr_changes
         for at, change in enumerate(changes):
@@ -122,9 +123,10 @@ class Transitions:
                 changes[heard] = changes[heard]._replace(time_ms=min(changes[heard].time_ms, fenced_ms))
 
     def _fenced(self, broker_id: int | None, since_ms: int, seen_ms: int) -> int:
-        """When a broker was fenced last between two times; the later of them where no line says so."""
+        """When a broker was fenced last between two times, or let shut down; the later of them where no line says so."""
         words = [] if broker_id is None else self.words.of_broker(broker_id, since_ms, seen_ms)
-        return max((word.time_ms for word in words if word.proof["event"] == "Q10"), default=seen_ms)
+        written = (word.time_ms for word in words if word.proof["event"] == "Q10" or _is_granted(word))
+        return max(written, default=seen_ms)
 
     def _how(self, before: Leadership | None, after: Leadership, known_isr: tuple[int, ...] | None) -> How:
         words = self._words(before, after)
@@ -392,6 +394,11 @@ class Transitions:
         after.proofs.append(best.proof)
         done = {"failure": "failed", "controlled_shutdown": "shut down"}.get(best.kind)
         return best.kind, f"broker {before.leader} {done}" if done else ""
+
+
+def _is_granted(word: Word) -> bool:
+    """Whether a KRaft controller says that it lets a broker shut down, or which partitions that changes."""
+    return word.kind == "controlled_shutdown" and str(word.proof["event"]).startswith("Q")
 
 
 def _of_one_election(words: list[Word], time_ms: int) -> list[Word]:
