@@ -337,13 +337,6 @@ def loss_cells(row: StoredRow) -> list[object]:
 # --- HTML -------------------------------------------------------------------------------------------------
 
 
-def _words(command: str) -> Iterator[Html | str]:
-    """A command whose lines are broken between words alone: browsers break `--partition` behind a hyphen too."""
-    for number, word in enumerate(command.split(" ")):
-        yield " " * bool(number)
-        yield element("span", word)
-
-
 def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
     """The first screen; the table of losses is folded after its first rows."""
     summary = tables.summary
@@ -364,7 +357,7 @@ def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
         element("h2", "Next", id="next"),
         element(
             "ol",
-            *(element("li", element("pre", element("code", *_words(command))), element("span", gives, class_="quiet")) for command, gives in answer.commands),
+            *(element("li", element("pre", element("code", command)), element("span", gives, class_="quiet")) for command, gives in answer.commands),
             class_="next",
         ),
         *_losses_html(answer.losses),
