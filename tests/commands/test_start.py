@@ -57,7 +57,7 @@ def test_an_audit_and_its_tables_go_without_pandas(columns: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("--help", 15),
+        ("--help", 16),
         ("topic list --help", 22),
         ("replica loss --help", 24),
         ("checkpoint show {checkpoint}", 56),

@@ -221,8 +221,7 @@ OWN = {
     "kctl/stores/mirror.py",  # what it wrote itself, in a folder of its own
     "kctl/text_logs/containers.py",  # the same
     "kctl/replication/scenario.py",  # the package's scenarios
-    "kctl/wire/messages.py",  # the package's messages
-    "kctl/wire/shortcuts/schemas.py",  # the messages of an installed package
+    "kctl/wire/protocol/messages.py",  # the package's messages
     "kctl/changes/kept_records.py",  # what it wrote itself, beside the journal
     "kctl/collect/local_source.py",  # a source, each byte once, without its time of access
     "kctl/collect/archive.py",  # the copy that it packs
