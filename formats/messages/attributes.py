@@ -24,6 +24,7 @@ Read = Callable[[Bytes, int], tuple[Any, int]]
 Write = Callable[[Any, bytearray], None]
 NO_UUID = UUID(int=0)
 SHORT = 128  # lengths below are one byte
+LONGEST_TEXT = 0x7FFF  # bytes, in flexible versions too: brokers refuse longer ones by closing the connection
 
 
 class Values:
@@ -321,10 +322,13 @@ def _one_writer(kind: type[Values], field: MessageField, version: int, flexible:
         return lambda value, out: out.extend(pack(value))
     if field.type == "uuid":
         return lambda value, out: out.extend(value.bytes)
-    length = _length_writer(flexible, 2 if field.type == "string" else 4)
+    is_text = field.type == "string"
+    length = _length_writer(flexible, 2 if is_text else 4)
 
     def write(value: Any, out: bytearray) -> None:
         raw = value.encode() if isinstance(value, str) else value
+        if is_text and raw is not None and len(raw) > LONGEST_TEXT:
+            raise ValueError(f"{field.name} has {len(raw):,} bytes, and a text has at most {LONGEST_TEXT:,}")
         out += length(-1 if raw is None else len(raw))
         out += raw or b""
 
@@ -338,7 +342,10 @@ def _length_writer(flexible: bool, width: int) -> Callable[[int], bytes]:
 
 
 def write_values(kind: type[Values], version: int, flexible: bool, values: Any) -> bytes:
-    """The bytes of a version of a struct."""
+    """The bytes of a version of a struct. Raises ValueError for a text or a number that is too large."""
     out = bytearray()
-    writer(kind, version, flexible)(values, out)
+    try:
+        writer(kind, version, flexible)(values, out)
+    except PackedError as error:
+        raise ValueError(f"{kind.STRUCT.name}: {error}") from None
     return bytes(out)

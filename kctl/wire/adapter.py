@@ -138,7 +138,6 @@ class Wire:
         try:
             self._bootstrap()
             self.node = self._first_node()
-            self._versions = self._versions_of(self.node)
         except BaseException:
             self.close()
             raise
@@ -207,9 +206,10 @@ class Wire:
         self._connections.close_others(self._brokers)
 
     def _take(self, metadata: Any) -> None:
-        self._brokers = {int(one.node_id): (str(one.host), int(one.port)) for one in metadata.brokers}
-        self._connections.addresses |= self._brokers
-        self._is_stale = False
+        with self._lock:
+            self._brokers = {int(one.node_id): (str(one.host), int(one.port)) for one in metadata.brokers}
+            self._connections.place(self._brokers)
+            self._is_stale = False
 
     def _within(self, seconds: float, check: Callable[[float], Check]) -> tuple[float, Check]:
         """The time for a check of listeners, and the check."""
@@ -291,18 +291,19 @@ class Wire:
 
     def version_of(self, request: Any) -> int | None:
         """The version of a request (its class) that cluster and kctl share; None if the cluster lacks it."""
-        first, last = self._versions.get(request.MESSAGE.key, (0, -1))
+        first, last = self._versions_of_node.get(request.MESSAGE.key, (0, -1))
         version = min(last, request.MESSAGE.versions.last)
         return version if version >= first else None
 
-    def _versions_of(self, node: Any) -> dict[int, tuple[int, int]]:
-        connection = self._connections.present(node)
-        return self._versions if connection is None else connection.versions
+    @property
+    def _versions_of_node(self) -> dict[int, tuple[int, int]]:
+        """The versions that the broker used for reads knows: in a cluster that is being upgraded others know others."""
+        return self._connections.versions.get(self.node, self._versions)
 
     @property
     def broker_version(self) -> tuple[int, ...]:
         """The broker's release, derived from the versions of its requests."""
-        return release_of(self._versions)
+        return release_of(self._versions_of_node)
 
     def send(self, request: Any, node: Any = None, *, timeout: float | None = None) -> Any:
         """The answer of one broker, by default of the one used for reads. Raises NoAnswer, TooOld."""
@@ -323,7 +324,8 @@ class Wire:
             return self.send(request)
         except NoAnswer:
             others = [node for node in self.nodes if node != self.node]
-            node, _ = self._connections.first(others, self.access.timeout)
+            with self._lock:  # another thread may be using a connection
+                node, _ = self._connections.first(others, self.access.timeout)
             if node is not None:
                 self.node = node
             return self.send(request)
@@ -332,7 +334,8 @@ class Wire:
         """Read from another broker from now on, if it accepts a connection in time; returns whether it did."""
         if node == self.node or node not in self.nodes:
             return False
-        ready, _ = self._connections.first([node], self.access.timeout if seconds is None else seconds)
+        with self._lock:
+            ready, _ = self._connections.first([node], self.access.timeout if seconds is None else seconds)
         if ready is not None:
             self.node = node
         return ready is not None
@@ -344,7 +347,8 @@ class Wire:
         seconds = self.access.timeout if timeout is None else timeout
         outcomes: list[Call | Exception] = [UnknownNode()] * len(requests)
         with self._lock:
-            self._refresh_where_stale([node for node, _ in requests])
+            self._connections.settle({node for node, _ in requests})
+            self._refresh_where_stale([node for node, _ in requests], seconds)
             waited = {node for node, _ in requests if node in self._connections.addresses}
             end, soon = time.monotonic() + seconds, min(HEAD_START, seconds)
             while waited:  # who is slow to let the client in does not delay requests to the others
@@ -386,6 +390,10 @@ class Wire:
                 used.add(connection)
             except (NotKnown, NoAnswer) as error:
                 calls[at] = error
+            except ValueError as error:
+                calls[at] = KctlError(
+                    f"{request.NAME} to broker {node} was not sent: {error}", "correct the value, or split the change into several"
+                )
         exchange(used, time.monotonic() + seconds, self._connections.ended.is_set)
         return calls
 
@@ -400,19 +408,22 @@ class Wire:
             if self._connections.ended.wait(seconds):
                 break
 
-    def _refresh_where_stale(self, nodes: Sequence[Any]) -> None:
+    def _refresh_where_stale(self, nodes: Sequence[Any], seconds: float) -> None:
         """Read the table of brokers again where one was not at its place, or is not in it, if a connection is open."""
         is_known = all(node in self._connections.addresses for node in nodes)
         if self.are_controllers or (is_known and not self._is_stale):
             return
         self._is_stale = False
+        end = time.monotonic() + min(CONNECT, seconds)
         for node in self.nodes:
-            if (connection := self._connections.present(node)) is not None:
-                try:
-                    self._take(connection.ask(MetadataRequest(topics=[]), time.monotonic() + CONNECT))
-                except (OSError, ValueError):
-                    continue
-                return
+            connection = self._connections.present(node)
+            if connection is None or connection.paused_until > (now := time.monotonic()) or now >= end:
+                continue
+            try:
+                self._take(connection.ask(MetadataRequest(topics=[]), end))
+            except (OSError, ValueError):
+                continue
+            return
 
     def _failure(self, error: Exception | None, node: Any, request: Any) -> KctlError:
         name = request.NAME

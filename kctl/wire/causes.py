@@ -24,9 +24,12 @@ CONTROLLER = "that is a controller's listener, not a broker's"
 NOT_LET_IN = "user or password is wrong"
 NO_MECHANISM = "the SASL mechanism is not enabled there"
 CAUSES = (
-    (r"ECONNREFUSED|Connection refused", REFUSED),
-    (r"Name or service not known|gaierror|DNS|resolve", UNKNOWN_HOST),
+    # What a broker says as it refuses a login, and the names in a certificate, may hold the words below.
+    (r"^SaslAuthenticationFailed: ", NOT_LET_IN),
+    (r"^UnsupportedSaslMechanism: ", NO_MECHANISM),
     (r"CERTIFICATE_VERIFY_FAILED[^(]*(?:: ([^(]+))?", UNTRUSTED),
+    (r"ECONNREFUSED|Connection refused", REFUSED),
+    (r"Name or service not known|gaierror|DNS|resolve|'idna' codec", UNKNOWN_HOST),
     (r"WRONG_VERSION_NUMBER|UNEXPECTED_EOF|record layer failure", NO_TLS),
     (r"Handshake failed", NO_HANDSHAKE),
     (r"SaslAuthenticationFailed|Authentication failed|invalid credentials", NOT_LET_IN),
@@ -103,7 +106,7 @@ def diagnoses(servers: Sequence[str], seconds: float, check: Check) -> dict[str,
         host, _, port = server.rpartition(":")
         try:
             results.put((server, check(host.strip("[]"), int(port))))
-        except OSError as error:
+        except Exception as error:  # of names that cannot be one, and of ports beyond the last, too
             results.put((server, Diagnosis(cause_of(error), CHECK_ADDRESSES, is_sure=False)))
 
     for server in servers:

@@ -50,6 +50,7 @@ UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION = 33, 35
 API_VERSIONS = "ApiVersions"  # whose answers never have tagged fields in the header
 SHARE = 0.85  # of a session, after which there is a new login
 AT_ONCE = 256 << 10  # bytes that are handed to a socket
+LARGEST_BEFORE_LOGIN = 1 << 20  # bytes of an answer of what may not be a broker at all
 AHEAD = 64  # bytes of room behind an answer: headers of batches are decoded in windows
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -89,6 +90,7 @@ class Connection:
         self.paused_until = 0.0
         self.session_ends = float("inf")
         self.is_open = True
+        self.largest_answer = LARGEST_ANSWER
 
     # --- requests ---
 
@@ -169,7 +171,7 @@ class Connection:
             self._got = 0
             if self._body is None:
                 (size,) = SIZE.unpack(self._head)
-                if not SIZE.size <= size <= LARGEST_ANSWER:
+                if not SIZE.size <= size <= self.largest_answer:
                     raise ValueError(f"an answer of {size} bytes")
                 self._body = memoryview(bytearray(size + AHEAD))[:size]
             else:
@@ -276,9 +278,11 @@ def open_connection(
             began(sock)
         sock.setblocking(False)
         connection = Connection(sock, access.client_id or "kctl")
+        connection.largest_answer = LARGEST_BEFORE_LOGIN
         _learn_versions(connection, end)
         if access.sasl_mechanism:
             _log_in(connection, access, address[0], tokens, end)
+        connection.largest_answer = LARGEST_ANSWER
     except BaseException:
         sock.close()
         raise
@@ -327,5 +331,7 @@ def _log_in(connection: Connection, access: Access, host: str, tokens: Tokens | 
             message = mechanism.send(answer.auth_bytes)
         except StopIteration:
             break
+        except ValueError:
+            raise SaslAuthenticationFailed(f"what the server says is no message of {name}") from None
     if answer.session_lifetime_ms > 0:
         connection.session_ends = time.monotonic() + answer.session_lifetime_ms / 1000 * SHARE

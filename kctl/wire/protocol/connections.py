@@ -10,7 +10,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.wire.access import Access
@@ -70,6 +70,8 @@ class Connections:
 
     def __init__(self, access: Access, tls: ssl.SSLContext | None, tokens: Tokens | None) -> None:
         self.addresses: dict[Node, Address] = {}
+        self.versions: dict[Node, dict[int, tuple[int, int]]] = {}
+        """By node that there was a connection to: the versions of requests that it knows."""
         self._open: Open = lambda address, end, began: open_connection(
             address, access, tls, tokens, end, began
         )
@@ -89,8 +91,30 @@ class Connections:
         return None
 
     def adopt(self, node: Node, connection: Connection) -> None:
-        """Use a connection for another node, which has the same address."""
+        """Use a connection for a node, also one that was opened for another name of it."""
         self._connections[node] = connection
+        self.versions[node] = connection.versions
+
+    def place(self, brokers: Mapping[int, Address]) -> None:
+        """Note where brokers are now; what leads to the former address of one that moved or went is closed."""
+        for node, address in list(self.addresses.items()):
+            if isinstance(node, int) and brokers.get(node) != address:
+                del self.addresses[node]
+                if (connection := self._connections.pop(node, None)) is not None:
+                    connection.close()
+                if (opening := self._openings.pop(node, None)) is not None:
+                    opening.give_up()
+        self.addresses |= brokers
+
+    def settle(self, nodes: Iterable[Node]) -> None:
+        """Take up what came of attempts that nobody waited for; an error of that time says nothing about now."""
+        with self._changed:
+            for node in nodes:
+                opening = self._openings.get(node)
+                if opening is not None and opening.is_done:
+                    del self._openings[node]
+                    if opening.connection is not None:
+                        self.adopt(node, opening.connection)
 
     def forget(self, node: Node) -> Connection | None:
         """Take a connection out, without closing it."""
@@ -123,6 +147,7 @@ class Connections:
         end, next_at = time.monotonic() + seconds, 0.0
         untried, tried = list(nodes), list[Node]()
         failures = list[Exception]()
+        self.settle(untried)
         while True:
             now = time.monotonic()
             if untried and (not tried or now >= next_at):
@@ -160,7 +185,7 @@ class Connections:
         del self._openings[node]
         if opening.connection is None:
             return opening.error or Ended()
-        self._connections[node] = opening.connection
+        self.adopt(node, opening.connection)
         return opening.connection
 
     def close_others(self, nodes: Collection[Node]) -> None:

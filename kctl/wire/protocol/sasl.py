@@ -15,7 +15,9 @@ from kctl.wire.access import Access
 
 Mechanism = Generator[bytes, bytes, None]
 Tokens = Callable[[], str]
-MOST_ITERATIONS = 1_000_000  # of SCRAM: a server must not keep the client busy
+# Of SCRAM: fewer make the password easy to guess for who pretends to be the server, and more keep the client busy. The
+# least is Kafka's (clients/.../scram/internals/ScramMechanism.java @ 4.3.0; RFC 7677 section 4).
+LEAST_ITERATIONS, MOST_ITERATIONS = 4096, 1_000_000
 ONLY_LOGIN = 1  # the security layer that Kafka has: none after the login
 MECHANISM_OF = {"AWS_MSK_IAM": "OAUTHBEARER"}  # MSK takes tokens that are signed with credentials of AWS
 
@@ -59,9 +61,10 @@ def _scram(access: Access, hash_name: str) -> Mechanism:
     mine = f"n={scram_name(access.sasl_username or '')},r={nonce}"
     challenge = (yield f"n,,{mine}".encode()).decode()
     asked = _attributes(challenge)
-    if not asked.get("r", "").startswith(nonce) or not asked.get("i", "").isdecimal():
+    told = asked.get("r", ""), asked.get("s"), asked.get("i", "")
+    if not told[0].startswith(nonce) or told[0] == nonce or not told[1] or not told[2].isdecimal():
         raise SaslAuthenticationFailed("the server's first message is not one of SCRAM")
-    if not 0 < int(asked["i"]) <= MOST_ITERATIONS:
+    if not LEAST_ITERATIONS <= int(asked["i"]) <= MOST_ITERATIONS:
         raise SaslAuthenticationFailed(f"the server asks for {asked['i']} iterations")
 
     def mac(key: bytes, message: bytes) -> bytes:

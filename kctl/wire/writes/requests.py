@@ -165,9 +165,9 @@ def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
             if id
             else DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0))
         )
-        request = DeleteTopicsRequest(topics=[state], timeout_ms=milliseconds(wire))
+        request = DeleteTopicsRequest(topics=[state], timeout_ms=milliseconds(wire), min_version=6)
     else:
-        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=milliseconds(wire))
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=milliseconds(wire), max_version=5)
     for response in ask(wire, request).responses:
         yield RequestItem(
             f"topic {name}", response.error_code, getattr(response, "error_message", None), name
@@ -262,7 +262,7 @@ def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bo
     ]
     request = AlterPartitionReassignmentsRequest(timeout_ms=milliseconds(wire), topics=topics)
     if after.get("keep_factor") and (wire.version_of(AlterPartitionReassignmentsRequest) or 0) >= 1:
-        request.allow_replication_factor_change = False
+        request.allow_replication_factor_change, request.min_version = False, 1
     answer = ask(wire, request)
     if answer.error_code:
         yield RequestItem("the reassignment", answer.error_code, answer.error_message)

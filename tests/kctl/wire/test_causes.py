@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kctl.wire.causes import cause_among, cause_of
+from kctl.wire.protocol.sasl import SaslAuthenticationFailed
 
 REFUSED = "SaslAuthenticationFailed: Authentication failed: Invalid username or password"
 CUT_OFF = "TimeoutError: timed out"
@@ -17,6 +18,15 @@ CUT_OFF = "TimeoutError: timed out"
         (OSError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED]"), "the certificate is not trusted"),
         (OSError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), "it does not speak TLS there"),
         (TimeoutError("Timed out after 5 ms"), "no answer in time"),
+        (
+            SaslAuthenticationFailed("could not resolve the tenant: Connection refused"),
+            "user or password is wrong",
+        ),
+        (
+            OSError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] not valid for 'dns1'"),
+            "the certificate is not trusted",
+        ),
+        (UnicodeError("encoding with 'idna' codec failed"), "the host name is not known"),
         (ValueError("something else\nand more"), "ValueError: something else"),
     ],
 )

@@ -24,9 +24,11 @@ from kctl.wire.protocol.messages import DescribeQuorumRequest, MetadataRequest, 
 NEVER = float("inf")
 
 
-def framed(correlation: int, cluster: str, version: int = 9, pause: int = 0) -> bytes:
+def framed(correlation: int, cluster: str, version: int = 9, pause: int = 0, brokers: int = 0) -> bytes:
     head = pack(">i", correlation) + b"\0" * (version >= 9)
-    data = head + MetadataResponse(cluster_id=cluster, throttle_time_ms=pause).encoded(version)
+    listed = [MetadataResponse.MetadataResponseBroker(node_id=1, host="h" * 1000, port=1)] * brokers
+    answer = MetadataResponse(cluster_id=cluster, throttle_time_ms=pause, brokers=listed)
+    data = head + answer.encoded(version)
     return pack(">i", len(data)) + data
 
 
@@ -44,13 +46,13 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
 @pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
-    sizes=st.lists(st.integers(0, 200_000), min_size=1, max_size=4),
+    sizes=st.lists(st.integers(0, 200), min_size=1, max_size=4),
     parts=st.lists(st.integers(1, 150_000), min_size=1, max_size=20),
 )
 def test_answers_are_received_whole_however_they_come(sizes: list[int], parts: list[int]) -> None:
     with pair() as (connection, there):
         calls = [connection.call(MetadataRequest(topics=None)) for _ in sizes]
-        left = memoryview(b"".join(framed(at, "c" * size) for at, size in enumerate(sizes, 1)))
+        left = memoryview(b"".join(framed(at, "c", brokers=size) for at, size in enumerate(sizes, 1)))
         there.setblocking(False)
         turn = 0
         while left or connection.waiting:
@@ -58,25 +60,25 @@ def test_answers_are_received_whole_however_they_come(sizes: list[int], parts: l
                 left = left[there.send(left[: parts[turn % len(parts)]]) :] if left else left
             turn += 1
             connection.proceed()
-        assert [len(call.answer.cluster_id) for call in calls] == sizes
+        assert [len(call.answer.brokers) for call in calls] == sizes
 
 
 def test_much_is_written_while_answers_are_read() -> None:
     """A node that waits for its answers to be read is not waited for in turn."""
-    count, size = 40, 100_000
+    count, size = 40, 100
     with pair() as (connection, there):
-        asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t" * size)])
+        asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t" * 1000)] * size)
         calls = [connection.call(asked) for _ in range(count)]
 
         def serve() -> None:
             for number in range(1, count + 1):
                 (length,) = unpack(">i", there.recv(4, socket.MSG_WAITALL))
                 there.recv(length, socket.MSG_WAITALL)
-                there.sendall(framed(number, "c" * size))
+                there.sendall(framed(number, "c", brokers=size))
 
         threading.Thread(target=serve, daemon=True).start()
         exchange([connection], time.monotonic() + 30)
-        assert [len(call.answer.cluster_id) for call in calls] == [size] * count
+        assert [len(call.answer.brokers) for call in calls] == [size] * count
 
 
 def test_what_is_no_answer_ends_the_connection() -> None:
@@ -259,6 +261,86 @@ def test_a_broker_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         and found.message == "broker 7 is not in the cluster now"
         and found.node == 7
     )
+
+
+def test_what_came_of_an_attempt_that_nobody_waited_for_decides_nothing_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither its error, nor its connection where the node has closed that since."""
+    fake = Nodes({1: READY, 2: (0.02, ConnectionError("refused")), 3: (0.02, None)}, monkeypatch)
+    wire = wire_of(fake.connected())
+    assert not wire.read_from(2, 0.001) and not wire.read_from(3, 0.001)
+    while not all(one.is_done for one in wire._connections._openings.values()):
+        time.sleep(0.01)
+    fake.others.pop().close()
+    fake.nodes |= {2: READY, 3: READY}
+    found = wire._connections
+    found.settle([2, 3])
+    opened = found.opened([2, 3], 5)
+    assert all(isinstance(one, Connection) and one.is_usable for one in opened.values())
+    assert sorted(fake.asked) == [2, 2, 3, 3]
+
+
+def test_a_broker_that_moved_or_went_is_not_asked_at_its_former_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = Nodes({1: READY, 2: READY, 3: READY}, monkeypatch)
+    found = fake.connected()
+    found.opened([1, 2, 3], 5)
+    found.addresses["h:9"] = ("h", 9)
+    found.place({1: ("h", 1), 3: ("h", 2)})
+    assert found.addresses == {1: ("h", 1), 3: ("h", 2), "h:9": ("h", 9)}
+    assert [found.present(node) is not None for node in (1, 2, 3)] == [True, False, False]
+    (gone,) = wire_of(found).send_all([(2, MetadataRequest(topics=None))])
+    assert gone.message == "broker 2 is not in the cluster now"
+
+
+def test_versions_are_those_of_the_broker_that_is_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Nodes({1: READY, 2: READY}, monkeypatch)
+    wire = wire_of(fake.connected())
+    wire._connections.opened([1, 2], 5)
+    wire._connections.versions[2] = {3: (0, 5)}
+    assert wire.version_of(MetadataRequest) == 9
+    assert wire.read_from(2) and wire.version_of(MetadataRequest) == 5
+
+
+def test_brokers_that_hang_are_asked_for_their_table_within_the_time_of_the_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = Nodes(dict.fromkeys(range(1, 7), READY), monkeypatch)
+    wire = wire_of(fake.connected())
+    wire._connections.opened(fake.nodes, 5)
+    wire._is_stale = True
+    asked = list[Connection]()
+
+    def hang(self: Connection, *_: Any) -> None:
+        asked.append(self)
+        time.sleep(0.1)
+        raise TimeoutError("no answer in time")
+
+    monkeypatch.setattr(Connection, "ask", hang)
+    wire._refresh_where_stale([1], 0.25)
+    assert len(asked) <= 3
+
+
+def test_what_cannot_be_sent_is_said_and_the_rest_is_sent(paused: Wire) -> None:
+    long = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t" * 40_000)])
+    refused, answer = paused.send_all([(1, long), (1, MetadataRequest(topics=None))])
+    assert refused.message == (
+        "Metadata to broker 1 was not sent: name has 40,000 bytes, and a text has at most 32,767"
+    )
+    assert answer.cluster_id == "c"
+
+
+def test_little_is_allocated_for_who_is_no_broker() -> None:
+    """A listener with TLS answers clear text with an alert, whose first bytes are a size of 336 MiB."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        serve = threading.Thread(
+            target=lambda: server.accept()[0].sendall(b"\x15\3\3\0\2\2\x50"), daemon=True
+        )
+        serve.start()
+        with pytest.raises(ValueError, match="an answer of 352518912 bytes"):
+            open_connection(server.getsockname(), Access(servers="h"), None, None, time.monotonic() + 5)
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_the_example_of_the_standard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "challenge",
-    ["", "r=another,s=c2FsdA==,i=4096", "r={},s=c2FsdA==,i=0", "r={},s=c2FsdA==,i=9999999", "r={},s=c2FsdA==,i=x", "e=other-error"],
+    ["", "r=another,s=c2FsdA==,i=4096", "r={}x,s=c2FsdA==,i=4095", "r={},s=c2FsdA==,i=4096", "r={}x,i=4096", "r={},s=c2FsdA==,i=0", "r={},s=c2FsdA==,i=9999999", "r={},s=c2FsdA==,i=x", "e=other-error"],
 )  # fmt: skip
 def test_a_server_that_asks_for_something_else(challenge: str) -> None:
     mechanism = login(access("SCRAM-SHA-256"), "h", None)
