@@ -392,7 +392,8 @@ class Wire:
                 calls[at] = error
             except ValueError as error:
                 calls[at] = KctlError(
-                    f"{request.NAME} to broker {node} was not sent: {error}", "correct the value, or split the change into several"
+                    f"{request.NAME} to broker {node} was not sent: {error}",
+                    "correct the value, or split the change into several",
                 )
         exchange(used, time.monotonic() + seconds, self._connections.ended.is_set)
         return calls
