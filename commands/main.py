@@ -224,6 +224,10 @@ def main(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except Exception as error:
+        # Python before 3.12 makes a RuntimeError of an interrupt that comes as a class is made, in an import.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            complain("interrupted")
+            return 130
         if isinstance(error, OSError) and (error.filename is not None or error.errno in FULL):
             return could_not(error)
         if failure := failure_of(error):

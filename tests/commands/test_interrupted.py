@@ -1,4 +1,4 @@
-"""Ctrl-C during a change: what was done, what goes on in the cluster, and the commands for either way."""
+"""Ctrl-C, also during a change: what was done, what goes on in the cluster, and the commands for either way."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -7,6 +7,7 @@ import pytest
 
 from commands.cli.changing import How, interrupted, run
 from commands.cli.frame import Frame
+from commands.main import main, root
 from kctl.changes.entry import Entry, RecordedStage
 from kctl.changes.kinds.reassignments import Reassign
 from kctl.changes.kinds.throttles import ClearThrottle
@@ -66,3 +67,16 @@ def test_it_is_said_and_the_interrupt_goes_on(capsys: Any, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         run(Frame({}), how, cast(Any, None), entry("written", "planned"), cast(Callable[..., None], action))
     assert "kctl: to go on: kctl journal resume e1" in capsys.readouterr().err
+
+
+class Interrupting:
+    """An attribute of a class, as whose name is set Ctrl-C comes."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        raise KeyboardInterrupt
+
+
+def test_within_an_import(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root, "main", lambda **_: type("Made", (), {"attribute": Interrupting()}))
+    assert main(["topic", "list"]) == 130
+    assert capsys.readouterr().err == "kctl: interrupted\n"
