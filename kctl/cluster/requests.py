@@ -4,6 +4,7 @@ Source: core/src/main/scala/kafka/server/KafkaApis.scala, ControllerApis.scala @
 clients/src/main/resources/common/message/*.json @ 4.3.0
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -11,21 +12,14 @@ class RequestKind(NamedTuple):
     """A request."""
 
     operation: str = ""
-    """The operation that it needs, by Kafka's name of it; where it is another on some resource, `Delete; Read on Topic`."""
+    """The operation that it needs, by Kafka's name of it; "" where it needs none."""
     since: str = "2.4"
     """The first version that answers it without a setting for unstable requests; all supported ones know those of 2.4."""
     kip: int | None = None
     is_forwarded: bool = False
     """Whether brokers of KRaft clusters send it on to the controller: who of the two is silent cannot be told."""
-
-    def operation_on(self, resource: str) -> str:
-        """The operation that it needs on a kind of resource; "" where it needs none."""
-        usual, *others = self.operation.split("; ")
-        for other in others:
-            operation, _, place = other.partition(" on ")
-            if place == resource:
-                return operation
-        return usual
+    operations: Mapping[str, str] = {}
+    """Kinds of resource on which it needs another operation."""
 
 
 REQUESTS = {
@@ -44,7 +38,7 @@ REQUESTS = {
     "DeleteAcls": RequestKind("Alter"),
     "DeleteGroups": RequestKind("Delete"),
     "DeleteRecords": RequestKind("Delete"),
-    "DeleteShareGroupOffsets": RequestKind("Delete; Read on Topic", since="4.1", kip=932),
+    "DeleteShareGroupOffsets": RequestKind("Delete", since="4.1", kip=932, operations={"Topic": "Read"}),
     "DeleteTopics": RequestKind("Delete", is_forwarded=True),
     "DescribeAcls": RequestKind("Describe"),
     "DescribeClientQuotas": RequestKind("DescribeConfigs", since="2.6", kip=546),
@@ -66,7 +60,7 @@ REQUESTS = {
     "FetchSnapshot": RequestKind("ClusterAction", since="3.0", kip=630),
     "FindCoordinator": RequestKind("Describe"),
     "IncrementalAlterConfigs": RequestKind("AlterConfigs", since="2.3", kip=339, is_forwarded=True),
-    "InitProducerId": RequestKind("Write; IdempotentWrite on Cluster"),
+    "InitProducerId": RequestKind("Write", operations={"Cluster": "IdempotentWrite"}),
     "LeaveGroup": RequestKind("Read"),
     "ListConfigResources": RequestKind("DescribeConfigs", since="4.1", kip=1142),
     "ListGroups": RequestKind("Describe"),
@@ -75,7 +69,7 @@ REQUESTS = {
     "ListTransactions": RequestKind("Describe", since="3.0", kip=664),
     "Metadata": RequestKind("Describe"),
     "OffsetCommit": RequestKind("Read"),
-    "OffsetDelete": RequestKind("Delete; Read on Topic", since="2.4", kip=496),
+    "OffsetDelete": RequestKind("Delete", since="2.4", kip=496, operations={"Topic": "Read"}),
     "OffsetFetch": RequestKind("Describe"),
     "OffsetForLeaderEpoch": RequestKind("Describe"),
     "Produce": RequestKind("Write"),

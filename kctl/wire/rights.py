@@ -16,7 +16,7 @@ def right_for(request: str, code: int, name: str = "") -> Right | None:
         return None
     if (kind := REQUESTS.get(request)) is None or not kind.operation:
         return None
-    operation = kind.operation_on(resource)
+    operation = kind.operations.get(resource, kind.operation)
     return Right(operation, resource, "" if resource == CLUSTER else name)
 
 

@@ -68,6 +68,7 @@ class ConfigsAnswer(NamedTuple):
     """A whole answer, with the names that the usual decoding gives."""
 
     results: list[Result]
+    throttle_time_ms: int
 
 
 class DescribeSetConfigsRequest(DescribeConfigsRequest):  # type: ignore[misc]
@@ -113,6 +114,7 @@ class AnswerInForce(NamedTuple):
     """A whole answer."""
 
     results: list[ResultInForce]
+    throttle_time_ms: int
 
 
 class DescribeConfigsInForceRequest(DescribeConfigsRequest):  # type: ignore[misc]
@@ -159,7 +161,11 @@ def _answer(data: bytes) -> ConfigsAnswer:
             at = _config(data, at, configs, sources)
         results.append(Result(name or "", error, configs))
         at = after_tags(data, at)
-    return ConfigsAnswer(results)
+    return ConfigsAnswer(results, _throttle_time_ms(data))
+
+
+def _throttle_time_ms(data: bytes) -> int:
+    return int.from_bytes(data[:4], "big", signed=True)
 
 
 def _config(data: bytes, at: int, configs: list[Config], sources: tuple[int, ...]) -> int:
@@ -187,7 +193,7 @@ def _config(data: bytes, at: int, configs: list[Config], sources: tuple[int, ...
 def decoded_in_force(data: bytes) -> AnswerInForce:
     """The answer of version 4 with all of its keys, under the names of the usual decoding. Raises ValueError for anything else."""
     try:
-        return AnswerInForce(list(_results_in_force(data)))
+        return AnswerInForce(list(_results_in_force(data)), _throttle_time_ms(data))
     except IndexError:
         raise ValueError("the answer ends too early") from None
 

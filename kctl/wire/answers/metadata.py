@@ -47,6 +47,7 @@ class Places(NamedTuple):
     controller_id: int
     brokers: list[Node]
     topics: list[TopicPlaces]
+    throttle_time_ms: int = 0
 
 
 def places(answer: Any) -> Places:
@@ -54,9 +55,8 @@ def places(answer: Any) -> Places:
     if isinstance(answer, Places):
         return answer
     nodes = [Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers]
-    return Places(
-        answer.cluster_id, answer.controller_id, nodes, [_without_haste(topic) for topic in answer.topics]
-    )
+    topics = [_without_haste(topic) for topic in answer.topics]
+    return Places(answer.cluster_id, answer.controller_id, nodes, topics, answer.throttle_time_ms)
 
 
 def _without_haste(topic: Any) -> TopicPlaces:
@@ -91,7 +91,8 @@ def decoded(data: bytes, version: int) -> Places:
 
 
 def _answer(data: bytes, version: int) -> Places:
-    count, at = read_unsigned(data, 4)  # behind the time that was throttled
+    (throttle_time_ms,), at = _numbers(data, 0, 1)
+    count, at = read_unsigned(data, at)
     brokers = []
     for _ in range(count - 1):
         (node_id,), at = _numbers(data, at, 1)
@@ -110,7 +111,7 @@ def _answer(data: bytes, version: int) -> Places:
     at += OPERATIONS * (version <= 10) + 2 * (version >= 13)
     if after_tags(data, at) > len(data):
         raise ValueError("the answer is cut off")
-    return Places(cluster_id, controller_id, brokers, topics)
+    return Places(cluster_id, controller_id, brokers, topics, throttle_time_ms)
 
 
 def _topic(data: bytes, at: int, version: int, topics: list[TopicPlaces], once: Once) -> int:

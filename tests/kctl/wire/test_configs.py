@@ -61,7 +61,9 @@ def test_what_topics_and_brokers_set_is_found(
 ) -> None:
     """A value in a broker's own file counts for the broker; each topic would tell it again."""
     resource_type, sources = wanted
-    found = decoded(encoded(results, resource_type)).results
+    answer = decoded(encoded(results, resource_type))
+    assert answer.throttle_time_ms == 7
+    found = answer.results
     assert [(one.resource_name, one.error_code) for one in found] == [(n, e) for n, e, _ in results]
     for one, (_, _, configs) in zip(found, results, strict=True):
         set_by_it = [(key, value, source) for key, value, source, _ in configs if source in sources]
@@ -116,7 +118,9 @@ def test_every_key_is_told_as_usual(results: list[tuple[str, int, list[Any]]]) -
         for name, error, configs in results
     ]  # fmt: skip
     data = bytes(DescribeConfigsResponse(throttle_time_ms=7, results=listed).encoded(4))
-    found = decoded_in_force(data).results
+    answer = decoded_in_force(data)
+    assert answer.throttle_time_ms == 7
+    found = answer.results
     assert [(r.resource_name, r.error_code, r.error_message) for r in found] == [
         (r.resource_name, r.error_code, r.error_message) for r in listed
     ]

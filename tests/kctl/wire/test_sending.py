@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
 from kctl.wire import quorum as quorums
 from kctl.wire.adapter import NoAnswer
+from kctl.wire.protocol.connection import Connection, NotKnown
 from kctl.wire.writes import requests, sending
 from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, RequestItem
 
@@ -39,6 +41,54 @@ def answering(monkeypatch: pytest.MonkeyPatch, codes: list[int]) -> None:
 
 def request() -> Write:
     return Write(action="set", target="CreateTopics t", after=b"{}")
+
+
+class Upgraded:
+    """A wire that reads from a broker of one version, and writes to one of another."""
+
+    access, node, principal = SimpleNamespace(timeout=1.0), 1, "User:ann"
+
+    def __init__(self, read_from: int, written_to: int) -> None:
+        self.read_from, self.written_to = read_from, written_to
+        self.sent = list[Any]()
+
+    def version_of(self, request: Any) -> int:
+        return self.read_from
+
+    def send(self, request: Any, node: Any, timeout: float) -> Any:
+        version = Connection.version_for(
+            SimpleNamespace(versions={request.MESSAGE.key: (0, self.written_to)}),  # type: ignore[arg-type]
+            request,
+        )
+        self.sent.append(type(request).decoded(request.encoded(version), version))
+        return SimpleNamespace(responses=(), error_code=0)
+
+
+@pytest.mark.parametrize("topic_id", [None, "AAAAAAAAAAAAAAAAAAAAAQ"])
+@pytest.mark.parametrize(("read_from", "written_to"), [(5, 5), (5, 6), (6, 5), (6, 6)])
+def test_a_deletion_names_its_topic_while_brokers_are_upgraded(
+    read_from: int, written_to: int, topic_id: str | None
+) -> None:
+    wire = Upgraded(read_from, written_to)
+    after = {"topic": "t", "topic_id": topic_id}
+    try:
+        list(requests.SENDERS["DeleteTopics"](wire, after, False))  # type: ignore[arg-type]
+    except NotKnown:
+        assert (read_from, written_to) == (6, 5)
+        return
+    (sent,) = wire.sent
+    named = [*sent.topic_names, *(topic.name or topic.topic_id.int for topic in sent.topics)]
+    assert named == [1 if topic_id and read_from == 6 else "t"]
+
+
+@pytest.mark.parametrize(("read_from", "written_to"), [(0, 0), (0, 1), (1, 1)])
+def test_a_factor_that_is_kept_is_asked_for_where_it_is_known(read_from: int, written_to: int) -> None:
+    wire = Upgraded(read_from, written_to)
+    after = {"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}], "keep_factor": True}
+    list(requests.SENDERS["AlterPartitionReassignments"](wire, after, False))  # type: ignore[arg-type]
+    assert wire.sent[0].allow_replication_factor_change == (read_from < 1)
+    with pytest.raises(NotKnown):
+        list(requests.SENDERS["AlterPartitionReassignments"](Upgraded(1, 0), after, False))  # type: ignore[arg-type]
 
 
 def test_a_quota_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
