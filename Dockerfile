@@ -10,7 +10,7 @@ COPY completions completions
 COPY formats formats
 COPY kctl kctl
 COPY commands commands
-RUN python -m venv /opt/kctl && /opt/kctl/bin/pip install --no-cache-dir '.[wire,sql,sasl,keystores,fast]'
+RUN python -m venv /opt/kctl && /opt/kctl/bin/pip install --no-cache-dir '.[sql,sasl,keystores,fast]'
 
 FROM python:3.13-slim-bookworm
 COPY --from=build /opt/kctl /opt/kctl

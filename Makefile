@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CLUSTER ?= 4.3
-EXTRAS ?= fast,spark,wire,sql,sasl
+EXTRAS ?= fast,spark,sql,sasl
 
 .PHONY: demo demo-spark test test-quick test-all test-matrix check fuzz mutants nemesis suites man docs pictures dist standalone release release-check sbom vulnerabilities test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
@@ -79,8 +79,8 @@ release: $(VENV)/.dev
 release-check: $(VENV)/.dev
 	$(BIN)/python releasing/check.py dist
 
-# What an installation consists of: licences that are accepted, and a CycloneDX list in build/sbom.json. Spark is left out for its size: SBOM_EXTRAS=wire,sql,sasl,keystores,fast,spark.
-SBOM_EXTRAS ?= wire,sql,sasl,keystores,fast
+# What an installation consists of: licences that are accepted, and a CycloneDX list in build/sbom.json. Spark is left out for its size: SBOM_EXTRAS=sql,sasl,keystores,fast,spark.
+SBOM_EXTRAS ?= sql,sasl,keystores,fast
 LICENCES := MIT;BSD;Apache;PSF;Python Software;ISC;0BSD
 SBOM_PYTHON := build/supply/bin/python
 sbom: $(VENV)/.dev
@@ -105,7 +105,7 @@ PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 test-pythons:
 	@for python in $(PYTHONS); do \
 		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
-		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,wire,sql,sasl PYTEST_ARGS='--ignore=tests/spark --ignore=tests/stores/test_hadoop.py $(PYTEST_ARGS)' || exit 1; \
+		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,sql,sasl PYTEST_ARGS='--ignore=tests/spark --ignore=tests/stores/test_hadoop.py $(PYTEST_ARGS)' || exit 1; \
 	done
 
 # Three brokers to try things on, until Ctrl-C; needs Java 17 and Maven.

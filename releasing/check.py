@@ -85,7 +85,7 @@ def installed(artefact: Path, folder: Path) -> Path:
     """kctl of a wheel or an sdist in an environment that holds nothing else."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", f"kctl[wire,sql] @ file://{artefact}"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", f"kctl[sql] @ file://{artefact}"], check=True)
     return folder / "bin" / "kctl"
 
 

@@ -49,8 +49,9 @@ def missing(name: str) -> str | None:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
         if int(said.split('"')[1].split(".")[0] if '"' in said else 0) < 17:
             return f"java is older than 17: {said.splitlines()[:1]}"
-    if name == "brokers" and not shutil.which("mvn"):
-        return "no mvn on the PATH"
+    for program in ("mvn", "javac") if name == "brokers" else ():
+        if not shutil.which(program):
+            return f"no {program} on the PATH"
     if name == "spark":
         try:
             import pyspark  # noqa: F401
@@ -61,8 +62,8 @@ def missing(name: str) -> str | None:
 
 # What tests that are skipped for want of it need.
 INSTALLS = {
-    "no java": "a Java 17 runtime (Debian: openjdk-17-jre-headless)",
-    "java is older": "a Java 17 runtime (Debian: openjdk-17-jre-headless)",
+    "no java": "Java 17 with its compiler (Debian: openjdk-17-jdk-headless)",
+    "java is older": "Java 17 with its compiler (Debian: openjdk-17-jdk-headless)",
     "no mvn": "Maven (Debian: maven), which fetches Kafka's jars",
     "extra `spark`": "the extra: pip install 'kctl[spark]'",
 }

@@ -39,7 +39,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-d",
         kept,
     ]
-    subprocess.run([*download, f"{wheel}[wire]"], check=True)
+    subprocess.run([*download, str(wheel)], check=True)
     shutil.copy(wheel, kept)
     return kept
 
@@ -49,9 +49,9 @@ def ways(wheels: Path, folder: Path) -> dict[str, tuple[list[str], Path]]:
     python = folder / "venv" / "bin" / "python"
     find = f"--find-links={wheels}"
     return {
-        "pip": ([f"{sys.executable} -m venv {folder}/venv", f"{python} -m pip install -q --no-index {find} kctl[wire]"], python.parent),
-        "pipx": ([f"pipx install --python {sys.executable} kctl[wire] --pip-args=--no-index\\ {find}"], folder / "bin"),
-        "uv": ([f"uv tool install --python {sys.executable} --offline --no-index {find} kctl[wire]"], folder / "bin"),
+        "pip": ([f"{sys.executable} -m venv {folder}/venv", f"{python} -m pip install -q --no-index {find} kctl"], python.parent),
+        "pipx": ([f"pipx install --python {sys.executable} kctl --pip-args=--no-index\\ {find}"], folder / "bin"),
+        "uv": ([f"uv tool install --python {sys.executable} --offline --no-index {find} kctl"], folder / "bin"),
     }  # fmt: skip
 
 
