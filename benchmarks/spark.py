@@ -23,6 +23,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from benchmarks import results
 from benchmarks.corpus import bytes_of, make, shape_of
@@ -261,15 +262,11 @@ class Synthetic:
 
 def part_planning(count: int = 100_000) -> Iterator[Line]:
     """Listing and planning of a large store."""
-    real = listing.open_store
-    listing.open_store = lambda where: Synthetic(count)  # type: ignore[assignment,return-value]
-    try:
+    with patch.object(listing, "open_store", lambda where: Synthetic(count)):
         began = time.monotonic()
         segments = list_segments("synthetic", [])
         work = plan(segments, "batches", Filters(), target_for(segments, TARGET))
         seconds = time.monotonic() - began
-    finally:
-        listing.open_store = real
     assert len(segments) == count
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     said = f"{len(work):,} tasks, at most {memory:,} MB of memory in this process"

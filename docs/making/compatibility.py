@@ -62,7 +62,8 @@ def parted(versions: Versions) -> tuple[str, str]:
     for name, mark in versions:
         number = name.rpartition("-")[2]
         cells["kraft" in name].setdefault(number, mark)
-    return tuple(", ".join(f"{v}{cell[v]}" for v in sorted(cell, key=numeric)) for cell in cells)  # type: ignore[return-value]
+    zookeeper, kraft = (", ".join(f"{v}{cell[v]}" for v in sorted(cell, key=numeric)) for cell in cells)
+    return zookeeper, kraft
 
 
 def numeric(version: str) -> list[int]:

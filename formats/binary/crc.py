@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from formats.binary.layout import Bytes
@@ -58,11 +59,11 @@ def crc32c_more(value: int, data: Bytes | Octets) -> int:
     name, _ = provider()
     block = data if isinstance(data, bytes) else octets(data)
     if name == "google-crc32c":
-        return int(optional("google_crc32c").extend(value, block))  # type: ignore[union-attr]
+        return int(import_module("google_crc32c").extend(value, block))
     if name == "crc32c":
-        return int(optional("crc32c").crc32c(block, value))  # type: ignore[union-attr]
+        return int(import_module("crc32c").crc32c(block, value))
     if name == "fastcrc":
-        return int(optional("fastcrc").crc32.iscsi(block, value))  # type: ignore[union-attr]
+        return int(import_module("fastcrc").crc32.iscsi(block, value))
     return _by_lanes(data, value ^ ALL_ONES)
 
 

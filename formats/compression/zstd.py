@@ -9,6 +9,7 @@ Source: RFC 8878 sections 3.1.1 and 3.1.2; frames are read by com.github.luben.z
 
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from formats.binary.native_libraries import optional
@@ -84,7 +85,7 @@ def pieces(data: memoryview, limit: int, magic: int = 2) -> Iterator[bytes]:
 @cache
 def decompressor() -> Any:
     """One context for all frames that are decompressed at once: making it costs more than a small frame."""
-    return optional("zstandard").ZstdDecompressor(max_window_size=MAX_WINDOW)  # type: ignore[union-attr]
+    return import_module("zstandard").ZstdDecompressor(max_window_size=MAX_WINDOW)
 
 
 def _one_shot(zstandard: Any, data: memoryview) -> bytes:
