@@ -25,6 +25,7 @@ def answer(
     mechanisms: tuple[str, ...],
     advertised: int | None,
     refuses: str = "",
+    lifetime: int = 0,
 ) -> bytes | None:
     """The answer to a request; None where a broker ends the connection."""
     key, version, correlation, size = unpack(">hhih", request[:10])
@@ -45,6 +46,8 @@ def answer(
     elif key == 36 and refuses:
         rest = pack(">hh", SASL_AUTHENTICATION_FAILED, len(refuses)) + refuses.encode() + pack(">i", 0)
         rest += pack(">q", 0) if version else b""
+    elif key == 36 and lifetime:
+        rest = pack(">hhiq", 0, -1, 0, lifetime)
     elif key == 3 and advertised:  # Metadata 1: one broker, which is the controller, and no topic
         rest = pack(">iih9sihii", 1, 7, 9, b"127.0.0.1", advertised, -1, 7, 0)
     else:
@@ -60,10 +63,11 @@ def listener(
     mechanisms: tuple[str, ...] = (),
     advertised: int | None = None,
     refuses: str = "",
+    lifetime: int = 0,
 ) -> Iterator[int]:
     """The port of a listener, which ends connections that send it something else; one is advertised at a port.
 
-    `refuses` is what it answers to who logs in.
+    `refuses` is what it answers to who logs in; else whoever does is let in for a `lifetime` in milliseconds.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -74,7 +78,11 @@ def listener(
                         (count,) = unpack(">i", size)
                         if (
                             not 10 <= count < 1000
-                            or (reply := answer(sock.recv(count), keys, mechanisms, advertised, refuses))
+                            or (
+                                reply := answer(
+                                    sock.recv(count), keys, mechanisms, advertised, refuses, lifetime
+                                )
+                            )
                             is None
                         ):
                             return

@@ -14,12 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kctl.errors import KctlError
 from kctl.wire import adapter
+from kctl.wire.access import LARGEST_ANSWER
 from kctl.wire.adapter import Access, NoAnswer, Wire
+from kctl.wire.protocol import connection as protocol
 from kctl.wire.protocol import connections
 from kctl.wire.protocol.connection import Connection, NotKnown, exchange, open_connection
 from kctl.wire.protocol.connections import Connections
 from kctl.wire.protocol.messages import DescribeQuorumRequest, MetadataRequest, MetadataResponse
+from tests.kctl.wire.listeners import listener
 
 NEVER = float("inf")
 
@@ -145,6 +149,7 @@ class Nodes:
 
     def __init__(self, nodes: dict[int, Node], monkeypatch: pytest.MonkeyPatch) -> None:
         self.nodes, self.asked, self.ends = nodes, list[int](), list[float]()
+        self.newest = dict[int, int]()  # version of Metadata, where it is not 9
         self.given_up = threading.Event()
         self.others = list[socket.socket]()
         monkeypatch.setattr(connections, "open_connection", self.open)
@@ -163,7 +168,7 @@ class Nodes:
         here.setblocking(False)
         self.others.append(there)
         connection = Connection(here, "kctl")
-        connection.versions = {3: (0, 9)}
+        connection.versions = {3: (0, self.newest.get(node, 9))}
         return connection
 
     def connected(self, seconds: float = 10) -> Connections:
@@ -297,9 +302,9 @@ def test_a_broker_that_moved_or_went_is_not_asked_at_its_former_address(
 
 def test_versions_are_those_of_the_broker_that_is_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Nodes({1: READY, 2: READY}, monkeypatch)
+    fake.newest[2] = 5
     wire = wire_of(fake.connected())
     wire._connections.opened([1, 2], 5)
-    wire._connections.versions[2] = {3: (0, 5)}
     assert wire.version_of(MetadataRequest) == 9
     assert wire.read_from(2) and wire.version_of(MetadataRequest) == 5
 
@@ -330,6 +335,32 @@ def test_what_cannot_be_sent_is_said_and_the_rest_is_sent(paused: Wire) -> None:
         "Metadata to broker 1 was not sent: name has 40,000 bytes, and a text has at most 32,767"
     )
     assert answer.cluster_id == "c"
+    longest = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t" * 32_767)])
+    assert paused.send(longest).cluster_id == "c"
+
+
+USER = Access(servers="h", sasl_mechanism="PLAIN", sasl_username="u", sasl_password="p")
+
+
+def test_a_session_is_left_before_it_ends_and_answers_may_be_large_from_then_on() -> None:
+    with listener(mechanisms=("PLAIN",), lifetime=100_000) as port:
+        began = time.monotonic()
+        connection = open_connection(("127.0.0.1", port), USER, None, None, began + 30)
+        assert 85 <= connection.session_ends - began <= 85 + (time.monotonic() - began)
+        assert connection.largest_answer == LARGEST_ANSWER
+        connection.close()
+
+
+def test_a_login_that_is_refused_is_not_tried_until_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker may lock the user out."""
+    logins = list[int]()
+    log_in = protocol._log_in
+    monkeypatch.setattr(protocol, "_log_in", lambda *how: (logins.append(1), log_in(*how)))
+    with listener(mechanisms=("PLAIN",), refuses="no") as port:
+        access = USER._replace(servers=f"127.0.0.1:{port}", timeout=60)
+        with pytest.raises(KctlError, match="the login is refused"):
+            Wire(access)
+    assert len(logins) == 2
 
 
 def test_little_is_allocated_for_who_is_no_broker() -> None:
