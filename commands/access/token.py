@@ -16,7 +16,7 @@ from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import WRITTEN, Duration, option
+from commands.cli.options import WRITTEN, Duration, TokenId, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
 from kctl.cluster.state import Problem
@@ -173,7 +173,7 @@ def token_rows(token: DelegationToken) -> list[Row]:
 
 @command("renew", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("token_id", shell_complete=completing.tokens)
+@click.argument("token_id", type=TokenId(), shell_complete=completing.tokens)
 @option(
     "--for",
     "For how long from now; without it as long as brokers renew tokens.",
@@ -207,7 +207,7 @@ def renew(frame: Frame, how: How, token_id: str, period: float | None) -> Outcom
 
 @command("expire", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("token_id", shell_complete=completing.tokens)
+@click.argument("token_id", type=TokenId(), shell_complete=completing.tokens)
 @option("--after", "After this time; without it now.", into="after", type=Duration())
 def expire(frame: Frame, how: How, token_id: str, after: float | None) -> Outcome:
     """End a delegation token, now or at a time.

@@ -10,12 +10,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.cli.leaving import Chunk, say, say_error
-from commands.cli.options import Duration, with_store_timeout
+from commands.cli.options import TOKEN_ID, Duration, TokenId, with_store_timeout
 from commands.cli.render import Outcome, Row, deliver, json_encoder
 from commands.cli.selection import Conditions, Selection, keys_of
 from kctl.errors import KctlError
@@ -280,6 +281,20 @@ class KctlCommand(click.Command):
         formatter.write_paragraph()
         formatter.write_text(f"Exit status: {self.status_text}")
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        arguments = [param for param in self.params if isinstance(param, click.Argument)]
+        if any(isinstance(argument.type, TokenId) for argument in arguments):
+            args = with_token_ids_last(self.params, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not arguments:
+                raise
+            message = error.format_message()  # in click's words, which may end in a question
+            hint = "a name that begins with - goes behind --"
+            message += f" A{hint[1:]}" if message.endswith("?") else f"; {hint}"
+            raise click.UsageError(message, ctx) from None
+
     def invoke(self, ctx: click.Context) -> int:
         values = {**(ctx.obj or {})}
         for name in GLOBAL_NAMES:
@@ -316,6 +331,30 @@ class KctlCommand(click.Command):
         finally:
             frame.end_progress()  # also where an error or ^C is about to be told
         return frame.status
+
+
+def with_token_ids_last(params: Iterable[click.Parameter], args: Sequence[str]) -> list[str]:
+    """The words of a line with those behind `--` that have the form of a token's id and are no option's value."""
+    taking = {
+        name: option.nargs
+        for option in params
+        if isinstance(option, click.Option) and not option.is_flag and not option.count
+        for name in option.opts
+    }
+    words, others, ids = iter(args), list[str](), list[str]()
+    for word in words:
+        if word == "--":
+            return [*others, word, *ids, *words]
+        if TOKEN_ID.fullmatch(word):
+            ids.append(word)
+            continue
+        others.append(word)
+        if word in taking:
+            values = list(islice(words, taking[word]))
+            others += values
+            if len(values) < taking[word]:
+                return others  # click says what is missing
+    return [*others, "--", *ids]
 
 
 def _is_default(ctx: click.Context, name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -219,6 +220,20 @@ class Names(click.ParamType[frozenset[str]]):
         if "" in names:
             self.fail(f"{value!r} contains an empty name", param, ctx)
         return names
+
+
+# 16 bytes in URL-safe base64; one of 64 begins with `-`.
+TOKEN_ID = re.compile("[A-Za-z0-9_-]{21}[AQgw]")
+
+
+class TokenId(click.ParamType[str]):
+    """The id of a delegation token. As an argument it is none of the options, though it may begin with `-`."""
+
+    name = "TOKEN_ID"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The id: brokers say whether it is one."""
+        return str(value)
 
 
 TOPIC = option(
