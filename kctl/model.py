@@ -1,6 +1,7 @@
 """The words that every part of kctl shares."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from formats.words import counted as counted
@@ -10,6 +11,18 @@ Row = dict[str, object]  # as commands print it; `kctl/rows/` has what is in it
 StoredRow = dict[str, Any]  # as it is read from a table of an audit
 # Characters that reorder the text around them (Unicode's property Bidi_Control), as in a class of an expression.
 REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+
+
+def values_by_path(values: Json, path: str = "") -> Iterator[tuple[str, str]]:
+    """The values at any depth, each as JSON by its path: `configs.retention.ms`, `partitions[0].offset`."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from values_by_path(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(values, list | tuple) and any(isinstance(value, dict) for value in values):
+        for index, value in enumerate(values):
+            yield from values_by_path(value, f"{path}[{index}]")
+    else:
+        yield path, json.dumps(values, separators=(",", ":"))
 
 
 class TopicPartition(NamedTuple):

@@ -12,7 +12,6 @@ def create(frame: Frame, how: How, topic: str) -> Outcome:
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +28,7 @@ from commands.cli.render import Outcome, Page, Row, Text, aligned
 from formats import bounded_json
 from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError, NotFinished, Refused
+from kctl.model import values_by_path
 
 if TYPE_CHECKING:
     from kctl.changes.apply import ChangeRun
@@ -60,64 +60,27 @@ def write_text(row: Row, page: Page) -> Iterator[str]:
     """A write and what it changes; of a request what it asks for, with the current values."""
     if row["action"] == "request":
         yield f"  {row['target']}"
-        yield from _request_lines(row["before"], row["after"], page)
+        yield from _request_lines(row, page)
         return
     size = f", {row['size_in_bytes']:,} bytes" if row["size_in_bytes"] else ""
     yield f"  {row['target']}   {row['action']}{size}"
     yield from difference(row["before"], row["after"], page)
 
 
-# Keys that are not shown: the target of the request names them already, or they are of no use to the reader.
-NAMED = [
-    *("entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id", "node_id"),
-    *("id", "owner", "requester", "known", "expiry_timestamp"),
-]
-ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
+def _request_lines(row: Row, page: Page) -> Iterator[str]:
+    """What a request says of itself; of one that this kctl does not know its values."""
+    from kctl.wire.writes.requests import plain_lines
+    from kctl.wire.writes.table import read_request
 
-
-def _request_lines(before: object, after: object, page: Page) -> Iterator[str]:
-    """The lines of a request: keys of configurations and partitions with the old value and the new one."""
-    old_values, new_values = bounded_json.loads(str(before or "{}")), bounded_json.loads(str(after or "{}"))
-    partitions_before = {
-        (row["topic"], row["partition"]): row
-        for rows in old_values.values()
-        if isinstance(rows, list)
-        for row in rows
-        if isinstance(row, dict) and "partition" in row
-    }
-
-    def line(label: str, old: object, new: object) -> str:
-        was, becomes = (
-            value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-            for value in (old, new)
-        )
-        return f"      {label}   " + (becomes if old is None else f"{page.style(was, 'dim')} -> {becomes}")
-
-    for key, value in new_values.items():
-        if key == "configs" and isinstance(value, list):
-            for config in value:
-                new = {
-                    "DELETE": "(not set)",
-                    "APPEND": f"+{config.get('value')}",
-                    "SUBTRACT": f"-{config.get('value')}",
-                }
-                was = old_values.get("configs", {}).get(config["key"])
-                yield line(config["key"], was, new.get(config["operation"], config.get("value")))
-        elif key == "partitions":
-            for row in value:
-                old = partitions_before.get((row["topic"], row["partition"]), {})
-                for name, new in row.items():
-                    shown = new if isinstance(new, list) else ENDED.get((name, new), new)
-                    if name not in ("topic", "partition") and shown is not None:
-                        yield line(f"{row['topic']}-{row['partition']} {name}", old.get(name), shown)
-        elif key == "acls":
-            for acl in value:
-                yield f"      {acl['permission']} {acl['principal']} {acl['operation']} from {acl['host']}"
-        elif key == "levels":
-            for name, level in value.items():
-                yield line(name, old_values.get(key, {}).get(name), level)
-        elif key not in NAMED and value not in (None, {}):
-            yield from (line(path, None, text) for path, text in _flat(json.dumps({key: value})).items())
+    before, after = (None if text is None else str(text) for text in (row["before"], row["after"]))
+    try:
+        lines = read_request(str(row["target"]), before, after).lines()
+    except KctlError:
+        values = bounded_json.loads(after or "{}")
+        lines = (line for name, value in values.items() for line in plain_lines(name, value))
+    for line in lines:
+        was = "" if line.before is None else f"{page.style(line.before, 'dim')} -> "
+        yield f"      {line.label}" + ("" if line.after is None else f"   {was}{line.after}")
 
 
 def difference(before: object, after: object, page: Page) -> Iterator[str]:
@@ -142,17 +105,7 @@ def _flat(content: object) -> dict[str, str]:
     except ValueError:
         return {"": str(content)}
 
-    def values(path: str, node: object) -> Iterator[tuple[str, str]]:
-        if isinstance(node, dict):
-            for key, child in node.items():
-                yield from values(f"{path}.{key}" if path else str(key), child)
-        elif isinstance(node, list) and any(isinstance(child, dict) for child in node):
-            for index, child in enumerate(node):
-                yield from values(f"{path}[{index}]", child)
-        else:
-            yield path, json.dumps(node, separators=(",", ":"))
-
-    return dict(values("", document))
+    return dict(values_by_path(document))
 
 
 def change_text(rows: Iterable[Row], page: Page, *, others: Text = aligned) -> Iterator[str]:

@@ -5,7 +5,6 @@ is written as it was shown; later ones are computed from the cluster's state at 
 """
 
 import contextlib
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -256,19 +255,13 @@ def _read_back(intent: Intent, run: ChangeRun) -> None:
         run.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
 
 
-def _by_controller(writes: Sequence[Write]) -> set[str]:
-    """The dead brokers whose throttle a controller takes off with these writes."""
-    after = [json.loads(write.after) for write in writes if write.after and write.action == "request"]
-    return {str(content["entity_name"]) for content in after if content.get("at_controller")}
-
-
 def _look_for_left_over(intent: Intent, entry: Entry, index: int, run: ChangeRun) -> None:
     """Take off what was not seen before: a broker that has come back meanwhile, and that others hid.
 
     Raises NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again.
     """
     stage, until = entry.stages[index], time.monotonic() + LATE
-    taken = _by_controller(stage.writes)
+    taken = {str(broker) for broker in run.cluster.dead_brokers_told(stage.writes)}
     remaining: list[str] = []
     places = intent.places_to_look()
     while True:
@@ -280,7 +273,7 @@ def _look_for_left_over(intent: Intent, entry: Entry, index: int, run: ChangeRun
             if (remaining or is_more) and (writes := run.cluster.writes_for(intent, state)):
                 with _alone(entry, run):
                     run.cluster.commit(writes)
-                taken |= _by_controller(writes)
+                taken |= {str(broker) for broker in run.cluster.dead_brokers_told(writes)}
         if time.monotonic() > until:
             break
         time.sleep(0.2)

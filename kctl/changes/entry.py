@@ -19,7 +19,7 @@ from formats.secrets import redact
 from formats.values import Struct, field
 from kctl.changes.intents import intent_from_json, intent_to_json
 from kctl.changes.plan import Plan, Stage
-from kctl.cluster.intent import Intent, Write
+from kctl.cluster.intent import Intent, PlainWrite, Write
 from kctl.errors import Refused
 from kctl.model import Json
 
@@ -237,7 +237,7 @@ def _write_from_json(values: Mapping[str, Json]) -> Write | None:
     version = values["version"]
     if values["action"] not in ACTIONS:
         raise ValueError(f"action {values['action']!r}")
-    return Write(
+    return PlainWrite(
         action=str(values["action"]),
         target=str(values["target"]),
         after=after,

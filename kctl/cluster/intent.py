@@ -7,7 +7,7 @@ calls these methods and knows no kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, get_type_hints
 
 from msgspec import convert
@@ -55,16 +55,46 @@ class ConfigChange(Protocol):
     def entity_name(self) -> str: ...
 
 
-class Write(Struct, frozen=True, kw_only=True):
+REQUEST = "request"  # the action of a write that is a request of Kafka's protocol
+
+
+class Write(Hashable, Protocol):
     """One write of a backend, with what it expects to find.
 
-    `action` is create, set, delete or check (nothing written: the version must still hold).
-    `version` is the version read; None where the backend has none. `before` is the content read,
-    None where there was nothing. With `sequence` the backend appends a number to the target.
+    `action` is create, set, delete, check (nothing written: the version must still hold) or request. `version` is the
+    version read; None where the backend has none. `before` is the content read, None where there was nothing. With
+    `sequence` the backend appends a number to the target.
     """
 
+    @property
+    def action(self) -> str: ...
+
+    @property
+    def target(self) -> str:
+        """A znode's path; the name of a request elsewhere."""
+
+    @property
+    def after(self) -> bytes | None: ...
+
+    @property
+    def before(self) -> bytes | None: ...
+
+    @property
+    def version(self) -> int | None: ...
+
+    @property
+    def sequence(self) -> bool: ...
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Of the content written."""
+
+
+class PlainWrite(Struct, frozen=True, kw_only=True):
+    """A write of a znode, or any as the journal has it; see `Write`."""
+
     action: str
-    target: str  # a znode's path; the name of a request elsewhere
+    target: str
     after: bytes | None = None
     before: bytes | None = None
     version: int | None = None

@@ -135,6 +135,10 @@ class Cluster(Protocol):
         """Whether the cluster shows that some of earlier writes has been carried out; of a transaction, all of it."""
         return self.is_written(writes)
 
+    def dead_brokers_told(self, writes: Sequence[Write]) -> set[int]:
+        """The dead brokers whose configuration the controller itself is asked to change by these writes."""
+        return set()
+
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:

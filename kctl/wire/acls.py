@@ -5,7 +5,7 @@ core/src/main/scala/kafka/server/ConfigHelper.scala @ 3.9.0-rc3 (keys of unknown
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 from kctl.access.acl import (
     OPERATIONS,
@@ -21,7 +21,7 @@ from kctl.access.authorizer import AuthorizerSettings
 from kctl.access.forecast import Uses
 from kctl.access.view import RULES, SETTINGS, AccessView, NoAuthorizer, agreed, settings_of
 from kctl.changes.kinds.access import AlterAcls
-from kctl.cluster.intent import Intent, Write
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import ClusterState, Problem, unread
 from kctl.errors import KctlError
@@ -32,8 +32,7 @@ from kctl.wire.configs import in_force
 from kctl.wire.groups import read_all_groups
 from kctl.wire.protocol.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from kctl.wire.rights import failure
-from kctl.wire.writes.planning import request
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, WireCluster, ask
+from kctl.wire.writes.requests import Line, Quantifier, Request, RequestItem, WireCluster, ask
 
 ANY = 1
 ANONYMOUS = "User:ANONYMOUS"
@@ -160,85 +159,108 @@ def read_access(cluster: WireCluster, *, rules_only: bool = False) -> AccessView
 # --- changes --------------------------------------------------------------------------------------------
 
 
+class KnownRules(NamedTuple):
+    """The rules on the resources of a request that it was computed from."""
+
+    rules: tuple[Acl, ...]
+
+
+def _on(acls: Iterable[Acl], resources: Collection[Resource]) -> tuple[Acl, ...]:
+    return tuple(sorted_acls(acl for acl in acls if acl.resource in resources))
+
+
 def _rows(acls: Iterable[Acl]) -> list[Json]:
     return [dict(acl._asdict()) for acl in acls]
 
 
-def _on(acls: Iterable[Acl], resources: Collection[Resource]) -> list[Acl]:
-    return sorted_acls(acl for acl in acls if acl.resource in resources)
+class AclRequest(Request, frozen=True, kw_only=True):
+    """Rules on one resource."""
+
+    is_to_be_seen: ClassVar[bool] = True
+    expected: KnownRules
+    acls: tuple[Acl, ...]
+
+    def content(self) -> dict[str, Json]:
+        return {"acls": _rows(self.acls)}
+
+    def expectation(self) -> Json:
+        return {"rules": _rows(self.expected.rules)}
+
+    @classmethod
+    def read(cls, about: str, content: Mapping[str, Any], expectation: Any) -> Self:
+        acls, rules = (tuple(map(Acl.from_json, rows)) for rows in (content["acls"], expectation["rules"]))
+        return cls(about=about, acls=acls, expected=KnownRules(rules))
+
+    @property
+    def item_count(self) -> int:
+        return len(self.acls)
+
+    def refuse_other_answers(self, wire: Wire) -> None:
+        """Raise Conflict if the rules on a resource are not those that the change was computed from."""
+        expected = self.expected.rules
+        resources = {acl.resource for acl in (*expected, *self.acls)}
+        present = _on(read_acls(wire), resources)
+        if set(present) != set(expected):
+            others = [f"{acl} is there now" for acl in present if acl not in expected]
+            gone = [f"{acl} is gone" for acl in expected if acl not in present]
+            raise Conflict(
+                f"somebody else changed the rules: {'; '.join((*others, *gone)[:3])}; nothing was written"
+            )
+
+    def lines(self) -> Iterator[Line]:
+        for acl in self.acls:
+            yield Line(f"{acl.permission} {acl.principal} {acl.operation} from {acl.host}")
 
 
-def alter_acls(wire: Wire, intent: Intent) -> list[Write]:
-    """The rules to create, then those to delete; each with the rules that are on their resources now."""
-    assert isinstance(intent, AlterAcls)
-    present = read_acls(wire)
-    writes = []
-    added = [acl for acl in intent.added if acl not in present]
-    removed = [acl for acl in intent.removed if acl in present]
-    resources = {acl.resource for acl in (*added, *removed)}
-    before: Json = {"rules": _rows(_on(present, resources))}
-    for name, acls in (("CreateAcls", added), ("DeleteAcls", removed)):
-        for resource in dict.fromkeys(acl.resource for acl in acls):
-            rows = _rows(acl for acl in acls if acl.resource == resource)
-            writes.append(request(name, f"on {resource}", {"acls": rows}, before))
-    return writes
+class CreateAcls(AclRequest, frozen=True, kw_only=True):
+    """Rules that come."""
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        creations = [
+            CreateAclsRequest.AclCreation(
+                resource_type=number_of(RESOURCE_TYPES, acl.resource_type),
+                resource_name=acl.resource_name,
+                resource_pattern_type=number_of(PATTERN_TYPES, acl.pattern_type),
+                principal=acl.principal,
+                host=acl.host,
+                operation=number_of(OPERATIONS, acl.operation),
+                permission_type=number_of(PERMISSIONS, acl.permission),
+            )
+            for acl in self.acls
+        ]
+        results = ask(wire, CreateAclsRequest(creations=creations, **_at_least(self.acls))).results
+        for acl, result in zip(self.acls, results, strict=True):
+            yield RequestItem(str(acl), result.error_code, result.error_message)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        present = set(read_acls(wire))
+        return of(acl in present for acl in self.acls)
 
 
-TRANSLATIONS = {"alter-acls": alter_acls}
+class DeleteAcls(AclRequest, frozen=True, kw_only=True):
+    """Rules that go."""
 
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        filters = [
+            DeleteAclsRequest.DeleteAclsFilter(
+                resource_type_filter=number_of(RESOURCE_TYPES, acl.resource_type),
+                resource_name_filter=acl.resource_name,
+                pattern_type_filter=number_of(PATTERN_TYPES, acl.pattern_type),
+                principal_filter=acl.principal,
+                host_filter=acl.host,
+                operation=number_of(OPERATIONS, acl.operation),
+                permission_type=number_of(PERMISSIONS, acl.permission),
+            )
+            for acl in self.acls
+        ]
+        results = ask(wire, DeleteAclsRequest(filters=filters, **_at_least(self.acls))).filter_results
+        for acl, result in zip(self.acls, results, strict=True):
+            failed = next((match for match in result.matching_acls if match.error_code), result)
+            yield RequestItem(str(acl), failed.error_code, failed.error_message)
 
-def _acls(after: Mapping[str, Any]) -> list[Acl]:
-    return [Acl.from_json(row) for row in after["acls"]]
-
-
-def _numbers(acl: Acl) -> dict[str, int]:
-    return {
-        "resource_type": number_of(RESOURCE_TYPES, acl.resource_type),
-        "pattern": number_of(PATTERN_TYPES, acl.pattern_type),
-        "operation": number_of(OPERATIONS, acl.operation),
-        "permission_type": number_of(PERMISSIONS, acl.permission),
-    }
-
-
-def _create(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    acls = _acls(after)
-    creations = []
-    for acl in acls:
-        numbers = _numbers(acl)
-        creation = CreateAclsRequest.AclCreation(
-            resource_type=numbers["resource_type"],
-            resource_name=acl.resource_name,
-            resource_pattern_type=numbers["pattern"],
-            principal=acl.principal,
-            host=acl.host,
-            operation=numbers["operation"],
-            permission_type=numbers["permission_type"],
-        )
-        creations.append(creation)
-    results = ask(wire, CreateAclsRequest(creations=creations, **_at_least(acls))).results
-    for acl, result in zip(acls, results, strict=True):
-        yield RequestItem(str(acl), result.error_code, result.error_message)
-
-
-def _delete(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    acls = _acls(after)
-    filters = []
-    for acl in acls:
-        numbers = _numbers(acl)
-        filter = DeleteAclsRequest.DeleteAclsFilter(
-            resource_type_filter=numbers["resource_type"],
-            resource_name_filter=acl.resource_name,
-            pattern_type_filter=numbers["pattern"],
-            principal_filter=acl.principal,
-            host_filter=acl.host,
-            operation=numbers["operation"],
-            permission_type=numbers["permission_type"],
-        )
-        filters.append(filter)
-    results = ask(wire, DeleteAclsRequest(filters=filters, **_at_least(acls))).filter_results
-    for acl, result in zip(acls, results, strict=True):
-        failed = next((match for match in result.matching_acls if match.error_code), result)
-        yield RequestItem(str(acl), failed.error_code, failed.error_message)
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        present = set(read_acls(wire))
+        return of(acl not in present for acl in self.acls)
 
 
 def _at_least(acls: Iterable[Acl]) -> dict[str, int]:
@@ -246,30 +268,20 @@ def _at_least(acls: Iterable[Acl]) -> dict[str, int]:
     return {"min_version": 1} if any(acl.pattern_type == "prefixed" for acl in acls) else {}
 
 
-def _are_created(wire: Wire, after: Mapping[str, Any], quantifier: Quantifier) -> bool:
-    present = set(read_acls(wire))
-    return quantifier(acl in present for acl in _acls(after))
-
-
-def _are_deleted(wire: Wire, after: Mapping[str, Any], quantifier: Quantifier) -> bool:
-    present = set(read_acls(wire))
-    return quantifier(acl not in present for acl in _acls(after))
-
-
-def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise Conflict if the rules on a resource are not those that the change was computed from."""
-    expected = [Acl.from_json(row) for row in before["rules"]]
-    resources = {acl.resource for acl in (*expected, *_acls(after))}
-    present = _on(read_acls(wire), resources)
-    if set(present) != set(expected):
-        others = [f"{acl} is there now" for acl in present if acl not in expected]
-        gone = [f"{acl} is gone" for acl in expected if acl not in present]
-        raise Conflict(
-            f"somebody else changed the rules: {'; '.join((*others, *gone)[:3])}; nothing was written"
+def alter_acls(wire: Wire, intent: Intent) -> list[Request]:
+    """The rules to create, then those to delete; each with the rules that are on their resources now."""
+    assert isinstance(intent, AlterAcls)
+    present = read_acls(wire)
+    added = [acl for acl in intent.added if acl not in present]
+    removed = [acl for acl in intent.removed if acl in present]
+    expected = KnownRules(_on(present, {acl.resource for acl in (*added, *removed)}))
+    changes: tuple[tuple[type[AclRequest], list[Acl]], ...] = ((CreateAcls, added), (DeleteAcls, removed))
+    return [
+        kind(
+            about=f"on {resource}",
+            acls=tuple(acl for acl in acls if acl.resource == resource),
+            expected=expected,
         )
-
-
-REQUESTS = {
-    "CreateAcls": OwnRequest(_create, _are_created, _refuse_changed),
-    "DeleteAcls": OwnRequest(_delete, _are_deleted, _refuse_changed),
-}
+        for kind, acls in changes
+        for resource in dict.fromkeys(acl.resource for acl in acls)
+    ]

@@ -93,6 +93,12 @@ class AdminCluster(Cluster):
 
         return WireCommit(self).is_begun(writes)
 
+    def dead_brokers_told(self, writes: Sequence[Write]) -> set[int]:
+        """See the interface."""
+        from kctl.wire.writes.table import request_of
+
+        return {broker for write in writes for broker in request_of(write).dead_brokers()}
+
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:

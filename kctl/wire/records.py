@@ -5,9 +5,9 @@ Source: KIP-107 (DeleteRecords); core/src/main/scala/kafka/server/ReplicaManager
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from kctl.changes.kinds.records import DeleteRecords
+from kctl.changes.kinds.records import DeleteRecords as Deletion
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_partition
 from kctl.cluster.rights import MissingRight, Right, grant
@@ -21,7 +21,8 @@ from kctl.wire.hidden import why_groups_may_be_hidden
 from kctl.wire.protocol.messages import DeleteRecordsRequest
 from kctl.wire.reading import read_cluster, read_log_dirs
 from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, WireCluster
+from kctl.wire.writes.present import KnownTopic, existing, existing_replicas
+from kctl.wire.writes.requests import PartitionRow, Quantifier, Request, RequestItem, WireCluster
 
 ALL = -1  # stands for the high watermark
 NOT_LEADER = frozenset({5, 6})  # no leader, or another broker
@@ -180,7 +181,7 @@ def plan_deletion(
     deletions = [deletion for deletion in chosen if deletion.records]
     if not deletions:
         return Plan(title=f"delete records of topic {topic}", stages=())
-    intent = DeleteRecords(
+    intent = Deletion(
         topic=topic, to_offsets={deletion.partition.partition: deletion.to_offset for deletion in deletions}
     )
     state = cluster.read_state([topic, OFFSETS])
@@ -213,26 +214,65 @@ def plan_deletion(
 # --- the request --------------------------------------------------------------------------------------
 
 
+class ToOffset(PartitionRow, frozen=True):
+    """The first offset that a partition keeps."""
+
+    to_offset: int
+
+
+class DeleteRecords(Request, frozen=True, kw_only=True):
+    """The records of partitions up to an offset, to the partitions' leaders.
+
+    The topic's id is all that has to be as it was: below the offsets nothing comes back.
+    """
+
+    is_to_be_seen: ClassVar[bool] = True
+    expected: KnownTopic
+    topic: str
+    partitions: tuple[ToOffset, ...]
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        """Send requests to the leaders, again for those that moved. Raises KctlError if one does not answer."""
+        remaining = {row.partition: row.to_offset for row in self.partitions}
+        end = time.monotonic() + MOVING
+        while True:
+            codes = _delete(wire, self.topic, remaining)
+            moved = {p: remaining[p] for p, code in codes.items() if code in NOT_LEADER}
+            for partition, code in codes.items():
+                if partition not in moved or time.monotonic() > end:
+                    tp = TopicPartition(self.topic, partition)
+                    yield RequestItem(str(tp), code, None, *tp)
+            if not moved or time.monotonic() > end:
+                return
+            remaining = moved
+            wire.pause(LOOK)
+
+    def refuse_other_state(self, state: ClusterState) -> None:
+        self.expected.refuse_other(self.topic, state)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        leaders = _leaders(wire, self.topic)
+        replicas = [(leaders[row.partition], row.tp) for row in self.partitions if row.partition in leaders]
+        found = list_offsets(wire, replicas, EARLIEST)
+        starts = {tp: at for (_, tp), at in found.items() if isinstance(at, int)}
+        return of(starts.get(row.tp, -1) >= row.to_offset for row in self.partitions)
+
+
+def delete_records(fresh: ClusterState, intent: Deletion, _: ClusterState) -> list[Request]:
+    """The first offset that each partition keeps."""
+    topic = existing(fresh, intent.topic)
+    rows = tuple(ToOffset(intent.topic, p, offset) for p, offset in sorted(intent.to_offsets.items()))
+    for row in rows:
+        existing_replicas(fresh, row.tp)
+    expected = KnownTopic(topic_id=topic.topic_id)
+    return [
+        DeleteRecords(about=f"topic {intent.topic}", topic=intent.topic, partitions=rows, expected=expected)
+    ]
+
+
 def _leaders(wire: Wire, topic: str) -> dict[int, int]:
     states = read_cluster(wire, [topic], recent=True).partition_states
     return {tp.partition: state.leader for tp, state in states.items() if state.leader >= 0}
-
-
-def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    """Send requests to the leaders, again for those that moved. Raises KctlError if one does not answer."""
-    remaining = {int(row["partition"]): int(row["to_offset"]) for row in after["partitions"]}
-    end, topic = time.monotonic() + MOVING, str(after["topic"])
-    while True:
-        codes = _delete(wire, topic, remaining)
-        moved = {p: remaining[p] for p, code in codes.items() if code in NOT_LEADER}
-        for partition, code in codes.items():
-            if partition not in moved or time.monotonic() > end:
-                tp = TopicPartition(topic, partition)
-                yield RequestItem(str(tp), code, None, *tp)
-        if not moved or time.monotonic() > end:
-            return
-        remaining = moved
-        wire.pause(LOOK)
 
 
 def _delete(wire: Wire, topic: str, offsets_by_partition: Mapping[int, int]) -> dict[int, int]:
@@ -267,19 +307,3 @@ def _delete(wire: Wire, topic: str, offsets_by_partition: Mapping[int, int]) -> 
             raise answer
         codes |= {int(p.partition_index): int(p.error_code) for p in answer.topics[0].partitions}
     return codes
-
-
-def _is_done(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
-    topic = str(after["topic"])
-    leaders = _leaders(wire, topic)
-    offsets = {TopicPartition(topic, row["partition"]): row["to_offset"] for row in after["partitions"]}
-    replicas = [(leaders[tp.partition], tp) for tp in offsets if tp.partition in leaders]
-    starts = {tp: at for (_, tp), at in list_offsets(wire, replicas, EARLIEST).items() if isinstance(at, int)}
-    return of(starts.get(tp, -1) >= offset for tp, offset in offsets.items())
-
-
-def _nothing_more(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """The topic's id is all that has to be as it was: below the offsets nothing comes back."""
-
-
-REQUESTS = {"DeleteRecords": OwnRequest(_send, _is_done, _nothing_more)}

@@ -5,7 +5,7 @@ Source: KIP-664 (DescribeProducers, ListTransactions); KIP-98 (WriteTxnMarkers)
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kctl.changes.kinds.records import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
@@ -32,7 +32,8 @@ from kctl.wire.protocol.messages import (
     WriteTxnMarkersRequest,
 )
 from kctl.wire.rights import failure, right_for
-from kctl.wire.writes.requests import OwnRequest, RequestItem
+from kctl.wire.writes.present import existing_replicas
+from kctl.wire.writes.requests import PartitionRow, Quantifier, Request, RequestItem
 
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
@@ -430,39 +431,57 @@ def plan_abort(
     return plan_of([intent], cluster, cluster.read_state([tp.topic]), warnings=warnings)
 
 
-def is_open(wire: Wire, after: Mapping[str, Any]) -> bool:
-    """Whether the transaction that a marker is to end is still open."""
-    (row,) = after["partitions"]
-    transactions = open_transactions(wire, TopicPartition(row["topic"], row["partition"]))
-    return any(
-        (transaction.producer_id, transaction.start_offset) == (after["producer_id"], after["start_offset"])
-        for transaction in transactions
-    )
+class WriteTxnMarkers(Request, frozen=True, kw_only=True):
+    """The marker that ends a transaction of a partition, to the partition's leader."""
 
+    is_to_be_seen: ClassVar[bool] = True
+    partitions: tuple[PartitionRow, ...]
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
 
-def _abort(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    """Write the marker. Raises Conflict where nothing is open."""
-    (row,) = after["partitions"]
-    tp = TopicPartition(row["topic"], row["partition"])
-    if not is_open(wire, after):
-        raise Conflict(
-            f"the transaction at offset {after['start_offset']} of {tp} has ended; nothing was written"
+    def _is_open(self, wire: Wire) -> bool:
+        (row,) = self.partitions
+        return any(
+            (transaction.producer_id, transaction.start_offset) == (self.producer_id, self.start_offset)
+            for transaction in open_transactions(wire, row.tp)
         )
-    kind = WriteTxnMarkersRequest.WritableTxnMarker
-    marker = kind(
-        producer_id=after["producer_id"],
-        producer_epoch=after["producer_epoch"],
-        transaction_result=False,
-        topics=[kind.WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
-        coordinator_epoch=after["coordinator_epoch"],
-    )
-    answer = wire.send(WriteTxnMarkersRequest(markers=[marker], max_version=1), leader_of(wire, tp))
-    (partition,) = answer.markers[0].topics[0].partitions
-    yield RequestItem(str(tp), int(partition.error_code), None)
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        """Write the marker. Raises Conflict where nothing is open."""
+        (row,) = self.partitions
+        if not self._is_open(wire):
+            raise Conflict(
+                f"the transaction at offset {self.start_offset} of {row.tp} has ended; nothing was written"
+            )
+        kind = WriteTxnMarkersRequest.WritableTxnMarker
+        marker = kind(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            transaction_result=False,
+            topics=[kind.WritableTxnMarkerTopic(name=row.topic, partition_indexes=[row.partition])],
+            coordinator_epoch=self.coordinator_epoch,
+        )
+        answer = wire.send(WriteTxnMarkersRequest(markers=[marker], max_version=1), leader_of(wire, row.tp))
+        (partition,) = answer.markers[0].topics[0].partitions
+        yield RequestItem(str(row.tp), int(partition.error_code), None)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        return not self._is_open(wire)
 
 
-REQUESTS = {
-    "WriteTxnMarkers": OwnRequest(
-        _abort, lambda wire, after, of: not is_open(wire, after), lambda wire, before, after: None
-    )
-}
+def abort_transaction(fresh: ClusterState, intent: AbortTransaction, _: ClusterState) -> list[Request]:
+    """The marker that ends the transaction."""
+    row = PartitionRow(intent.topic, intent.partition)
+    existing_replicas(fresh, row.tp)
+    return [
+        WriteTxnMarkers(
+            about=f"abort {row.tp}",
+            partitions=(row,),
+            producer_id=intent.producer_id,
+            producer_epoch=intent.producer_epoch,
+            coordinator_epoch=intent.coordinator_epoch,
+            start_offset=intent.start_offset,
+        )
+    ]

@@ -6,23 +6,22 @@ Source: clients/src/main/resources/common/message/{DescribeUserScramCredentials,
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import ClassVar
 
+from formats.values import Struct
 from formats.znodes.security import SCRAM_MECHANISMS
 from kctl.access.users import Salted, password_not_kept
 from kctl.access.view import USERS
 from kctl.changes.kinds.access import DeleteScram, SetScram
-from kctl.cluster.intent import Intent, Write
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Conflict
-from kctl.model import Json
+from kctl.cluster.state import ClusterState
 from kctl.wire.adapter import Wire
 from kctl.wire.protocol.messages import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
 from kctl.wire.rights import failure
-from kctl.wire.writes.planning import request
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
+from kctl.wire.writes.requests import Quantifier, Request, RequestItem, ask
 
 RESOURCE_NOT_FOUND = 91
-ALTER = "AlterUserScramCredentials"
 
 
 def read_users(wire: Wire, names: Collection[str] | None = None) -> dict[str, dict[str, int]]:
@@ -54,77 +53,87 @@ def read_users(wire: Wire, names: Collection[str] | None = None) -> dict[str, di
 # --- changes --------------------------------------------------------------------------------------------
 
 
-def set_scram(wire: Wire, intent: Intent) -> list[Write]:
+def set_scram(wire: Wire, intent: Intent) -> list[Request]:
     """Nothing: the password is known only while the command runs that was given it. Raises Refused."""
     raise password_not_kept(intent)
 
 
-def scram_writes(intent: SetScram, passwords: Mapping[str, Salted]) -> tuple[Write, ...]:
-    """The requests that give a user credentials: one a mechanism. Contents are secrets."""
-    writes = []
-    for mechanism, password in sorted(passwords.items()):
-        after: dict[str, Json] = {
-            "user": intent.user,
-            "mechanism": mechanism,
-            "iterations": password.iterations,
-            "salt": b64encode(password.salt).decode(),
-            "salted_password": b64encode(password.salted_password).decode(),
-        }
-        writes.append(_request(intent.user, mechanism, after, intent.previous_mechanisms))
-    return tuple(writes)
+class KnownIterations(Struct, frozen=True):
+    """The iterations of the credential that a request was computed from; None where there was none."""
+
+    iterations: int | None
 
 
-def delete_scram(wire: Wire, intent: Intent) -> list[Write]:
+class AlterUserScramCredentials(Request, frozen=True, kw_only=True):
+    """A user's credential of one mechanism: written, or without its password deleted. Contents are secrets."""
+
+    is_to_be_seen: ClassVar[bool] = True
+    expected: KnownIterations
+    user: str
+    mechanism: str
+    iterations: int | None = None
+    salt: str | None = None
+    salted_password: str | None = None
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        kind = AlterUserScramCredentialsRequest
+        number = next(number for number, name in SCRAM_MECHANISMS.items() if name == self.mechanism)
+        if self.salt is not None and self.salted_password is not None:
+            upsertion = kind.ScramCredentialUpsertion(
+                name=self.user,
+                mechanism=number,
+                iterations=self.iterations,
+                salt=b64decode(self.salt),
+                salted_password=b64decode(self.salted_password),
+            )
+            message = kind(deletions=[], upsertions=[upsertion])
+        else:
+            deletion = kind.ScramCredentialDeletion(name=self.user, mechanism=number)
+            message = kind(deletions=[deletion], upsertions=[])
+        for result in ask(wire, message).results:
+            yield RequestItem(f"user {result.user}", result.error_code, result.error_message)
+
+    def _present(self, wire: Wire) -> int | None:
+        return read_users(wire, [self.user]).get(self.user, {}).get(self.mechanism)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        return self._present(wire) == self.iterations
+
+    def refuse_other_answers(self, wire: Wire) -> None:
+        """Raise Conflict if the user's credential is not as it was read; a password set meanwhile does not show."""
+        if self._present(wire) != self.expected.iterations:
+            raise Conflict(
+                f"{self.mechanism} of user {self.user} was changed by somebody else; nothing was written"
+            )
+
+
+def scram_writes(intent: SetScram, passwords: Mapping[str, Salted]) -> tuple[Request, ...]:
+    """The requests that give a user credentials: one a mechanism."""
+    return tuple(
+        AlterUserScramCredentials(
+            about=f"{mechanism} of user {intent.user}",
+            expected=KnownIterations(intent.previous_mechanisms.get(mechanism)),
+            user=intent.user,
+            mechanism=mechanism,
+            iterations=password.iterations,
+            salt=b64encode(password.salt).decode(),
+            salted_password=b64encode(password.salted_password).decode(),
+        )
+        for mechanism, password in sorted(passwords.items())
+    )
+
+
+def delete_scram(wire: Wire, intent: Intent) -> list[Request]:
     """The requests that take credentials away, where they are still there."""
     assert isinstance(intent, DeleteScram)
     present = read_users(wire, [intent.user]).get(intent.user, {})
     return [
-        _request(intent.user, mechanism, {"user": intent.user, "mechanism": mechanism}, intent.mechanisms)
+        AlterUserScramCredentials(
+            about=f"{mechanism} of user {intent.user}",
+            expected=KnownIterations(intent.mechanisms.get(mechanism)),
+            user=intent.user,
+            mechanism=mechanism,
+        )
         for mechanism in sorted(intent.mechanisms)
         if mechanism in present
     ]
-
-
-def _request(user: str, mechanism: str, after: Mapping[str, Json], expected: Mapping[str, int]) -> Write:
-    before: Json = {"iterations": expected.get(mechanism)}
-    return request(ALTER, f"{mechanism} of user {user}", after, before)
-
-
-TRANSLATIONS = {"set-scram": set_scram, "delete-scram": delete_scram}
-
-
-def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    number = next(number for number, name in SCRAM_MECHANISMS.items() if name == after["mechanism"])
-    deletions, upsertions = [], []
-    if "salted_password" in after:
-        upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
-            name=after["user"],
-            mechanism=number,
-            iterations=after["iterations"],
-            salt=b64decode(after["salt"]),
-            salted_password=b64decode(after["salted_password"]),
-        )
-        upsertions.append(upsertion)
-    else:
-        kind = AlterUserScramCredentialsRequest.ScramCredentialDeletion
-        deletions.append(kind(name=after["user"], mechanism=number))
-    message = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
-    for result in ask(wire, message).results:
-        yield RequestItem(f"user {result.user}", result.error_code, result.error_message)
-
-
-def _is_done(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
-    present = read_users(wire, [after["user"]]).get(after["user"], {})
-    return present.get(after["mechanism"]) == after.get("iterations")
-
-
-def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise Conflict if the user's credential is not as it was read; a password set meanwhile does not show."""
-    present = read_users(wire, [after["user"]]).get(after["user"], {})
-    if present.get(after["mechanism"]) != before["iterations"]:
-        raise Conflict(
-            f"{after['mechanism']} of user {after['user']} was changed by somebody else; nothing was written"
-        )
-
-
-REQUESTS = {ALTER: OwnRequest(_send, _is_done, _refuse_changed)}

@@ -14,7 +14,7 @@ from formats.errors import FormatError
 from formats.znodes.security import AclRule, parse_acls, protocol_name
 from kctl.access.acl import Acl, Resource
 from kctl.changes.kinds.access import AlterAcls
-from kctl.cluster.intent import Write
+from kctl.cluster.intent import PlainWrite, Write
 from kctl.cluster.versions import V0_9, V0_11, V1_1, V2_0, KafkaVersion, parse_version
 from kctl.errors import Refused
 from kctl.zookeeper.access import STORES
@@ -95,8 +95,8 @@ def _one_resource(
     if wanted or node is None:
         write = set_or_create(path, node, format_acls(wanted))
     else:
-        write = Write(action="delete", target=path, before=node.data, version=node.stat.version)
-    told = Write(
+        write = PlainWrite(action="delete", target=path, before=node.data, version=node.stat.version)
+    told = PlainWrite(
         action="create", target=notification, after=notification_data(resource, fresh.version), sequence=True
     )
     return [*parents, write, told]

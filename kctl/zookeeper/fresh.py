@@ -2,7 +2,7 @@
 
 from formats.values import Struct, field
 from formats.whole_numbers import whole_number
-from kctl.cluster.intent import Write
+from kctl.cluster.intent import PlainWrite, Write
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import KafkaVersion
 from kctl.zookeeper.store import Znode, ZnodeStore, parent_of
@@ -37,8 +37,8 @@ class FreshZnodes(Struct, frozen=True):
 def set_or_create(path: str, node: Znode | None, data: bytes) -> Write:
     """The write that gives a znode this content, whether it exists or not."""
     if node is None:
-        return Write(action="create", target=path, after=data)
-    return Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)
+        return PlainWrite(action="create", target=path, after=data)
+    return PlainWrite(action="set", target=path, after=data, before=node.data, version=node.stat.version)
 
 
 def missing_parents(fresh: FreshZnodes, path: str, made: set[str]) -> list[Write]:
@@ -47,6 +47,6 @@ def missing_parents(fresh: FreshZnodes, path: str, made: set[str]) -> list[Write
     parent = parent_of(path)
     while parent not in ("/", "/config") and parent not in made and fresh.get(parent)[0] is None:
         made.add(parent)
-        missing.insert(0, Write(action="create", target=parent, after=b""))
+        missing.insert(0, PlainWrite(action="create", target=parent, after=b""))
         parent = parent_of(parent)
     return missing

@@ -29,7 +29,7 @@ from kctl.changes.kinds.reassignments import Reassign, ReplaceStuckReassignment
 from kctl.changes.kinds.throttles import ClearThrottle
 from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.cluster import names
-from kctl.cluster.intent import Intent, Write
+from kctl.cluster.intent import Intent, PlainWrite, Write
 from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
@@ -53,7 +53,7 @@ def guards(fresh: FreshZnodes) -> list[Write]:
     controller, epoch, migration = fresh.get("/controller", "/controller_epoch", "/migration")
     refuse_migration(controller, migration)
     return [
-        Write(action="check", target=path, version=node.stat.version, before=node.data)
+        PlainWrite(action="check", target=path, version=node.stat.version, before=node.data)
         for path, node in (("/controller", controller), ("/controller_epoch", epoch))
         if node is not None
     ]
@@ -86,7 +86,7 @@ def create_topic(fresh: FreshZnodes, intent: CreateTopic) -> list[Write]:
     data = znodes.format_topic(znodes.TopicZnode(version=form, partitions=dict(intent.replicas)))
     return [
         set_or_create(config_path, config, znodes.format_config(intent.configs)),
-        Write(action="create", target=topic_path, after=data),
+        PlainWrite(action="create", target=topic_path, after=data),
     ]
 
 
@@ -109,8 +109,8 @@ def delete_topic(fresh: FreshZnodes, intent: DeleteTopic) -> list[Write]:
     """The marker that the controller acts on."""
     topic = existing_topic(fresh, intent.topic)
     return [
-        Write(action="check", target=f"/brokers/topics/{intent.topic}", version=topic.stat.version),
-        Write(action="create", target=f"/admin/delete_topics/{intent.topic}", after=b""),
+        PlainWrite(action="check", target=f"/brokers/topics/{intent.topic}", version=topic.stat.version),
+        PlainWrite(action="create", target=f"/admin/delete_topics/{intent.topic}", after=b""),
     ]
 
 
@@ -126,7 +126,7 @@ def add_partitions(fresh: FreshZnodes, intent: AddPartitions) -> list[Write]:
     if sorted(intent.replicas) != list(numbers) or sorted(present.partitions) != list(range(numbers.start)):
         raise names.not_consecutive(intent.topic, numbers.stop - 1)
     data = znodes.edit_topic(node.data, intent.replicas)
-    return [Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
+    return [PlainWrite(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
 
 
 def parse_existing(path: str, node: Znode, parser: Callable[[bytes], T]) -> T:
@@ -176,7 +176,9 @@ def _one_entity(
     checks: list[Write] = []
     if kind == "topics":
         topic = existing_topic(fresh, name)
-        checks.append(Write(action="check", target=f"/brokers/topics/{name}", version=topic.stat.version))
+        checks.append(
+            PlainWrite(action="check", target=f"/brokers/topics/{name}", version=topic.stat.version)
+        )
     (node,) = fresh.get(path)
     present = (
         parse_existing(path, node, znodes.parse_config)
@@ -195,7 +197,7 @@ def _one_entity(
     made.add(path)
     parents = [*missing_parents(fresh, path, made), *missing_parents(fresh, NOTIFICATION, made)]
     change_data = ConfigChange(notification_form(fresh.version, kind), f"{kind}/{name}").encode()
-    notification = Write(action="create", target=NOTIFICATION, after=change_data, sequence=True)
+    notification = PlainWrite(action="create", target=NOTIFICATION, after=change_data, sequence=True)
     return [*checks, *parents, write, notification]
 
 
@@ -276,7 +278,9 @@ def move_controller(fresh: FreshZnodes, intent: MoveController) -> list[Write]:
     if controller is None or present is None or present.broker_id != intent.broker_id:
         raise Conflict(f"broker {intent.broker_id} is no longer the controller; nothing was written")
     return [
-        Write(action="delete", target="/controller", before=controller.data, version=controller.stat.version)
+        PlainWrite(
+            action="delete", target="/controller", before=controller.data, version=controller.stat.version
+        )
     ]
 
 
@@ -296,7 +300,7 @@ def reassign(fresh: FreshZnodes, intent: Reassign) -> list[Write]:
     return [
         *checks,
         *configs,
-        Write(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),
+        PlainWrite(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),
     ]
 
 
@@ -341,7 +345,7 @@ def _check_moves(
     _refuse_oversize(topics, targets)
     checked = list(topics.items())[:CHECKED_TOPICS]
     return [
-        Write(action="check", target=f"/brokers/topics/{name}", version=node.stat.version)
+        PlainWrite(action="check", target=f"/brokers/topics/{name}", version=node.stat.version)
         for name, (node, _) in checked
     ]
 
@@ -445,7 +449,7 @@ def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
         if replicas[0] not in live or replicas[0] not in states[tp].isr:
             raise names.not_electable(tp, replicas[0], is_alive=replicas[0] in live)
     data = format_election(Requested(tp.topic, tp.partition) for tp in partitions)
-    return [Write(action="create", target=ELECTION, after=data)]
+    return [PlainWrite(action="create", target=ELECTION, after=data)]
 
 
 def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignment) -> list[Write]:
@@ -478,9 +482,11 @@ def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignm
             "wait until a broker is controller; `kctl cluster describe` shows which one is",
         )
     return [
-        Write(action="delete", target=REASSIGNMENT, before=node.data, version=node.stat.version),
-        Write(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),
-        Write(action="delete", target="/controller", before=controller.data, version=controller.stat.version),
+        PlainWrite(action="delete", target=REASSIGNMENT, before=node.data, version=node.stat.version),
+        PlainWrite(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),
+        PlainWrite(
+            action="delete", target="/controller", before=controller.data, version=controller.stat.version
+        ),
     ]
 
 

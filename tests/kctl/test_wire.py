@@ -30,8 +30,9 @@ from kctl.wire.adapter import (
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.logins import exposed_secrets
 from kctl.wire.protocol.sasl import mechanism_name
-from kctl.wire.writes.commit import WireCommit, can_tell, is_done
-from kctl.wire.writes.planning import TRANSLATIONS, operations, request
+from kctl.wire.writes.commit import WireCommit
+from kctl.wire.writes.configs import ConfigOperation, IncrementalAlterConfigs, KnownConfigs, operations
+from kctl.wire.writes.topics import create_topic
 
 ROOT = Path(__file__).parents[2]
 LIST = "leader.replication.throttled.replicas"
@@ -86,18 +87,18 @@ def test_errors_have_kafkas_names() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("1:1", "1:1,2:2", {"operation": "APPEND", "value": "2:2"}),
-        ("1:1,2:2", "2:2", {"operation": "SUBTRACT", "value": "1:1"}),
-        ("1:1", "2:2", {"operation": "SET", "value": "2:2"}),
-        (None, "2:2", {"operation": "SET", "value": "2:2"}),
-        ("2:2", None, {"operation": "DELETE"}),
+        ("1:1", "1:1,2:2", ("APPEND", "2:2")),
+        ("1:1,2:2", "2:2", ("SUBTRACT", "1:1")),
+        ("1:1", "2:2", ("SET", "2:2")),
+        (None, "2:2", ("SET", "2:2")),
+        ("2:2", None, ("DELETE",)),
     ],
 )
 def test_lists_of_throttled_replicas_are_added_to(
-    before: str | None, after: str | None, expected: dict[str, str]
+    before: str | None, after: str | None, expected: tuple[str, ...]
 ) -> None:
     change = AlterConfig(entity_type="topics", entity_name="t", before={LIST: before}, after={LIST: after})
-    assert operations(change) == [{"key": LIST, **expected}]
+    assert operations(change) == (ConfigOperation(LIST, *expected),)
 
 
 def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_away() -> None:
@@ -121,16 +122,19 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
             (None, True),
             (UNTOLD, not is_hidden),
         ):  # written again where nobody can tell
-            after = {"entity_type": "brokers", "entity_name": "1", "configs": operations(rate)}
-            written = request(
-                "IncrementalAlterConfigs", "broker 1", after, before={"configs": {RATE: before}}
+            written = IncrementalAlterConfigs(
+                about="broker 1",
+                expected=KnownConfigs({RATE: before}),
+                entity_type="brokers",
+                entity_name="1",
+                configs=operations(rate),
             )
-            assert can_tell(written, state) is is_known
+            assert written.can_be_told(state) is is_known
             if is_hidden:
-                asked = SimpleNamespace(read_state=lambda *_, at=state, **__: at)
+                asked = SimpleNamespace(wire=None, read_state=lambda *_, at=state, **__: at)
                 assert WireCommit(cast(AdminCluster, asked)).is_written([written]) is is_known
     back = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: UNTOLD}, before={RATE: "1000"})
-    assert operations(back) == [{"key": RATE, "operation": "DELETE"}]
+    assert operations(back) == (ConfigOperation(RATE, "DELETE"),)
 
 
 def in_a_process(code: str) -> str:
@@ -144,10 +148,10 @@ def test_whether_a_topic_with_a_configuration_was_created_can_be_told() -> None:
     absent = ClusterState(
         cluster_id="c", kafka_version=KafkaVersion(4, 3), brokers={}, controller=None, backend="admin"
     )
-    (write,) = TRANSLATIONS["create-topic"](absent, intent, absent)
-    assert can_tell(write, absent) and not is_done(write, absent)
+    (write,) = create_topic(absent, intent, absent)
+    assert write.can_be_told(absent) and not write.is_shown(absent)
     there = replace(absent, topic_names=("a",), topics={"a": Topic(name="a", partitions={0: (1,)})})
-    assert can_tell(write, there) and is_done(write, there)
+    assert write.can_be_told(there) and write.is_shown(there)
 
 
 def test_little_is_imported() -> None:
@@ -168,6 +172,8 @@ def test_a_value_that_a_broker_keeps_to_itself_counts_as_set(present: str | None
         controller=None,
         configs={("brokers", "1"): EntityConfig(entity_type="brokers", entity_name="1", values=values)},
     )
-    key = {"key": "leader.replication.throttled.rate", "operation": "SET", "value": "1000"}
-    after = {"entity_type": "brokers", "entity_name": "1", "configs": [key]}
-    assert is_done(request("IncrementalAlterConfigs", "broker 1", after), state) == is_there
+    rate = ConfigOperation("leader.replication.throttled.rate", "SET", "1000")
+    request = IncrementalAlterConfigs(
+        about="broker 1", entity_type="brokers", entity_name="1", configs=(rate,)
+    )
+    assert request.is_shown(state) == is_there

@@ -12,17 +12,21 @@ storage/.../internals/log/ProducerAppendInfo.java @ 3.9.0; KIP-890 (epochs of En
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from msgspec.structs import asdict
 
 from formats.log.record_batch import NO_SEQUENCE, write_batch
 from formats.whole_numbers import whole_number
 from kctl.changes import kept_records as kept
 from kctl.changes.faults import reach
 from kctl.changes.kept_records import LostRecord
+from kctl.changes.kinds.records import RecoverRecords
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import MissingRight
+from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_11, parse_version
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import OffsetRange, TopicPartition, counted
@@ -39,7 +43,8 @@ from kctl.wire.protocol.messages import (
 from kctl.wire.replicas.fetching import LATEST, list_offsets
 from kctl.wire.replicas.present import led, place_of, present_records
 from kctl.wire.rights import failure, right_for
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem
+from kctl.wire.writes.present import KnownTopic, existing, existing_replicas
+from kctl.wire.writes.requests import PartitionRow, Quantifier, Request, RequestItem
 
 PREFIX = "kctl.recover."  # of transactional ids
 TRANSACTION = 1  # the kind of coordinator
@@ -79,9 +84,9 @@ def _has_headers(wire: Wire, topic: str) -> bool:
     return True
 
 
-def _producer_of(wire: Wire, recovery: "_Recovery") -> Producer:
+def _producer_of(wire: Wire, recovery: "Produce") -> Producer:
     """The producer to write with, after which nothing of an earlier one comes into the partition, as far as possible."""
-    if not _has_headers(wire, recovery.tp.topic):
+    if not _has_headers(wire, recovery.topic):
         return _unfenced(wire, recovery)
     try:
         return fenced_producer(wire, recovery.tp)
@@ -95,7 +100,7 @@ def _producer_of(wire: Wire, recovery: "_Recovery") -> Producer:
     return Producer(int(answer.producer_id), int(answer.producer_epoch))
 
 
-def _unfenced(wire: Wire, recovery: "_Recovery") -> Producer:
+def _unfenced(wire: Wire, recovery: "Produce") -> Producer:
     """No producer id; what an earlier process had on its way, by its note, has time to arrive."""
     if kept.is_sending(recovery.file):
         wire.pause(ARRIVING)
@@ -213,85 +218,112 @@ def _new_epoch(coordinated: _Coordinated, name: str) -> Producer:
 # --- the request --------------------------------------------------------------------------------------------
 
 
-class _Recovery(NamedTuple):
-    """What a write says."""
+class Produce(Request, frozen=True, kw_only=True):
+    """Lost records that are kept in a file, to the partition's leader.
 
-    tp: TopicPartition
-    source: TopicPartition
+    The topic's id is all that has to be as it was: what the log has is read before anything is written.
+    """
+
+    is_to_be_seen: ClassVar[bool] = True
+    expected: KnownTopic
+    topic: str
+    partition: int
+    source_topic: str
     records: int
     file: str
     sha256: str
     begin_offset: int
     incident: str
     max_rate: int | None
+    partitions: tuple[PartitionRow, ...]
 
-    @classmethod
-    def of(cls, after: Mapping[str, Any]) -> "_Recovery":
-        return cls(
-            TopicPartition(str(after["topic"]), int(after["partition"])),
-            TopicPartition(str(after["source_topic"]), int(after["partition"])),
-            int(after["records"]),
-            str(after["file"]),
-            str(after["sha256"]),
-            int(after["begin_offset"]),
-            str(after["incident"]),
-            None if after["max_rate"] is None else int(after["max_rate"]),
+    @property
+    def tp(self) -> TopicPartition:
+        """Where they go."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def source(self) -> TopicPartition:
+        """Where they were lost."""
+        return TopicPartition(self.source_topic, self.partition)
+
+    def _written(self, wire: Wire) -> WrittenSoFar:
+        """What the log has of the records."""
+        present = present_records(wire, self.tp, self.begin_offset)
+        lost = kept.kept_records(self.file)
+        return written_so_far(self.source, lost, present, has_headers=_has_headers(wire, self.topic))
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        """Write what is not written yet. Raises Conflict where another process writes the same."""
+        tp = self.tp
+        kept.check_kept(self.file, self.sha256)
+        _refuse_few_replicas(wire, tp)
+        producer = _producer_of(wire, self)
+        _await_committed(wire, tp)
+        written = self._written(wire)
+        offsets, at_first = list(written.offsets), written.records
+        kept.note_written(self.file, offsets)
+        reach(f"read-back:{tp.partition}")
+        sequence = 0
+        pace, leaders = _Pace(wire, self.max_rate), _Leader(wire, tp)
+        try:
+            batches, parts, number = _remaining(self.file, at_first), list[list[LostRecord]](), 0
+            while batch := parts.pop() if parts else next(batches, None):
+                data = _produced(batch, self, producer, sequence)
+                pace.wait_for(len(data))
+                if producer is NO_PRODUCER:
+                    kept.note_sending(self.file, sequence)
+                base, code, message = _produce(
+                    wire, tp, leaders, data, is_idempotent=producer is not NO_PRODUCER
+                )
+                if code in TOO_LARGE and len(batch) > 1:  # max.message.bytes is less than kctl sends at once
+                    middle = len(batch) // 2
+                    parts += [batch[middle:], batch[:middle]]
+                    continue
+                if code and not sequence and not at_first:
+                    yield RequestItem(str(tp), code, message, *tp)
+                    return
+                if code:
+                    raise BrokerError(f"{message or error_name(code)}")
+                sequence += len(batch)
+                _add_range(offsets, base, base + len(batch))
+                kept.note_written(self.file, offsets)
+                reach(f"produced:{tp.partition}:{number}")
+                number += 1
+        except (BrokerError, Conflict) as error:
+            if not sequence and not at_first:
+                raise
+            unfinished = NotFinished(
+                f"{at_first + sequence:,} of {counted(self.records, 'record')} are in {tp}: {error.message}",
+                error.hint,
+            )
+            unfinished.is_begun = True
+            raise unfinished from error
+
+    def refuse_other_state(self, state: ClusterState) -> None:
+        self.expected.refuse_other(self.topic, state)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        """Whether the log has all (any) of the records."""
+        written = self._written(wire)
+        if written.records == self.records:
+            kept.note_written(self.file, written.offsets)
+        return of([written.records > 0, written.records == self.records])
+
+
+def recover_records(fresh: ClusterState, intent: RecoverRecords, _: ClusterState) -> list[Request]:
+    """The records, where the partition is there."""
+    topic = existing(fresh, intent.topic)
+    row = PartitionRow(intent.topic, intent.partition)
+    existing_replicas(fresh, row.tp)
+    return [
+        Produce(
+            **asdict(intent),
+            about=f"{counted(intent.records, 'record')} to {row.tp}",
+            expected=KnownTopic(topic_id=topic.topic_id),
+            partitions=(row,),
         )
-
-
-def _written(wire: Wire, recovery: _Recovery) -> WrittenSoFar:
-    """What the log has of the records."""
-    tp = recovery.tp
-    present = present_records(wire, tp, recovery.begin_offset)
-    lost = kept.kept_records(recovery.file)
-    return written_so_far(recovery.source, lost, present, has_headers=_has_headers(wire, tp.topic))
-
-
-def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    """Write what is not written yet. Raises Conflict where another process writes the same."""
-    recovery = _Recovery.of(after)
-    tp = recovery.tp
-    kept.check_kept(recovery.file, recovery.sha256)
-    _refuse_few_replicas(wire, tp)
-    producer = _producer_of(wire, recovery)
-    _await_committed(wire, tp)
-    written = _written(wire, recovery)
-    offsets, at_first = list(written.offsets), written.records
-    kept.note_written(recovery.file, offsets)
-    reach(f"read-back:{tp.partition}")
-    sequence = 0
-    pace, leaders = _Pace(wire, recovery.max_rate), _Leader(wire, tp)
-    try:
-        batches, parts, number = _remaining(recovery.file, at_first), list[list[LostRecord]](), 0
-        while batch := parts.pop() if parts else next(batches, None):
-            data = _produced(batch, recovery, producer, sequence)
-            pace.wait_for(len(data))
-            if producer is NO_PRODUCER:
-                kept.note_sending(recovery.file, sequence)
-            base, code, message = _produce(wire, tp, leaders, data, is_idempotent=producer is not NO_PRODUCER)
-            if code in TOO_LARGE and len(batch) > 1:  # max.message.bytes is less than kctl sends at once
-                middle = len(batch) // 2
-                parts += [batch[middle:], batch[:middle]]
-                continue
-            if code and not sequence and not at_first:
-                yield RequestItem(str(tp), code, message, *tp)
-                return
-            if code:
-                raise BrokerError(f"{message or error_name(code)}")
-            sequence += len(batch)
-            _add_range(offsets, base, base + len(batch))
-            kept.note_written(recovery.file, offsets)
-            reach(f"produced:{tp.partition}:{number}")
-            number += 1
-    except (BrokerError, Conflict) as error:
-        if not sequence and not at_first:
-            raise
-        unfinished = NotFinished(
-            f"{at_first + sequence:,} of {counted(recovery.records, 'record')} are in {tp}: {error.message}",
-            error.hint,
-        )
-        unfinished.is_begun = True
-        raise unfinished from error
+    ]
 
 
 def _remaining(file: str, done: int) -> Iterator[list[LostRecord]]:
@@ -309,7 +341,7 @@ def _add_range(offsets: list[OffsetRange], start: int, end: int) -> None:
     offsets.append(OffsetRange(start, end))
 
 
-def _produced(batch: Sequence[LostRecord], recovery: _Recovery, producer: Producer, sequence: int) -> bytes:
+def _produced(batch: Sequence[LostRecord], recovery: Produce, producer: Producer, sequence: int) -> bytes:
     """A batch as a producer sends it: with the codec of the lost one, offsets from 0 on."""
     is_marked = producer is not NO_PRODUCER
     records = [
@@ -441,19 +473,3 @@ def _await_committed(wire: Wire, tp: TopicPartition) -> None:
                 "wait until its replicas are in sync, then run it again",
             )
         wire.pause(LOOK)
-
-
-def _is_done(wire: Wire, after: Mapping[str, Any], of: Quantifier) -> bool:
-    """Whether the log has all (any) of the records."""
-    recovery = _Recovery.of(after)
-    written = _written(wire, recovery)
-    if written.records == recovery.records:
-        kept.note_written(recovery.file, written.offsets)
-    return of([written.records > 0, written.records == recovery.records])
-
-
-def _nothing_more(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """The topic's id is all that has to be as it was: what the log has is read before anything is written."""
-
-
-REQUESTS = {"Produce": OwnRequest(_send, _is_done, _nothing_more)}

@@ -1,38 +1,28 @@
-"""Send writes as requests to the broker or controller that carries them out, and check each item of the answers.
+"""What a request is: typed from the plan to the wire, what it expects, how it is sent, and whether it has been done.
 
-Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incremental configs), KIP-455
-(reassignments), KIP-460 (elections), KIP-546 (quotas)
+The protocol has no compare-and-set, so each request records what it expects, and that is read again just before it is
+sent (`kctl.wire.writes.commit`). Requests are absolute: sending one twice does no harm. JSON is made for the journal and
+read from it, and nowhere else.
 """
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import unquote
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from kctl.cluster.intent import Write
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
+
+from formats.values import Struct
+from kctl.cluster.intent import REQUEST
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.requests import needs
-from kctl.cluster.rights import Right, grant, missing
+from kctl.cluster.rights import GROUP, RESOURCES, Right, grant, missing
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
-from kctl.model import TopicPartition
-from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
-from kctl.wire.answers.configs import AT_THE_BROKER, KINDS
-from kctl.wire.protocol.messages import (
-    AlterClientQuotasRequest,
-    AlterPartitionReassignmentsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
-)
-from kctl.wire.reading import DEFAULT, QUOTA_TYPES
-from kctl.wire.writes.planning import name_of
+from kctl.model import Json, TopicPartition, values_by_path
+from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 
-OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
-ELECTIONS = {"preferred": 0, "unclean": 1}
-NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
-REPLICA_NOT_AVAILABLE = 9
+NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
 QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
 SENT_AGAIN = {NOT_CONTROLLER, QUOTA_EXCEEDED}
 # Seconds to wait for a controller or such a quota, beyond the throttle time of each answer.
@@ -91,17 +81,227 @@ class RequestItem(NamedTuple):
         return Refused(text, "the controller gave this reason; its controller.log may have more")
 
 
-Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]
+Quantifier = Callable[[Iterable[bool]], bool]
+LOOK = "`kctl journal resume` looks and goes on"
 
 
-def can_be_validated(write: Write) -> bool:
-    """Whether the controller can validate the request beforehand."""
-    return name_of(write) in (
-        "CreateTopics",
-        "CreatePartitions",
-        "IncrementalAlterConfigs",
-        "UpdateFeatures",
+class Line(NamedTuple):
+    """A line about a request, for people: what changes, from which value, to which."""
+
+    label: str
+    before: str | None = None
+    after: str | None = None
+
+
+class PartitionRow(Struct, frozen=True, omit_defaults=True):
+    """What a request says of a partition; the base of such rows."""
+
+    topic: str
+    partition: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class ReplicasOf(PartitionRow, frozen=True):
+    """The replicas that a partition is to have; None ends the move that is under way."""
+
+    replicas: Replicas | None
+
+
+# Fields that are not shown: the target of the request names them already, or they are of no use to the reader.
+UNSHOWN = frozenset(
+    (
+        *("entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id", "node_id"),
+        *("id", "owner", "requester", "known", "expiry_timestamp"),
     )
+)
+ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
+
+
+class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request of Kafka's protocol that changes something; the base of all, each named as the protocol names it.
+
+    `about` is what it is about, for people. The fields of each class that follow are its JSON in the journal, in their
+    order; `expected` is what it was computed from.
+    """
+
+    is_validated: ClassVar[bool] = False  # whether the controller can validate it beforehand
+    is_to_be_seen: ClassVar[bool] = False  # what was acknowledged and does not show is an error
+    replaces_earlier: ClassVar[bool] = False  # only the last of several in a change lasts
+    how_to_look: ClassVar[str] = LOOK
+    action: ClassVar[str] = REQUEST
+    version: ClassVar[int | None] = None
+    sequence: ClassVar[bool] = False
+
+    about: str
+    expected: Any = None
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.about))
+
+    # --- as the journal has it ---
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the request."""
+        return cls.__name__
+
+    @property
+    def target(self) -> str:
+        """What is asked, and of what: `CreateTopics orders`."""
+        return f"{self.name()} {self.about}"
+
+    @property
+    def after(self) -> bytes:
+        """What it says, as JSON."""
+        return json.dumps(self.content()).encode()
+
+    @property
+    def before(self) -> bytes | None:
+        """What it expects, as JSON; None for nothing."""
+        return None if self.expected is None else json.dumps(self.expectation()).encode()
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Of the JSON."""
+        return len(self.after)
+
+    def content(self) -> dict[str, Json]:
+        """What it says, by field."""
+        values: dict[str, Json] = to_builtins(self, str_keys=True)
+        return {name: value for name, value in values.items() if name not in ("about", "expected")}
+
+    def expectation(self) -> Json:
+        """What it expects, as JSON values."""
+        values: Json = to_builtins(self.expected, str_keys=True)
+        return values
+
+    @classmethod
+    def read(cls, about: str, content: Mapping[str, Any], expectation: Any) -> Self:
+        """The request again, from the JSON values of `content` and `expectation`. ValueError for anything else."""
+        return convert({**content, "about": about, "expected": expectation}, cls, str_keys=True)
+
+    # --- what it is about ---
+
+    @property
+    def rows(self) -> Sequence[PartitionRow]:
+        """Its partitions; each has its own result in the answer."""
+        rows: Sequence[PartitionRow] = getattr(self, "partitions", ())
+        return rows
+
+    @property
+    def former_rows(self) -> Sequence[PartitionRow]:
+        """What its partitions were when it was computed."""
+        return ()
+
+    @property
+    def item_count(self) -> int:
+        """The number of its items; each has its own result in the answer."""
+        return len(self.rows) or 1
+
+    def items(self) -> Iterator[Self]:
+        """A request for each partition; other requests are carried out whole."""
+        if not self.rows:
+            yield self
+        for row in self.rows:
+            yield replace(self, partitions=(row,))
+
+    def topics(self) -> set[str] | None:
+        """The topics that it changes; None for all."""
+        topic: str = getattr(self, "topic", "")
+        return {*filter(None, [topic]), *(row.topic for row in self.rows)}
+
+    def config_types(self) -> Collection[str]:
+        """The entity types whose configurations it changes."""
+        return ()
+
+    def brokers_of_disks(self) -> Collection[int]:
+        """The brokers between whose log directories it moves replicas."""
+        return ()
+
+    def dead_brokers(self) -> Collection[int]:
+        """The dead brokers whose configuration it has the controller change."""
+        return ()
+
+    def resource(self, item: RequestItem) -> str:
+        """The name of the resource on which a right is missing, by the item's error."""
+        is_group = RESOURCES.get(item.error_code) == GROUP
+        return str(getattr(self, "group", "") if is_group else item.topic or getattr(self, "topic", ""))
+
+    # --- sent ---
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        """Send it to the broker that carries it out: the results of its items. Raises NoAnswer, TooOld."""
+        raise NotImplementedError
+
+    def needs_rates(self, state: ClusterState) -> bool:
+        """Whether throttles that were written before it have to be in force first."""
+        return False
+
+    def refuse_other_state(self, state: ClusterState) -> None:
+        """Raise Conflict if the state that it was computed from has changed."""
+
+    def refuse_other_answers(self, wire: Wire) -> None:
+        """Raise Conflict if the answers of brokers that it was computed from have changed."""
+
+    # --- has it been done? ---
+
+    def is_shown(self, state: ClusterState) -> bool:
+        """Whether the state shows what it asks for."""
+        raise NotImplementedError
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        """Whether the cluster shows what it asks for; with `any` a part of it."""
+        return of(item.is_shown(state) for item in (self.items() if of is any else [self]))
+
+    def can_be_told(self, state: ClusterState) -> bool:
+        """Whether the state shows if it was done: a value that brokers do not return looks as it did before."""
+        return True
+
+    def shows_at_once(self, state: ClusterState) -> bool:
+        """Whether the state shows it once it is acknowledged."""
+        return True
+
+    # --- shown ---
+
+    def lines(self) -> Iterator[Line]:
+        """What it changes, a line each."""
+        for field, value in self.content().items():
+            yield from self.lines_of(field, value)
+
+    def lines_of(self, field: str, value: Json) -> Iterator[Line]:
+        """What it changes by one of its fields."""
+        if field != "partitions":
+            yield from plain_lines(field, value)
+            return
+        former = {row.tp: row for row in self.former_rows}
+        for row in self.rows:
+            was = former.get(row.tp)
+            for name in row.__struct_fields__[2:]:
+                new = getattr(row, name)
+                shown = ENDED.get((name, new), new)
+                if shown is not None:
+                    yield line(f"{row.tp} {name}", getattr(was, name, None), shown)
+
+
+def line(label: str, before: object, after: object) -> Line:
+    """The line of a value that changes: texts as they are, other values as JSON; from None it is new."""
+    return Line(label, None if before is None else _worded(before), _worded(after))
+
+
+def _worded(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def plain_lines(field: str, value: Json) -> Iterator[Line]:
+    """The values at any depth of a field, each by its path, as JSON; nothing of a field that is not shown."""
+    if field in UNSHOWN or value is None or value == {}:
+        return
+    for path, text in values_by_path(value, field):
+        yield Line(path, None, text)
 
 
 def milliseconds(wire: Wire) -> int:
@@ -136,212 +336,6 @@ def ask_leader(wire: Wire, request: Any) -> Any:
         f"the listener of the active controller is unknown: {needs('asking the active controller directly')}",
         "upgrade the controllers, or name them with --bootstrap-server",
     )
-
-
-def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    kind = CreateTopicsRequest.CreatableTopic
-    topic = kind(
-        name=after["topic"],
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[
-            kind.CreatableReplicaAssignment(partition_index=int(p), broker_ids=ids)
-            for p, ids in after["assignments"].items()
-        ],
-        configs=[kind.CreatableTopicConfig(name=key, value=value) for key, value in after["configs"].items()],
-    )
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=milliseconds(wire), validate_only=validate_only)
-    for result in ask(wire, request).topics:
-        yield RequestItem(f"topic {result.name}", result.error_code, result.error_message, str(result.name))
-
-
-def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    version = wire.version_of(DeleteTopicsRequest) or 0
-    name = after["topic"]
-    if version >= 6:
-        id = after["topic_id"]
-        state = (
-            DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=parse_id(id))
-            if id
-            else DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0))
-        )
-        request = DeleteTopicsRequest(topics=[state], timeout_ms=milliseconds(wire), min_version=6)
-    else:
-        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=milliseconds(wire), max_version=5)
-    for response in ask(wire, request).responses:
-        yield RequestItem(
-            f"topic {name}", response.error_code, getattr(response, "error_message", None), name
-        )
-
-
-def _create_partitions(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    kind = CreatePartitionsRequest.CreatePartitionsTopic
-    topic = kind(
-        name=after["topic"],
-        count=after["count"],
-        assignments=[kind.CreatePartitionsAssignment(broker_ids=ids) for ids in after["assignments"]],
-    )
-    request = CreatePartitionsRequest(
-        topics=[topic], timeout_ms=milliseconds(wire), validate_only=validate_only
-    )
-    for result in ask(wire, request).results:
-        yield RequestItem(f"topic {result.name}", result.error_code, result.error_message, str(result.name))
-
-
-def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    name, is_topic = after["entity_name"], after["entity_type"] == "topics"
-    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
-    resource = kind(
-        resource_type=KINDS[after["entity_type"]].resource,
-        resource_name="" if name == DEFAULT else name,
-        configs=[
-            kind.AlterableConfig(
-                name=config["key"],
-                config_operation=OPERATIONS[config["operation"]],
-                value=config.get("value"),
-            )
-            for config in after["configs"]
-        ],
-    )
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-    node = int(name) if after["entity_type"] in AT_THE_BROKER and name != DEFAULT else None
-    answer = ask_leader(wire, request) if after.get("at_controller") else ask(wire, request, node)
-    for result in answer.responses:
-        what = f"{after['entity_type'].removesuffix('s')} {name}"
-        yield RequestItem(what, result.error_code, result.error_message, name if is_topic else None)
-
-
-def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    kind = AlterClientQuotasRequest.EntryData
-    entry = kind(
-        entity=[
-            kind.EntityData(entity_type=type, entity_name=name)
-            for type, name in _components(after["entity_type"], after["entity_name"])
-        ],
-        ops=[
-            kind.OpData(
-                key=config["key"],
-                value=float(config.get("value") or 0),
-                remove=config["operation"] == "DELETE",
-            )
-            for config in after["configs"]
-        ],
-    )
-    request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
-    for result in ask(wire, request).entries:
-        yield RequestItem(
-            f"{after['entity_type']} {after['entity_name']}", result.error_code, result.error_message
-        )
-
-
-def _components(kind: str, name: str) -> list[tuple[str, str | None]]:
-    user, separator, client = name.partition("/clients/")
-    parts = [("user", user), ("client-id", client)] if separator else [(QUOTA_TYPES[kind], name)]
-    # Brokers encode names themselves.
-    return [(type, None if part == DEFAULT else unquote(part)) for type, part in parts]
-
-
-def _by_topic(rows: list[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    rows_by_topic: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        rows_by_topic.setdefault(row["topic"], []).append(row)
-    return rows_by_topic
-
-
-def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    kind = AlterPartitionReassignmentsRequest.ReassignableTopic
-    topics = [
-        kind(
-            name=topic,
-            partitions=[
-                kind.ReassignablePartition(partition_index=row["partition"], replicas=row["replicas"])
-                for row in rows
-            ],
-        )
-        for topic, rows in _by_topic(after["partitions"]).items()
-    ]
-    request = AlterPartitionReassignmentsRequest(timeout_ms=milliseconds(wire), topics=topics)
-    if after.get("keep_factor") and (wire.version_of(AlterPartitionReassignmentsRequest) or 0) >= 1:
-        request.allow_replication_factor_change, request.min_version = False, 1
-    answer = ask(wire, request)
-    if answer.error_code:
-        yield RequestItem("the reassignment", answer.error_code, answer.error_message)
-    for topic in answer.responses:
-        for partition in topic.partitions:
-            tp = TopicPartition(str(topic.name), int(partition.partition_index))
-            yield RequestItem(str(tp), partition.error_code, partition.error_message, *tp)
-
-
-def _alter_replica_log_dirs(
-    wire: Wire, after: Mapping[str, Any], validate_only: bool
-) -> Iterator[RequestItem]:
-    from kctl.wire.protocol.messages import AlterReplicaLogDirsRequest
-
-    kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
-    by_path: dict[str, list[Mapping[str, Any]]] = {}
-    for row in after["partitions"]:
-        by_path.setdefault(row["log_dir"], []).append(row)
-    dirs = [
-        kind(
-            path=path,
-            topics=[
-                kind.AlterReplicaLogDirTopic(name=topic, partitions=[row["partition"] for row in rows])
-                for topic, rows in _by_topic(of_path).items()
-            ],
-        )
-        for path, of_path in by_path.items()
-    ]
-    # A broker remembers the log directory of a future replica, and answers that it does not have the replica.
-    expected = REPLICA_NOT_AVAILABLE if after.get("is_to_come") else 0
-    for topic in ask(wire, AlterReplicaLogDirsRequest(dirs=dirs), after["broker_id"]).results:
-        for partition in topic.partitions:
-            tp = TopicPartition(str(topic.topic_name), int(partition.partition_index))
-            yield RequestItem(
-                str(tp), 0 if partition.error_code == expected else partition.error_code, None, *tp
-            )
-
-
-def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
-    topics = [
-        ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[row["partition"] for row in rows])
-        for topic, rows in _by_topic(after["partitions"]).items()
-    ]
-    request = ElectLeadersRequest(
-        election_type=ELECTIONS[after["election"]], topic_partitions=topics, timeout_ms=milliseconds(wire)
-    )
-    answer = ask(wire, request)
-    if answer.error_code:
-        yield RequestItem("the election", answer.error_code, None)
-    for topic in answer.replica_election_results:
-        for result in topic.partition_result:
-            if result.error_code != ELECTION_NOT_NEEDED:
-                tp = TopicPartition(str(topic.topic), int(result.partition_id))
-                yield RequestItem(str(tp), result.error_code, result.error_message, *tp)
-
-
-SENDERS: dict[str, Sender] = {
-    "CreateTopics": _create_topics,
-    "DeleteTopics": _delete_topics,
-    "CreatePartitions": _create_partitions,
-    "IncrementalAlterConfigs": _alter_configs,
-    "AlterClientQuotas": _alter_quotas,
-    "AlterPartitionReassignments": _alter_reassignments,
-    "AlterReplicaLogDirs": _alter_replica_log_dirs,
-    "ElectLeaders": _elect_leaders,
-}
-
-
-Quantifier = Callable[[Iterable[bool]], bool]
-
-
-class OwnRequest(NamedTuple):
-    """A request whose outcome is not in the metadata: brokers have to be asked."""
-
-    send: Callable[[Wire, Mapping[str, Any]], Iterator[RequestItem]]
-    # Of `all` or `any` of its items.
-    is_done: Callable[[Wire, Mapping[str, Any], Quantifier], bool]
-    # Raises Conflict if what the request was computed from (`before`) has changed.
-    refuse_changed: Callable[[Wire, Mapping[str, Any], Mapping[str, Any]], None]
 
 
 class WireCluster(Cluster, Protocol):

@@ -8,16 +8,18 @@ metadata/src/main/java/org/apache/kafka/controller/DelegationTokenControlManager
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
 
+from formats.values import Struct
 from kctl.access.tokens import DelegationToken
 from kctl.changes.kinds.tokens import CreateToken, ExpireToken, RenewToken
-from kctl.cluster.intent import Intent, Write
+from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import USER, Right
+from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused
-from kctl.model import Json, counted, some
+from kctl.model import counted, some
 from kctl.times import iso
 from kctl.wire.adapter import Wire
 from kctl.wire.protocol.messages import (
@@ -27,10 +29,8 @@ from kctl.wire.protocol.messages import (
     RenewDelegationTokenRequest,
 )
 from kctl.wire.rights import failure
-from kctl.wire.writes.planning import request
-from kctl.wire.writes.requests import OwnRequest, Quantifier, RequestItem, ask
+from kctl.wire.writes.requests import Quantifier, Request, RequestItem, ask
 
-CREATE, RENEW, EXPIRE = "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"
 AUTHORIZATION_FAILED, NOT_FOUND = 65, 62
 WHY = {
     NOT_FOUND: "there is no such token, or this user may not see it",
@@ -163,116 +163,100 @@ def secret_not_kept(intent: Intent) -> Refused:
     )
 
 
-def create_token(wire: Wire, intent: Intent) -> list[Write]:
-    """Nothing: the secret of a token goes to the command that creates it. Raises Refused."""
-    raise secret_not_kept(intent)
+class CreateDelegationToken(Request, frozen=True, kw_only=True):
+    """A token that comes; `known` are those that were there before. Other tokens are no hindrance."""
 
+    is_to_be_seen: ClassVar[bool] = True
+    owner: str | None
+    requester: str
+    renewers: tuple[str, ...]
+    lifetime_ms: int | None
+    known: tuple[str, ...]
 
-def token_writes(intent: CreateToken) -> tuple[Write, ...]:
-    """The request that creates a token."""
-    after: dict[str, Json] = {
-        "owner": intent.owner,
-        "requester": intent.requester,
-        "renewers": list(intent.renewers),
-        "lifetime_ms": intent.lifetime,
-        "known": list(intent.known),
-    }
-    return (request(CREATE, f"of {intent.owner or intent.requester}", after),)
-
-
-def renew_token(wire: Wire, intent: Intent) -> list[Write]:
-    """The request that puts the end of a token off. Raises Conflict, KctlError."""
-    assert isinstance(intent, RenewToken)
-    until = None if intent.period is None else _now() + intent.period
-    return [_request(wire, RENEW, intent, {"period_ms": intent.period, "until": until})]
-
-
-def expire_token(wire: Wire, intent: Intent) -> list[Write]:
-    """The request that ends a token, where there is one. Raises Conflict, KctlError."""
-    assert isinstance(intent, ExpireToken)
-    _refuse_past(intent.token_id, intent.at)
-    if intent.at is None and intent.expiry_timestamp is None and _find(wire, intent.token_id) is None:
-        return []
-    return [_request(wire, EXPIRE, intent, {"until": intent.at})]
-
-
-def _request(wire: Wire, name: str, intent: RenewToken | ExpireToken, asked: Mapping[str, Json]) -> Write:
-    token = token_named(wire, intent.token_id)
-    if intent.expiry_timestamp not in (None, token.expiry_timestamp):
-        raise _changed(token)
-    after = {"id": token.token_id, **asked, "expiry_timestamp": token.expiry_timestamp}
-    before: Json = {"expiry_timestamp": token.expiry_timestamp}
-    return request(name, f"of {token.token_id}", after, before)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _refuse_past(token_id: str, until: int | None) -> None:
-    """Raise Refused for an end that has passed since: brokers would end the token now, for good."""
-    if until is not None and until <= _now():
-        raise Refused(
-            f"token {token_id}: {iso(until)} has passed, and the token would end now, for good; nothing was written",
-            f"`kctl token expire {token_id}` ends it",
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        kind = CreateDelegationTokenRequest.CreatableRenewers
+        renewers = [renewer.partition(":") for renewer in self.renewers]
+        owner_type, _, owner_name = (self.owner or "").partition(":")
+        message = CreateDelegationTokenRequest(
+            owner_principal_type=owner_type or None,
+            owner_principal_name=owner_name or None,
+            renewers=[kind(principal_type=type, principal_name=name) for type, _, name in renewers],
+            max_lifetime_ms=UNTIL_BROKERS_SAY if self.lifetime_ms is None else self.lifetime_ms,
+            **({"min_version": 3} if self.owner else {}),  # the first that carries another owner
         )
+        answer = ask(wire, message)
+        owner = self.owner or self.requester
+        what = f"token of {owner}"
+        if answer.error_code == AUTHORIZATION_FAILED:
+            right = Right("CreateTokens", USER, owner)
+            yield RequestItem(what, answer.error_code, None, right=right, principal=wire.principal)
+        elif answer.error_code:
+            yield RequestItem(what, answer.error_code, WHY.get(answer.error_code))
+        else:
+            wire.token_hmacs[str(answer.token_id)] = bytes(answer.hmac)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        intent = CreateToken(
+            owner=self.owner,
+            requester=self.requester,
+            renewers=self.renewers,
+            lifetime=self.lifetime_ms,
+            known=self.known,
+        )
+        return bool(made_by(intent, described_tokens(wire)))
 
 
-def _find(wire: Wire, token_id: str) -> DelegationToken | None:
-    return next((token for token in described_tokens(wire) if token.token_id == token_id), None)
+class KnownEnd(Struct, frozen=True):
+    """When the token ended that a request was computed from, in milliseconds."""
+
+    expiry_timestamp: int
 
 
-def _changed(token: DelegationToken) -> Conflict:
-    return Conflict(
-        f"token {token.token_id} ends {iso(token.expiry_timestamp)} now: somebody else changed it; nothing was written"
-    )
+class RenewDelegationToken(Request, frozen=True, kw_only=True):
+    """The end of a token put off."""
+
+    is_to_be_seen: ClassVar[bool] = True
+    expected: KnownEnd
+    id: str
+    period_ms: int | None
+    until: int | None
+    expiry_timestamp: int
+
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        period = UNTIL_BROKERS_SAY if self.period_ms is None else self.period_ms
+        yield from _change(wire, self.id, RenewDelegationTokenRequest, renew_period_ms=period)
+
+    def refuse_other_answers(self, wire: Wire) -> None:
+        _refuse_other_end(wire, self.id, self.expected)
+
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        token = _find(wire, self.id)
+        return token is not None and _has_other_end(token, self.until, self.expiry_timestamp)
 
 
-TRANSLATIONS = {"create-token": create_token, "renew-token": renew_token, "expire-token": expire_token}
+class ExpireDelegationToken(Request, frozen=True, kw_only=True):
+    """A token that ends, at once where no time is given."""
 
+    is_to_be_seen: ClassVar[bool] = True
+    expected: KnownEnd
+    id: str
+    until: int | None
+    expiry_timestamp: int
 
-def _create(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    kind = CreateDelegationTokenRequest.CreatableRenewers
-    renewers = [renewer.partition(":") for renewer in after["renewers"]]
-    owner_type, _, owner_name = (after["owner"] or "").partition(":")
-    message = CreateDelegationTokenRequest(
-        owner_principal_type=owner_type or None,
-        owner_principal_name=owner_name or None,
-        renewers=[kind(principal_type=type, principal_name=name) for type, _, name in renewers],
-        max_lifetime_ms=UNTIL_BROKERS_SAY if after["lifetime_ms"] is None else after["lifetime_ms"],
-        **({"min_version": 3} if after["owner"] else {}),  # the first that carries another owner
-    )
-    answer = ask(wire, message)
-    what = f"token of {after['owner'] or after['requester']}"
-    if answer.error_code == AUTHORIZATION_FAILED:
-        right = Right("CreateTokens", USER, after["owner"] or after["requester"])
-        yield RequestItem(what, answer.error_code, None, right=right, principal=wire.principal)
-    elif answer.error_code:
-        yield RequestItem(what, answer.error_code, WHY.get(answer.error_code))
-    else:
-        wire.token_hmacs[str(answer.token_id)] = bytes(answer.hmac)
+    def send(self, wire: Wire, validate_only: bool) -> Iterator[RequestItem]:
+        period = UNTIL_BROKERS_SAY if self.until is None else max(self.until - _now(), 0)
+        yield from _change(wire, self.id, ExpireDelegationTokenRequest, expiry_time_period_ms=period)
 
+    def refuse_other_answers(self, wire: Wire) -> None:
+        _refuse_past(self.id, self.until)
+        _refuse_other_end(wire, self.id, self.expected)
 
-def _is_created(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
-    intent = CreateToken(
-        owner=after["owner"],
-        requester=after["requester"],
-        renewers=tuple(after["renewers"]),
-        lifetime=after["lifetime_ms"],
-        known=tuple(after["known"]),
-    )
-    return bool(made_by(intent, described_tokens(wire)))
-
-
-def _renew(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    period = UNTIL_BROKERS_SAY if after["period_ms"] is None else after["period_ms"]
-    yield from _change(wire, after["id"], RenewDelegationTokenRequest, renew_period_ms=period)
-
-
-def _expire(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
-    until = after["until"]
-    period = UNTIL_BROKERS_SAY if until is None else max(until - _now(), 0)
-    yield from _change(wire, after["id"], ExpireDelegationTokenRequest, expiry_time_period_ms=period)
+    def is_done(self, wire: Wire, state: ClusterState, of: Quantifier = all) -> bool:
+        """Whether the token has another end; of one that was to end at once, whether it is gone."""
+        token = _find(wire, self.id)
+        if token is None or self.until is None:
+            return token is None
+        return _has_other_end(token, self.until, self.expiry_timestamp)
 
 
 def _change(wire: Wire, token_id: str, message: Any, **period: int) -> Iterator[RequestItem]:
@@ -285,33 +269,101 @@ def _change(wire: Wire, token_id: str, message: Any, **period: int) -> Iterator[
     yield RequestItem(what, code, WHY.get(code))
 
 
-def _is_changed(wire: Wire, after: Mapping[str, Any], _: Quantifier) -> bool:
-    """Whether the token has another end, or the last that it can have and was to have one so late.
-
-    Of a token that was to end at once, whether it is gone.
-    """
-    token, until, is_renewal = _find(wire, after["id"]), after["until"], "period_ms" in after
-    if token is None or (not is_renewal and until is None):
-        return token is None and not is_renewal
+def _has_other_end(token: DelegationToken, until: int | None, former: int) -> bool:
+    """Whether the token has another end than before, or the last that it can have and was to have one so late."""
     is_last = token.expiry_timestamp == token.max_timestamp <= (until or token.max_timestamp)
-    return is_last or token.expiry_timestamp != after["expiry_timestamp"]
+    return is_last or token.expiry_timestamp != former
 
 
-def _refuse_made(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Nothing: other tokens are no hindrance."""
-
-
-def _refuse_changed(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise Conflict if the token does not end when it did, Refused where it would end now, and was to end later."""
-    if "period_ms" not in after:
-        _refuse_past(after["id"], after["until"])
-    token = token_named(wire, after["id"])
-    if token.expiry_timestamp != before["expiry_timestamp"]:
+def _refuse_other_end(wire: Wire, token_id: str, expected: KnownEnd) -> None:
+    """Raise Conflict if the token does not end when it did, KctlError where there is none."""
+    token = token_named(wire, token_id)
+    if token.expiry_timestamp != expected.expiry_timestamp:
         raise _changed(token)
 
 
-REQUESTS = {
-    CREATE: OwnRequest(_create, _is_created, _refuse_made),
-    RENEW: OwnRequest(_renew, _is_changed, _refuse_changed),
-    EXPIRE: OwnRequest(_expire, _is_changed, _refuse_changed),
-}
+def _refuse_past(token_id: str, until: int | None) -> None:
+    """Raise Refused for an end that has passed since: brokers would end the token now, for good."""
+    if until is not None and until <= _now():
+        raise Refused(
+            f"token {token_id}: {iso(until)} has passed, and the token would end now, for good; nothing was written",
+            f"`kctl token expire {token_id}` ends it",
+        )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _find(wire: Wire, token_id: str) -> DelegationToken | None:
+    return next((token for token in described_tokens(wire) if token.token_id == token_id), None)
+
+
+def _changed(token: DelegationToken) -> Conflict:
+    return Conflict(
+        f"token {token.token_id} ends {iso(token.expiry_timestamp)} now: somebody else changed it; nothing was written"
+    )
+
+
+# --- requests of intents ---
+
+
+def create_token(wire: Wire, intent: Intent) -> list[Request]:
+    """Nothing: the secret of a token goes to the command that creates it. Raises Refused."""
+    raise secret_not_kept(intent)
+
+
+def token_writes(intent: CreateToken) -> tuple[Request, ...]:
+    """The request that creates a token."""
+    return (
+        CreateDelegationToken(
+            about=f"of {intent.owner or intent.requester}",
+            owner=intent.owner,
+            requester=intent.requester,
+            renewers=tuple(intent.renewers),
+            lifetime_ms=intent.lifetime,
+            known=tuple(intent.known),
+        ),
+    )
+
+
+def renew_token(wire: Wire, intent: Intent) -> list[Request]:
+    """The request that puts the end of a token off. Raises Conflict, KctlError."""
+    assert isinstance(intent, RenewToken)
+    until = None if intent.period is None else _now() + intent.period
+    token = _as_planned(wire, intent)
+    return [
+        RenewDelegationToken(
+            about=f"of {token.token_id}",
+            expected=KnownEnd(token.expiry_timestamp),
+            id=token.token_id,
+            period_ms=intent.period,
+            until=until,
+            expiry_timestamp=token.expiry_timestamp,
+        )
+    ]
+
+
+def expire_token(wire: Wire, intent: Intent) -> list[Request]:
+    """The request that ends a token, where there is one. Raises Conflict, KctlError."""
+    assert isinstance(intent, ExpireToken)
+    _refuse_past(intent.token_id, intent.at)
+    if intent.at is None and intent.expiry_timestamp is None and _find(wire, intent.token_id) is None:
+        return []
+    token = _as_planned(wire, intent)
+    return [
+        ExpireDelegationToken(
+            about=f"of {token.token_id}",
+            expected=KnownEnd(token.expiry_timestamp),
+            id=token.token_id,
+            until=intent.at,
+            expiry_timestamp=token.expiry_timestamp,
+        )
+    ]
+
+
+def _as_planned(wire: Wire, intent: RenewToken | ExpireToken) -> DelegationToken:
+    token = token_named(wire, intent.token_id)
+    if intent.expiry_timestamp not in (None, token.expiry_timestamp):
+        raise _changed(token)
+    return token

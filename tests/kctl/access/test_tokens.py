@@ -114,9 +114,9 @@ def test_an_end_that_has_passed_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(tokens, "_now", lambda now=now: now)
         steps = (
             lambda: tokens.expire_token(None, ExpireToken(token_id="t", owner="User:a", at=7000)),  # type: ignore[arg-type]
-            lambda: tokens.REQUESTS[tokens.EXPIRE].refuse_changed(
-                None, {"expiry_timestamp": 9000}, {"id": "t", "until": 7000}
-            ),  # type: ignore[arg-type]
+            lambda: tokens.ExpireDelegationToken(
+                about="of t", expected=tokens.KnownEnd(9000), id="t", until=7000, expiry_timestamp=9000
+            ).refuse_other_answers(None),  # type: ignore[arg-type]
         )
         for step in steps:
             if is_refused:

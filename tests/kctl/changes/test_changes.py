@@ -25,7 +25,7 @@ from kctl.changes.kinds.throttles import ClearThrottle
 from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.undo import plan_undo
-from kctl.cluster.intent import Intent, Write
+from kctl.cluster.intent import Intent, PlainWrite, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import Broker, ClusterState, Quorum
 from kctl.cluster.versions import V1_1, V2_4, V2_8, KafkaVersion
@@ -962,8 +962,10 @@ class Fencing:
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
         dead = not state.is_alive(3)
-        after = b'{"entity_type": "brokers", "entity_name": "3", "at_controller": true}'
-        return (Write(action="request", target="configs", after=after),) if dead else ()
+        return (PlainWrite(action="request", target="configs"),) if dead else ()
+
+    def dead_brokers_told(self, writes: Sequence[Write]) -> set[int]:
+        return {3} if writes else set()
 
     def commit(self, writes: Sequence[Write]) -> None:
         self.told.append(len(writes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,9 @@ from kctl.model import TopicPartition
 from kctl.operations.kraft.features import features_of, plan_levels
 from kctl.operations.kraft.unregistering import plan_unregistering
 from kctl.operations.kraft.voters import plan_adding, plan_removing
-from kctl.wire.writes import kraft
+from kctl.wire.writes.kraft import unregister_broker
+from kctl.wire.writes.requests import Request
+from kctl.wire.writes.table import read_request, request_of, requests_of
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 CONTROLLERS = {n: Endpoint("CONTROLLER", f"c{n}", 9093) for n in (101, 102, 103, 104, 105)}
@@ -92,7 +93,7 @@ class Requests:
     """A cluster of which only the requests of an intent are asked."""
 
     def writes_for(self, intent: Any, state: ClusterState) -> tuple[Write, ...]:
-        return tuple(kraft.TRANSLATIONS[intent.kind](state, intent, state))
+        return tuple(requests_of(intent, state, state, None))  # type: ignore[arg-type]
 
     def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
         return {"metadata.version": (7, 30), "group.version": (0, 1), "new.version": (0, 1)}, []
@@ -190,14 +191,25 @@ def test_when_a_change_of_voters_is_done() -> None:
 
 
 def test_what_a_write_was_worked_out_from_is_held_against_the_cluster() -> None:
-    for before, why in (
-        ({"voters": [101, 102]}, r"the voters are \[101, 102, 103\]"),
-        ({"levels": {"group.version": 1}}, "group.version is 0, not 1"),
+    for target, before, after, why in (
+        (
+            "RemoveRaftVoter node 102",
+            '{"voters": [101, 102]}',
+            '{"node_id": 102, "directory_id": "d", "listeners": {}, "cluster_id": "c"}',
+            r"the voters are \[101, 102, 103\]",
+        ),
+        (
+            "UpdateFeatures group.version",
+            '{"levels": {"group.version": 1}}',
+            '{"levels": {"group.version": 0}, "is_downgrade": true}',
+            "group.version is 0, not 1",
+        ),
     ):
         with pytest.raises(Conflict, match=why):
-            kraft.refuse_other_state(before, {}, cluster())
+            read_request(target, before, after).refuse_other_state(cluster())
+    alive = read_request("UnregisterBroker broker 2", '{"unused": 2}', '{"broker_id": 2}')
     with pytest.raises(Refused, match="broker 2 is alive"):
-        kraft.refuse_other_state({"unused": 2}, {}, cluster())
+        alive.refuse_other_state(cluster())
 
 
 # --- features ---------------------------------------------------------------------------------------------
@@ -293,11 +305,11 @@ class Controllers:
     def read_state(self, *_: Any, **__: Any) -> ClusterState:
         return self.state
 
-    def writes_for(self, intent: UnregisterBroker, fresh: ClusterState) -> list[Write]:
-        return kraft.TRANSLATIONS[intent.kind](fresh, intent, fresh)
+    def writes_for(self, intent: UnregisterBroker, fresh: ClusterState) -> list[Request]:
+        return unregister_broker(fresh, intent, fresh)
 
     def is_written(self, writes: list[Write]) -> bool:
-        return all(kraft.CHECKS[kraft.UNREGISTER](json.loads(w.after or b""), self.state) for w in writes)
+        return all(request_of(write).is_shown(self.state) for write in writes)
 
     is_begun = is_written
 

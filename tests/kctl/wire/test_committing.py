@@ -13,7 +13,7 @@ from kctl.changes.kinds.elections import ElectPreferred
 from kctl.changes.kinds.reassignments import Reassign
 from kctl.changes.kinds.throttles import DISK_RATE, LEADER_REPLICAS, ClearThrottle, not_read
 from kctl.changes.kinds.topics import DeleteTopic
-from kctl.cluster.intent import Intent, Waited, Write
+from kctl.cluster.intent import Intent, Waited
 from kctl.cluster.state import (
     UNTOLD,
     Broker,
@@ -30,22 +30,21 @@ from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
-from kctl.wire.writes.commit import DISKS, MOVES, WireCommit
-from kctl.wire.writes.planning import operations, reassign, request
-from kctl.wire.writes.requests import RequestItem
+from kctl.wire.writes.commit import WireCommit
+from kctl.wire.writes.configs import ConfigOperation, IncrementalAlterConfigs, operations
+from kctl.wire.writes.moves import AlterPartitionReassignments, AlterReplicaLogDirs, KnownLogDirs, reassign
+from kctl.wire.writes.requests import ReplicasOf, Request, RequestItem
 
 RATE = "leader.replication.throttled.rate"
-THROTTLE = request(
-    "IncrementalAlterConfigs",
-    "broker 1",
-    {
-        "entity_type": "brokers",
-        "entity_name": "1",
-        "configs": [{"key": RATE, "operation": "SET", "value": "1000"}],
-    },
+MOVES, DISKS = "AlterPartitionReassignments", "AlterReplicaLogDirs"
+THROTTLE = IncrementalAlterConfigs(
+    about="broker 1",
+    entity_type="brokers",
+    entity_name="1",
+    configs=(ConfigOperation(RATE, "SET", "1000"),),
 )
-ORDER = request(MOVES, "1 partition", {"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
-BETWEEN_DISKS = request(DISKS, "broker 1", {"broker_id": 1, "partitions": []})
+ORDER = AlterPartitionReassignments(about="1 partition", partitions=(ReplicasOf("t", 0, (1,)),))
+BETWEEN_DISKS = AlterReplicaLogDirs(about="broker 1", expected=KnownLogDirs(()), broker_id=1, partitions=())
 KRAFT = Quorum(leader_id=1, leader_epoch=1, high_watermark=5, members=())
 
 
@@ -64,12 +63,12 @@ def state(rate: str | None, quorum: Quorum | None) -> ClusterState:
 
 
 def events(
-    monkeypatch: pytest.MonkeyPatch, rates: list[str | None], quorum: Quorum | None, order: Write = ORDER
+    monkeypatch: pytest.MonkeyPatch, rates: list[str | None], quorum: Quorum | None, order: Request = ORDER
 ) -> list[str]:
     """What is sent and read, with what brokers say of the rate each time."""
     seen: list[str] = []
 
-    def send(wire: Any, write: Write) -> list[Any]:
+    def send(wire: Any, write: Request) -> list[Any]:
         seen.append(write.target.split()[0])
         return []
 
@@ -209,10 +208,10 @@ def test_a_broker_that_is_gone_behind_the_first_request_leaves_a_part(
 
 @pytest.mark.parametrize(("replicas", "is_begun"), [({0: (1,), 1: (2,)}, True), ({0: (3,), 1: (2,)}, False)])
 def test_a_request_of_which_a_part_was_carried_out(replicas: dict[int, Any], is_begun: bool) -> None:
-    rows = [{"topic": "t", "partition": 0, "replicas": [1]}, {"topic": "t", "partition": 1, "replicas": [3]}]
+    rows = (ReplicasOf("t", 0, (1,)), ReplicasOf("t", 1, (3,)))
     now = replace(state(None, None), topics={"t": Topic(name="t", partitions=replicas)})
     commit = WireCommit(cast(AdminCluster, SimpleNamespace(wire=None, read_state=lambda *_, **__: now)))
-    moves = [request(MOVES, "2 partitions", {"partitions": rows})]
+    moves = [AlterPartitionReassignments(about="2 partitions", partitions=rows)]
     assert commit.is_begun(moves) is is_begun and not commit.is_written(moves)
 
 
@@ -245,12 +244,10 @@ def test_what_may_not_be_seen_is_neither_done_nor_gone(intent: Intent) -> None:
 def test_a_dead_broker_does_not_tell_that_a_value_is_unset() -> None:
     unset = AlterConfig(entity_type="brokers", entity_name="2", after={"k": None}, before={"k": "1"})
     assert not seen_as(unset).is_done and "it is not alive" in seen_as(unset).missing[0]
-    write = request(
-        "IncrementalAlterConfigs",
-        "broker 2",
-        {"entity_type": "brokers", "entity_name": "2", "configs": operations(unset)},
+    request = IncrementalAlterConfigs(
+        about="broker 2", entity_type="brokers", entity_name="2", configs=operations(unset)
     )
-    assert not committing.is_done(write, state(None, KRAFT))
+    assert not request.is_shown(state(None, KRAFT))
 
 
 def test_a_throttle_on_what_cannot_be_read_may_be_left() -> None:

@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
+from formats.values import replace
 from kctl.changes.entry import Entry, new_entry
-from kctl.changes.kinds.groups import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offset_rows
+from kctl.changes.kinds.groups import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.names import is_named, partitions_named
 from kctl.cluster.state import ClusterState, PartitionState, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire import group_changes, group_resets
+from kctl.wire import group_resets
 from kctl.wire.answers.metadata import Node, Places, TopicPlaces
 from kctl.wire.group_resets import ResetGoal, parse_offsets, resets_to
 from kctl.wire.groups import PartitionLag, require_coordinators, total_lag
-from kctl.wire.writes.planning import set_group_offsets
+from kctl.wire.writes import groups as group_requests
+from kctl.wire.writes.groups import DeleteShareGroupOffsets, KnownOffsets, offset_rows, set_group_offsets
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 STARTS, ENDS, AT_TIME = {A: 10, B: 0}, {A: 100, B: 50}, {A: 70, B: -1}
@@ -140,14 +142,17 @@ def test_offsets_are_set_and_deleted_in_requests_of_their_own() -> None:
 
 def test_offsets_of_a_share_group_are_deleted_for_whole_topics_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers would delete those of the other partitions as well."""
-    monkeypatch.setattr(group_changes, "_present", lambda *_: {A: GroupOffset(1), B: GroupOffset(2)})
-    request = group_changes.REQUESTS["DeleteShareGroupOffsets"]
-    before = {"offsets": offset_rows({A: GroupOffset(1)})}
-    after = {"group": "g", "partitions": offset_rows({A: None})}
+    monkeypatch.setattr(group_requests, "_present", lambda *_: {A: 1, B: 2})
+    request = DeleteShareGroupOffsets(
+        about="group g",
+        expected=KnownOffsets(offset_rows({A: GroupOffset(1)})),
+        group="g",
+        partitions=offset_rows({A: None}),
+    )
     with pytest.raises(Refused, match="a-1 would keep its own"):
-        request.refuse_changed(SimpleNamespace(), before, after)  # type: ignore[arg-type]
-    whole = {"group": "g", "partitions": offset_rows({A: None, B: None})}
-    request.refuse_changed(SimpleNamespace(), before, whole)  # type: ignore[arg-type]
+        request.refuse_other_answers(SimpleNamespace())  # type: ignore[arg-type]
+    whole = replace(request, partitions=offset_rows({A: None, B: None}))
+    whole.refuse_other_answers(SimpleNamespace())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ from kctl.changes.kinds.groups import GroupOffset
 from kctl.cluster.interface import Visibility
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire import group_changes, groups, hidden
+from kctl.wire import groups, hidden
 from kctl.wire.adapter import TooOld
 from kctl.wire.answers.metadata import Places, PlacesRequest, TopicPlaces
 from kctl.wire.group_offsets import offset_findings
 from kctl.wire.groups import CLASSIC, SHARE, ConsumerGroup, lags_of, total_lag
 from kctl.wire.replicas.fetching import DEBUGGER, EARLIEST
+from kctl.wire.writes import groups as group_requests
+from kctl.wire.writes.groups import AlterShareGroupOffsets, KnownOffsets, OffsetOf
 
 TP = TopicPartition("orders", 0)
 
@@ -102,26 +104,30 @@ def test_a_group_that_goes_on_while_its_log_is_deleted_is_within_the_log(
     assert of_partition.out_of_range is None
 
 
+SHARE_OFFSETS = AlterShareGroupOffsets(
+    about="group g",
+    expected=KnownOffsets(()),
+    group="g",
+    partitions=(OffsetOf("orders", 0, 4, None, None),),
+)
+
+
 def test_offsets_that_the_answer_leaves_out_were_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers of 4.1 answer without an error and without a topic."""
     answer = SimpleNamespace(error_code=0, error_message=None, responses=[])
-    monkeypatch.setattr(group_changes, "_ask", lambda *_: answer)
-    asked = {"group": "g", "partitions": [{"topic": "orders", "partition": 0, "offset": 4}]}
-    nothing: Any = None
-    (item,) = group_changes.REQUESTS["AlterShareGroupOffsets"].send(nothing, asked)
+    monkeypatch.setattr(group_requests, "_ask", lambda *_: answer)
+    (item,) = SHARE_OFFSETS.send(None, False)  # type: ignore[arg-type]
     assert item.error_code and item.topic == "orders" and "not done" in item.reason
     done = SimpleNamespace(partition_index=0, error_code=0, error_message=None)
     answer.responses = [SimpleNamespace(topic_name="orders", partitions=[done])]
-    assert [i.error_code for i in group_changes.REQUESTS["AlterShareGroupOffsets"].send(nothing, asked)] == [
-        0
-    ]
+    assert [item.error_code for item in SHARE_OFFSETS.send(None, False)] == [0]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", [None, 0])
 def test_offsets_of_share_groups_are_not_sent_to_brokers_that_ignore_them(version: int | None) -> None:
     wire: Any = SimpleNamespace(version_of=lambda request: version)
     with pytest.raises(TooOld, match=r"needs Kafka 4\.2"):
-        group_changes.REQUESTS["AlterShareGroupOffsets"].refuse_changed(wire, {}, {})
+        SHARE_OFFSETS.refuse_other_answers(wire)
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kctl.cluster.intent import Write
 from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
 from kctl.wire import quorum as quorums
 from kctl.wire.adapter import NoAnswer
 from kctl.wire.protocol.connection import Connection, NotKnown
 from kctl.wire.writes import requests, sending
-from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, RequestItem
+from kctl.wire.writes.configs import IncrementalAlterConfigs
+from kctl.wire.writes.groups import DeleteGroups, KnownOffsets, OffsetDelete
+from kctl.wire.writes.moves import AlterPartitionReassignments
+from kctl.wire.writes.present import KnownTopic
+from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, ReplicasOf, Request, RequestItem
+from kctl.wire.writes.topics import CreateTopics, DeleteTopics
 
 
 class Waiting:
@@ -33,14 +37,14 @@ class Waiting:
 def answering(monkeypatch: pytest.MonkeyPatch, codes: list[int]) -> None:
     """The answers to one request, one after the other."""
 
-    def sender(wire: Any, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    def send(self: CreateTopics, wire: Any, validate_only: bool) -> Iterator[RequestItem]:
         yield RequestItem("topic t", codes.pop(0), None, "t")
 
-    monkeypatch.setitem(sending.SENDERS, "CreateTopics", sender)
+    monkeypatch.setattr(CreateTopics, "send", send)
 
 
-def request() -> Write:
-    return Write(action="set", target="CreateTopics t", after=b"{}")
+def request() -> CreateTopics:
+    return CreateTopics(about="t", topic="t", assignments={}, configs={})
 
 
 class Upgraded:
@@ -70,9 +74,9 @@ def test_a_deletion_names_its_topic_while_brokers_are_upgraded(
     read_from: int, written_to: int, topic_id: str | None
 ) -> None:
     wire = Upgraded(read_from, written_to)
-    after = {"topic": "t", "topic_id": topic_id}
+    deletion = DeleteTopics(about="t", expected=KnownTopic(topic_id), topic="t", topic_id=topic_id)
     try:
-        list(requests.SENDERS["DeleteTopics"](wire, after, False))  # type: ignore[arg-type]
+        list(deletion.send(wire, False))  # type: ignore[arg-type]
     except NotKnown:
         assert (read_from, written_to) == (6, 5)
         return
@@ -84,11 +88,11 @@ def test_a_deletion_names_its_topic_while_brokers_are_upgraded(
 @pytest.mark.parametrize(("read_from", "written_to"), [(0, 0), (0, 1), (1, 1)])
 def test_a_factor_that_is_kept_is_asked_for_where_it_is_known(read_from: int, written_to: int) -> None:
     wire = Upgraded(read_from, written_to)
-    after = {"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}], "keep_factor": True}
-    list(requests.SENDERS["AlterPartitionReassignments"](wire, after, False))  # type: ignore[arg-type]
+    moves = AlterPartitionReassignments(about="", partitions=(ReplicasOf("t", 0, (1,)),), keep_factor=True)
+    list(moves.send(wire, False))  # type: ignore[arg-type]
     assert wire.sent[0].allow_replication_factor_change == (read_from < 1)
     with pytest.raises(NotKnown):
-        list(requests.SENDERS["AlterPartitionReassignments"](Upgraded(1, 0), after, False))  # type: ignore[arg-type]
+        list(moves.send(Upgraded(1, 0), False))  # type: ignore[arg-type]
 
 
 def test_a_quota_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,19 +119,41 @@ def test_a_quota_that_stays_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("target", "after", "item", "right"),
+    ("asked", "item", "right"),
     [
-        ("CreateTopics t", b'{"topic": "t"}', RequestItem("topic t", 29, "no", "t"), "Create on Topic t"),
-        ("AlterPartitionReassignments", b"{}", RequestItem("the reassignment", 31, "no"), "Alter on Cluster"),
-        ("DeleteGroups", b'{"group": "g"}', RequestItem("group g", 30, None), "Delete on Group g"),
-        ("OffsetDelete", b'{"group": "g"}', RequestItem("t-0", 29, None, "t", 0), "Read on Topic t"),
+        (request(), RequestItem("topic t", 29, "no", "t"), "Create on Topic t"),
+        (
+            AlterPartitionReassignments(about="", partitions=()),
+            RequestItem("the reassignment", 31, "no"),
+            "Alter on Cluster",
+        ),
+        (
+            DeleteGroups(about="", expected=KnownOffsets(()), group="g"),
+            RequestItem("group g", 30, None),
+            "Delete on Group g",
+        ),
+        (
+            OffsetDelete(about="", expected=KnownOffsets(()), group="g", partitions=()),
+            RequestItem("t-0", 29, None, "t", 0),
+            "Read on Topic t",
+        ),
+        (
+            IncrementalAlterConfigs(about="", entity_type="groups", entity_name="g", configs=()),
+            RequestItem("group g", 30, None),
+            "AlterConfigs on Group g",
+        ),
+        (
+            IncrementalAlterConfigs(about="", entity_type="topics", entity_name="t", configs=()),
+            RequestItem("topic t", 29, None),
+            "AlterConfigs on Topic t",
+        ),
     ],
 )
 def test_a_missing_right_is_named(
-    monkeypatch: pytest.MonkeyPatch, target: str, after: bytes, item: RequestItem, right: str
+    monkeypatch: pytest.MonkeyPatch, asked: Request, item: RequestItem, right: str
 ) -> None:
-    monkeypatch.setattr(sending, "_sender", lambda write: lambda wire, after, validate_only: iter([item]))
-    (refused,) = sending.send(Waiting(), Write(action="set", target=target, after=after))  # type: ignore[arg-type]
+    monkeypatch.setattr(type(asked), "send", lambda self, wire, validate_only: iter([item]))
+    (refused,) = sending.send(Waiting(), asked)  # type: ignore[arg-type]
     error = refused.error()
     assert error.message == f"{item.what}: {right} is missing for User:ann; nothing was written"
     assert "kctl acl create --principal User:ann --operation" in error.hint and error.exit_code == 3

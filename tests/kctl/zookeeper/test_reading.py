@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 
 from formats.errors import FormatError
 from formats.znodes.cluster import parse_partition_state, parse_topic
-from kctl.cluster.intent import Write
+from kctl.cluster.intent import PlainWrite
 from kctl.cluster.state import PartitionState
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.errors import BadValue, KctlError, Refused
@@ -281,5 +281,5 @@ def test_requests_that_fit() -> None:
 
 
 def test_the_size_of_a_request_is_rounded_up() -> None:
-    assert request_size([Write(action="set", target="/abc", after=b"x" * 100, version=1)]) >= 104
+    assert request_size([PlainWrite(action="set", target="/abc", after=b"x" * 100, version=1)]) >= 104
     assert LARGEST_REQUEST < 1_048_575
