@@ -7,6 +7,7 @@ from pathlib import Path
 from kctl.cluster.requests import REQUESTS, SINCE, needs
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.wire.protocol.messages import names
+from kctl.wire.rights import right_for
 
 SOURCES = Path(__file__).parents[3]
 
@@ -30,12 +31,10 @@ def test_nothing_is_listed_that_is_never_said() -> None:
 
 
 def test_another_right_on_a_resource() -> None:
-    assert REQUESTS["OffsetDelete"].operation_on("Group") == "Delete"
-    assert REQUESTS["OffsetDelete"].operation_on("Topic") == "Read"
-    assert (
-        REQUESTS["Fetch"].operation_on("Topic") == "Read"
-        and REQUESTS["DescribeCluster"].operation_on("") == ""
-    )
+    assert str(right_for("OffsetDelete", 30, "g")) == "Delete on Group g"
+    assert str(right_for("OffsetDelete", 29, "t")) == "Read on Topic t"
+    assert str(right_for("Fetch", 29, "t")) == "Read on Topic t"
+    assert right_for("DescribeCluster", 31) is None
 
 
 def test_the_sentence() -> None:
