@@ -27,9 +27,11 @@ from tests.levels import EVERY_VERSION, left_to, repeated, what_levels_add
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
 UNPACKED = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parent / ".cache")) / "recordings"
-# Nothing is timed: machines are slow, and busy.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# Nothing is timed: machines are slow, and busy. A commit passes or fails whenever it is tested; other examples of
+# properties are for the night (`--hypothesis-profile=other-examples`).
+settings.register_profile("same-examples", deadline=None, derandomize=True)
+settings.register_profile("other-examples", deadline=None, print_blob=True)
+settings.load_profile("same-examples")
 REQUIRED = frozenset(filter(None, os.environ.get("KCTL_TEST_REQUIRE", "").split(",")))
 
 
