@@ -65,6 +65,16 @@ def test_each_command_and_each_kind_of_hostile_files_is_in_the_first_level(
     assert len(chosen) < len(pairs) / 3
 
 
+def test_what_starts_brokers_says_so(request: pytest.FixtureRequest) -> None:
+    """A test that overrides the parameters of a fixture loses their markers."""
+    starting = {
+        "changed", "deserted", "divided", "exact", "guarded", "live", "loaded", "made", "narrow", "secured", "shared", "stopped", "two",
+    }  # fmt: skip
+    for item in request.session.items:
+        if starting & {*getattr(item, "fixturenames", ())} and "brokers" in item.path.parts:
+            assert item.get_closest_marker("brokers"), item.nodeid
+
+
 @pytest.mark.parametrize(
     ("markers", "repeats", "level"),
     [

@@ -18,6 +18,8 @@ from tests.brokers.running import Kctl
 from tests.brokers.wire.conftest import fill
 from tests.conftest import kctl
 
+pytestmark = pytest.mark.brokers
+
 MOST_REQUESTS = 24  # of a diff
 TOLD = ("--super-user", "User:ANONYMOUS", "--no-allow-everyone")
 

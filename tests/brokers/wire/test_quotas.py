@@ -10,7 +10,11 @@ import pytest
 from tests.brokers.cluster import Cluster
 from tests.brokers.wire.conftest import WireKctl, fill
 
-pytestmark = [pytest.mark.matrix, pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)]
+pytestmark = [
+    pytest.mark.brokers,
+    pytest.mark.matrix,
+    pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True),
+]
 
 
 @contextmanager
