@@ -1,12 +1,12 @@
 """Batches and their records as JSON lines: columns of text, joined line by line as Arrow strings.
 
 The texts of a column lie one behind the other, so all are escaped as one JSON string; where each then ends follows
-from how many bytes before it grew. Rows that are not UTF-8 are encoded one by one.
+from how many bytes before it grew. Rows that are not UTF-8 are encoded as one base64 text likewise.
 """
 
+from binascii import b2a_base64, hexlify
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -36,56 +36,63 @@ from kctl.dump.plain_runs import (
     run_lines,
 )
 from kctl.dump.selection import DumpSelection
-from kctl.dump.text_columns import Column, Lines, either, ends_of, joined, slices, texts_at
+from kctl.dump.text_columns import (
+    Column,
+    Lines,
+    by_number,
+    either,
+    ends_of,
+    joined,
+    octets_of,
+    slices,
+    texts_at,
+)
 from kctl.dump.values import named
 from kctl.scan.records import Records
 
 Octets = NDArray[np.uint8]
 
 encode = msgspec.json.Encoder().encode
-QUOTE, BACKSLASH, FIRST_PLAIN, LAST_PLAIN = 0x22, 0x5C, 0x20, 0x7E
+QUOTE, BACKSLASH, FIRST_PLAIN, PAD = 0x22, 0x5C, 0x20, ord("=")
 
 
 @cache
 def _growth() -> Ints:
-    """By byte: how many more it becomes in a JSON string."""
-    sizes = [len(encode(chr(byte))) - 3 for byte in range(0x80)]
-    return np.array(sizes + [0] * 0x80, np.int64)
+    """By byte below the quote: how many more a control character becomes in a JSON string."""
+    return np.array([len(encode(chr(byte))) - 3 for byte in range(FIRST_PLAIN)], np.int64)
 
 
 def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask | None]:
-    """data[start:end] of each row, escaped, and which rows are no UTF-8: those mean nothing (None: there are none)."""
+    """data[start:end] of each row, escaped, and which rows are no UTF-8: those are empty (None: there are none)."""
     texts = slices(data, starts, ends)
     offsets = ends_of(texts)
-    octets = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])]
-    text = _plain(octets)
-    if text is not None:
-        grows = octets == QUOTE
-        if "\\" in text:
-            grows |= octets == BACKSLASH
-        if not grows.any():
-            return texts, None
-        return _array(encode(text), offsets + _counts_before(grows, offsets)), None
-    bad = _bad_rows(octets, offsets)
-    if bad is not None:
-        octets = octets.copy()
-        for row in np.flatnonzero(bad).tolist():
-            octets[offsets[row] : offsets[row + 1]] = LAST_PLAIN
-    growth = _growth()[octets]
-    grown = np.flatnonzero(growth)
-    sums = np.concatenate(([0], np.cumsum(growth[grown])))
-    growth_before = sums[np.searchsorted(grown, offsets)]
-    return _array(encode(str(octets.data, "utf-8")), offsets + growth_before), bad
-
-
-def _plain(octets: Octets) -> str | None:
-    """The text, where it is ASCII without control characters: of these a quote and a backslash alone grow."""
+    octets = octets_of(texts)
+    text = _text(octets, offsets)
+    if text is None:
+        bad = _bad_rows(texts, octets, offsets)
+        return json_texts(data, starts, np.where(bad, starts, ends))[0], bad
+    grows = octets == QUOTE
+    if "\\" in text:
+        grows |= octets == BACKSLASH
+    growth = _counts_before(grows, offsets)
     if len(octets) and int(octets.min()) < FIRST_PLAIN:
-        return None
+        controls = np.flatnonzero(octets < FIRST_PLAIN)
+        sums = np.concatenate(([0], np.cumsum(_growth()[octets[controls]])))
+        growth += sums[np.searchsorted(controls, offsets)]
+    return texts_at(offsets + growth + 1, pa.py_buffer(encode(text))) if growth[-1] else texts, None
+
+
+def _text(octets: Octets, offsets: NDArray[np.int32]) -> str | None:
+    """The rows as one text; None where one is no UTF-8 by itself."""
     try:
-        return str(octets.data, "ascii")
+        text = str(octets.data, "utf-8")
     except UnicodeDecodeError:
         return None
+    if text.isascii():
+        return text
+    filled = offsets[:-1][offsets[1:] > offsets[:-1]]
+    begins_inside = ((octets[filled] & 0xC0) == 0x80).any()
+    return None if begins_inside else text
 
 
 def _counts_before(mask: Mask, places: NDArray[np.int32]) -> Ints:
@@ -99,28 +106,50 @@ def _counts_before(mask: Mask, places: NDArray[np.int32]) -> Ints:
     return counted
 
 
-def _array(quoted: bytes, ends: NDArray[Any]) -> pa.Array:
-    """The texts of a quoted string that holds them one behind the other, up to these ends."""
-    return texts_at(ends + 1, pa.py_buffer(quoted))
-
-
-def _bad_rows(octets: Octets, offsets: NDArray[np.int32]) -> Mask | None:
+def _bad_rows(texts: pa.Array, octets: Octets, offsets: NDArray[np.int32]) -> Mask:
     """Rows that are no UTF-8 by themselves."""
-    filled = offsets[:-1][offsets[1:] > offsets[:-1]]
-    try:
-        str(octets.data, "utf-8")
-        if not ((octets[filled] & 0xC0) == 0x80).any():  # none begins inside a character
-            return None
-    except UnicodeDecodeError:
-        pass
-    bad = np.zeros(len(offsets) - 1, np.bool_)
-    high = np.flatnonzero(octets >= 0x80)
-    for row in np.unique(np.searchsorted(offsets, high, side="right") - 1).tolist():
+    bad: Mask = ~pc.string_is_ascii(texts.view(pa.string())).to_numpy(zero_copy_only=False)
+    view, ends = memoryview(octets.data), offsets.tolist()
+    for row in np.flatnonzero(bad).tolist():
         try:
-            str(octets[offsets[row] : offsets[row + 1]].data, "utf-8")
+            str(view[ends[row] : ends[row + 1]], "utf-8")
         except UnicodeDecodeError:
-            bad[row] = True
-    return bad if bad.any() else None
+            continue
+        bad[row] = False
+    return bad
+
+
+def hex_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask | None]:
+    """data[start:end] of each row in hexadecimal digits."""
+    texts = slices(data, starts, ends)
+    return texts_at(ends_of(texts) * 2, pa.py_buffer(hexlify(octets_of(texts).data))), None
+
+
+def no_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[Column, Mask | None]:
+    """Nothing as text of any row, so that all are in base64."""
+    return b"", np.ones(len(starts), np.bool_)
+
+
+TEXTS = {"utf8": json_texts, "hex": hex_texts, "base64": no_texts}  # by form
+
+
+def base64_texts(data: Octets, starts: Ints, ends: Ints) -> pa.Array:
+    """data[start:end] of each row in base64; `data` goes on for two bytes behind each row.
+
+    Rows of whole groups of three bytes can be encoded one behind the other. The bytes that a row lacks are zero, and
+    what they become is then overwritten.
+    """
+    lacks = (starts - ends) % 3
+    texts = slices(data, starts, ends + lacks)
+    after = ends_of(texts)[1:]
+    octets = octets_of(texts).copy()
+    for count in (1, 2):
+        octets[after[lacks >= count] - count] = 0
+    encoded = np.frombuffer(bytearray(b2a_base64(octets.data, newline=False)), np.uint8)
+    offsets = ends_of(texts) // 3 * 4
+    for count in (1, 2):
+        encoded[offsets[1:][lacks >= count] - count] = PAD
+    return texts_at(offsets, pa.py_buffer(encoded))
 
 
 def chunk_lines(headers: Headers, records: Records, file: str, selection: DumpSelection) -> Iterator[Lines]:
@@ -218,23 +247,21 @@ def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> l
     if null.all():
         return [f'"{name}":null'.encode()]
     ends = positions + np.maximum(sizes, 0)
-    if form != "utf8":
-        return [pa.array(_encoded_rows(name, data, positions, ends, null, form), pa.binary())]
-    texts, bad = json_texts(data, positions, ends)
-    columns: list[Column] = [f'"{name}":"'.encode(), texts, b'"']
-    if null.any():
-        columns = [f'"{name}":'.encode(), either(null, b"null", b'"'), texts, either(null, b"", b'"')]
-    if bad is not None:
-        no_text = _encoded_rows(name, data, positions[bad], ends[bad], null[bad], form)
-        column = pc.replace_with_mask(joined(*columns), pa.array(bad), pa.array(no_text, pa.binary()))
-        return [column]
-    return columns
+    if form == "json":
+        return [pa.array(_json_values(name, data, positions, ends, null), pa.binary())]
+    texts, no_text = TEXTS[form](data, positions, ends)
+    kinds, columns = null.astype(np.int8), [texts]
+    if no_text is not None:
+        columns.append(base64_texts(data, positions, np.where(no_text, ends, positions)))
+        kinds[no_text & ~null] = 2
+    begins = [text.encode() for text in (f'"{name}":"', f'"{name}":null', f'"{name}_base64":"')]
+    return [by_number(begins, kinds), *columns, either(null, b"", b'"')]
 
 
-def _encoded_rows(name: str, data: Octets, starts: Ints, ends: Ints, null: Mask, form: str) -> list[bytes]:
+def _json_values(name: str, data: Octets, starts: Ints, ends: Ints, null: Mask) -> list[bytes]:
     octets = memoryview(data.data)
     rows = zip(starts.tolist(), ends.tolist(), null.tolist(), strict=True)
     return [
-        encode(named(name, None if is_null else bytes(octets[start:end]), form))[1:-1]
+        encode(named(name, None if is_null else bytes(octets[start:end]), "json"))[1:-1]
         for start, end, is_null in rows
     ]

@@ -145,6 +145,11 @@ def ends_of(column: pa.Array) -> NDArray[np.int32]:
     return np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
 
 
+def octets_of(column: pa.Array) -> Octets:
+    """The bytes of all texts of a column, which begin where its buffer does."""
+    return np.frombuffer(column.buffers()[2] or b"", np.uint8)[: int(ends_of(column)[-1])]
+
+
 def lines_of(column: pa.Array) -> memoryview:
     """All texts of a column, one after the other."""
     ends = ends_of(column)
@@ -162,9 +167,13 @@ def at_first_rows(lines: pa.Array, batches: Ints) -> pa.Array:
 
 def either(chosen: Mask, text: bytes, other_text: bytes) -> Column:
     """One text where a row is chosen, the other where it is not."""
-    if not chosen.any():
-        return other_text
-    return pa.array([other_text, text], pa.binary()).take(pa.array(chosen.astype(np.int8)))
+    return by_number([other_text, text], chosen.astype(np.int8))
+
+
+def by_number(texts: list[bytes], numbers: NDArray[np.int8]) -> Column:
+    """The text of each row's number."""
+    first = int(numbers[0])
+    return texts[first] if (numbers == first).all() else pa.array(texts, pa.binary()).take(pa.array(numbers))
 
 
 def slices(data: Octets, starts: Ints, ends: Ints) -> pa.Array:

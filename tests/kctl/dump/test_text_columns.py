@@ -1,4 +1,6 @@
-"""Columns joined row by row, and texts escaped a column at a time, against what is done for each row alone."""
+"""Columns joined row by row, and texts encoded a column at a time, against what is done for each row alone."""
+
+from base64 import b64encode
 
 import msgspec
 import numpy as np
@@ -6,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.dump.json_columns import json_texts
+from kctl.dump.json_columns import base64_texts, hex_texts, json_texts
 from kctl.dump.text_columns import at_first_rows, joined, lines_of
 
 NUMBERS = st.sampled_from(
@@ -58,20 +60,22 @@ def test_a_line_stands_before_the_first_row_of_its_batch(batches: list[tuple[boo
     st.lists(
         st.binary(max_size=40)
         | st.text(max_size=40).map(str.encode)
-        | st.text('ab"\\', max_size=200).map(str.encode),
+        | st.text('ab"\\\n\x0b', max_size=200).map(str.encode),
         min_size=1,
     )
 )
-def test_texts_are_escaped_as_each_is_alone(texts: list[bytes]) -> None:
+def test_texts_are_encoded_as_each_is_alone(texts: list[bytes]) -> None:
     data = np.frombuffer(b"between".join(texts) + b"between", np.uint8)
     sizes = np.array([len(text) for text in texts])
     starts = np.cumsum(sizes + 7) - sizes - 7
+    assert base64_texts(data, starts, starts + sizes).to_pylist() == [b64encode(text) for text in texts]
+    assert hex_texts(data, starts, starts + sizes)[0].to_pylist() == [text.hex().encode() for text in texts]
     found, bad = json_texts(data, starts, starts + sizes)
     for row, text in enumerate(texts):
         try:
             expected = msgspec.json.encode(text.decode())
         except UnicodeDecodeError:
-            assert bad is not None and bad[row]
+            assert bad is not None and bad[row] and found[row].as_py() == b""
             continue
         assert bad is None or not bad[row]
         assert b'"' + found[row].as_py() + b'"' == expected
