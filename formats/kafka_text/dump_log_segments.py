@@ -7,8 +7,8 @@ U+FFFD, three bytes that would be a surrogate one of them, where Python gives th
 Source: core/src/main/scala/kafka/tools/DumpLogSegments.scala @ 3.9.0-rc3; java.lang.String (Java 17)
 """
 
-import codecs
 import json
+import re
 from collections.abc import Callable
 
 from formats.log.control_records import ControlType, read_key, read_marker, read_value
@@ -17,28 +17,16 @@ from formats.log.record_batch import CODEC_MASK, CONTROL, TRANSACTIONAL, BatchHe
 from formats.log_dir.index_files import AbortedTransaction
 from formats.log_dir.producer_snapshot import ProducerEntry
 
-REPLACEMENT = "\ufffd"
-JAVA = "kctl-java"
+SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 Texts = tuple[str | None, str | None]
 Decoder = Callable[[bytes | None, bytes | None, int], Texts]
 
 
-def _as_java(error: UnicodeError) -> tuple[str | bytes, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    data, start = error.object, error.start
-    # The start of a surrogate is one malformed sequence with what continues it.
-    if data[start] == 0xED and data[start + 1 : start + 2] >= b"\xa0" and data[start + 1] < 0xC0:
-        continued = data[start + 2 : start + 3]
-        return REPLACEMENT, start + (3 if b"\x80" <= continued < b"\xc0" else 2)
-    return REPLACEMENT, error.end
-
-
-codecs.register_error(JAVA, _as_java)
-
-
 def java_text(data: bytes) -> str:
-    """The text that `new String(data, UTF_8)` gives."""
-    return data.decode("utf-8", JAVA)
+    """The text that `new String(data, UTF_8)` gives. The start of a surrogate is one malformed sequence with what continues it."""
+    if b"\xed" in data:
+        data = SURROGATE.sub(b"\xff", data)
+    return data.decode("utf-8", "replace")
 
 
 def java_path(path: str) -> str:

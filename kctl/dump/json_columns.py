@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from formats.arrays import Ints, Mask
 from formats.kafka_text.dump_log_segments import codec_name, time_name
 from formats.log.columns.headers import Headers
-from formats.log.columns.record_headers import header_fields
 from formats.log.record_batch import (
     CONTROL,
     LOG_OVERHEAD,
@@ -32,6 +31,7 @@ from kctl.dump.plain_runs import (
     by_attributes,
     control_texts,
     delete_horizons,
+    header_lists,
     last_sequences,
     run_lines,
 )
@@ -42,7 +42,6 @@ from kctl.dump.text_columns import (
     by_number,
     either,
     ends_of,
-    joined,
     octets_of,
     slices,
     texts_at,
@@ -227,18 +226,15 @@ def record_columns(records: Records, file: bytes, headers: Headers, selection: D
 
 def _headers(records: Records) -> Column:
     """The header list of each record, without its brackets."""
-    counts = records.headers_count
-    if not (counts > 0).any():
-        return b""
     data = records.data
-    keys, key_sizes, values, value_sizes = header_fields(data, records.headers_position, counts)
-    key = field("key", data, keys, key_sizes, "utf8")
-    value = field("value", data, values, value_sizes, "utf8")
-    edges = np.concatenate(([0], np.cumsum(counts)))
-    is_behind = np.ones(len(keys), np.bool_)
-    is_behind[edges[:-1][counts > 0]] = False
-    header_texts = joined(either(is_behind, b",{", b"{"), *key, b",", *value, b"}")
-    return texts_at(ends_of(header_texts)[edges], header_texts.buffers()[2])
+    return header_lists(
+        records,
+        b"{",
+        lambda keys, key_sizes, values, value_sizes: (
+            *field("key", data, keys, key_sizes, "utf8"), b",",
+            *field("value", data, values, value_sizes, "utf8"), b"}",
+        ),
+    )  # fmt: skip
 
 
 def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> list[Column]:

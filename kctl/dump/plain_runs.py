@@ -9,11 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from formats.arrays import Mask
+from formats.arrays import Ints, Mask
 from formats.log.columns.headers import Headers
+from formats.log.columns.record_headers import header_fields
 from formats.log.record_batch import CONTROL, DELETE_HORIZON
 from kctl.dump.selection import DumpSelection
-from kctl.dump.text_columns import Column, Lines, at_first_rows, joined, lines_of, pieces_of
+from kctl.dump.text_columns import (
+    Column,
+    Lines,
+    at_first_rows,
+    either,
+    ends_of,
+    joined,
+    lines_of,
+    pieces_of,
+    texts_at,
+)
 from kctl.scan.options import Chunk
 from kctl.scan.records import Records
 
@@ -118,3 +129,21 @@ def control_texts(
     for row, key, value in zip(rows.tolist(), chosen.keys(), chosen.values(), strict=True):
         texts[row] = text(key, value)
     return pa.array(texts, pa.binary())
+
+
+def header_lists(
+    records: Records, begins: bytes, texts: Callable[[Ints, Ints, Ints, Ints], Columns]
+) -> Column:
+    """The headers of each record with commas between them.
+
+    Each is what `begins` it, and its `texts`, made of positions and sizes of keys and values.
+    """
+    counts = records.headers_count
+    if not (counts > 0).any():
+        return b""
+    fields = header_fields(records.data, records.headers_position, counts)
+    edges = np.concatenate(([0], np.cumsum(counts)))
+    is_behind = np.ones(edges[-1], np.bool_)
+    is_behind[edges[:-1][counts > 0]] = False
+    column = joined(either(is_behind, b"," + begins, begins), *texts(*fields))
+    return texts_at(ends_of(column)[edges], column.buffers()[2])

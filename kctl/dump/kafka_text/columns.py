@@ -27,6 +27,7 @@ from kctl.dump.plain_runs import (
     by_attributes,
     control_texts,
     delete_horizons,
+    header_lists,
     is_control,
     last_sequences,
     run_lines,
@@ -70,30 +71,24 @@ def batch_columns(headers: Headers) -> Columns:
 
 def record_columns(records: Records, times: Any, headers: Headers) -> Columns:
     """The line of each record, to be joined."""
-    low, high = int(records.position[0]), int(records.position[-1] + records.size_in_bytes[-1])
-    high_bytes = np.flatnonzero(records.data[low:high] >= 0x80) + low
     control = is_control(headers, records)
-    key = _text(b" key: ", records.data, records.key_position, records.key_size, high_bytes, control)
-    value = _text(
-        b" payload: ", records.data, records.value_position, records.value_size, high_bytes, control
+    header_keys = header_lists(
+        records,
+        b"",
+        lambda keys, sizes, *_: (_java_texts(b"", records.data, keys, keys + sizes),),
     )
+    key = _text(b" key: ", records.data, records.key_position, records.key_size, control)
+    value = _text(b" payload: ", records.data, records.value_position, records.value_size, control)
     return (
         b"| offset: ", records.offset, b" ", times.take(pa.array(records.batch)), records.timestamp,
         b" keySize: ", records.key_size, b" valueSize: ", records.value_size,
-        b" sequence: ", records.sequence, b" headerKeys: [", _header_keys(records), b"]",
+        b" sequence: ", records.sequence, b" headerKeys: [", header_keys, b"]",
         control_texts(records, headers, b"", _control), key, value, b"\n",
     )  # fmt: skip
 
 
 def _control(key: bytes | None, value: bytes | None) -> bytes:
     return control_text(Record(0, 0, key, value)).encode()
-
-
-def _header_keys(records: Records) -> Any:
-    if not (records.headers_count > 0).any():
-        return b""
-    texts = [",".join([java_text(name) for name, _ in header]).encode() for header in records.headers()]
-    return pa.array(texts, pa.binary())
 
 
 def controls_are_sound(headers: Headers, records: Records) -> bool:
@@ -110,24 +105,27 @@ def _text(
     data: NDArray[np.uint8],
     positions: Ints,
     sizes: Ints,
-    high_bytes: Ints,
     control: Mask,
 ) -> Any:
     """A key or payload as text, nothing where it is null or a control record's."""
     is_empty = (sizes < 0) | control
     if is_empty.all():
         return b""
-    ends = positions + np.maximum(sizes, 0)
-    column = joined(before, slices(data, positions, ends))
-    if is_empty.any():
-        column = pc.if_else(pa.array(is_empty), pa.scalar(b"", pa.binary()), column)
-    odd = ~is_empty & (np.searchsorted(high_bytes, positions) != np.searchsorted(high_bytes, ends))
-    if odd.any():
-        low, high = int(positions[odd][0]), int(ends[odd][-1])
-        octets = data[low:high].tobytes()
-        texts = [
-            before + java_text(octets[start:end]).encode()
-            for start, end in zip((positions[odd] - low).tolist(), (ends[odd] - low).tolist(), strict=True)
-        ]
-        column = pc.replace_with_mask(column, pa.array(odd), pa.array(texts, pa.binary()))
-    return column
+    ends = positions + np.where(is_empty, 0, sizes)
+    column = _java_texts(before, data, positions, ends)
+    return pc.if_else(pa.array(is_empty), pa.scalar(b"", pa.binary()), column) if is_empty.any() else column
+
+
+def _java_texts(before: bytes, data: NDArray[np.uint8], starts: Ints, ends: Ints) -> pa.Array:
+    """data[start:end] of each row as Java reads it, with the same text before each."""
+    column = joined(before, slices(data, starts, ends))
+    odd = pc.invert(pc.string_is_ascii(column.view(pa.string())))
+    if not odd.true_count:
+        return column
+    octets = memoryview(data.data)
+    rows = np.flatnonzero(odd.to_numpy(zero_copy_only=False))
+    texts = [
+        before + java_text(bytes(octets[start:end])).encode()
+        for start, end in zip(starts[rows].tolist(), ends[rows].tolist(), strict=True)
+    ]
+    return pc.replace_with_mask(column, odd, pa.array(texts, pa.binary()))
