@@ -123,7 +123,7 @@ def _effective(
         return values
 
     with at.open(frame) as cluster:
-        if cluster.backend != "admin":
+        if not cluster.can.ask_brokers:
             raise KctlError("only brokers know the effective values", "give --bootstrap-server")
         from kctl.cluster.state import DEFAULT
         from kctl.wire.cluster import AdminCluster
@@ -281,7 +281,7 @@ def get(
     if entity_type == "topics" and entity_name is not None:
         topics = [entity_name]
     with at.open(frame) as cluster:
-        if entity_type in BROKERS_ONLY and cluster.backend != "admin":
+        if entity_type in BROKERS_ONLY and not cluster.can.ask_brokers:
             raise KctlError(f"only brokers keep {entity_type}", "give --bootstrap-server")
         state = cluster.read_state(
             topics,
@@ -291,12 +291,12 @@ def get(
             visibility=topics is None,
         )
         asks_all = entity_name is None and entity_type in ("brokers", "broker-loggers")
-        expected = _expected_brokers(cluster, state) if asks_all and cluster.backend == "admin" else []
+        expected = _expected_brokers(cluster, state) if asks_all and cluster.can.ask_brokers else []
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise absent_topics([entity_name], state)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
     problems = list(state.problems)
-    if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
+    if not cluster.can.keep_configs_of_dead and entity_type in ("brokers", "broker-loggers"):
         place = f"configuration of {entity_type.removesuffix('s')} {{}}".format
         for broker in map(str, expected) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):

@@ -36,7 +36,7 @@ def list_groups(frame: Frame, at: At) -> Outcome:
     from kctl.cluster.old_consumers import topics_of
 
     with at.open(frame) as cluster:
-        if cluster.backend == "admin":
+        if cluster.can.ask_brokers:
             raise KctlError(
                 "old consumers keep their groups in ZooKeeper, and brokers do not show them",
                 "give --zookeeper or --snapshot; `kctl group list` lists the groups of brokers",

@@ -264,7 +264,7 @@ def note_hidden(frame: Frame, state: ClusterState, *, decides: bool = True) -> N
     if state.hidden and decides:
         right = Right("Describe", TOPIC, "*")
         frame.fail(
-            state.hidden, CREDENTIALS if state.backend == "zookeeper" else grant([right], state.principal)
+            state.hidden, CREDENTIALS if state.can.name_all_topics else grant([right], state.principal)
         )
     elif state.hidden:
         frame.note(f"{state.hidden}, and left out")

@@ -191,7 +191,7 @@ def abort(frame: Frame, how: How, partition: str, start_offset: int | None, forc
     if not dash or not number.isdecimal():
         raise BadValue(f"{partition!r} is not TOPIC-PARTITION", "write it as orders-3")
     with open_for_change(frame) as cluster:
-        if cluster.backend != "admin":
+        if not cluster.can.ask_brokers:
             raise Refused("only brokers write markers; nothing was written", "give --bootstrap-server")
         from kctl.wire.cluster import AdminCluster
         from kctl.wire.transactions import plan_abort

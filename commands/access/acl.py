@@ -214,7 +214,7 @@ def audit(frame: Frame, at: At, source: Recorded, told: Known) -> Outcome:
     if view is None:
         with at.open(frame) as cluster:
             view = view_of(cluster)
-            if cluster.backend == "admin":
+            if cluster.can.ask_brokers:
                 view = _with_users(cluster, view)
             if view.hidden:
                 frame.fail(view.hidden, grant(WHOLE[-1:], cluster.principal))
@@ -413,7 +413,7 @@ def effect_of(
 
     uses = Uses()
     own, brokers = connected_as(cluster)
-    if cluster.backend == "admin":
+    if cluster.can.ask_brokers:
         from kctl.wire.acls import read_uses
         from kctl.wire.cluster import AdminCluster
 
@@ -475,7 +475,7 @@ def change_rules(
 
 def connected_as(cluster: Cluster) -> tuple[str | None, str | None]:
     """Whom brokers take this connection for, and each other; None where it is not known."""
-    if cluster.backend != "admin":
+    if not cluster.can.ask_brokers:
         return None, None
     from kctl.wire.acls import broker_principal, own_principal
     from kctl.wire.cluster import AdminCluster

@@ -297,7 +297,7 @@ def credential_writes(cluster: Cluster, intent: SetScram, password: Password) ->
     passwords = {
         mechanism: salted(mechanism, entered, count) for mechanism, count in intent.mechanisms.items()
     }
-    if cluster.backend == "admin":
+    if cluster.can.ask_brokers:
         from kctl.wire.users import scram_writes
 
         return scram_writes(intent, passwords)
@@ -357,7 +357,7 @@ def delete(frame: Frame, how: How, name: str, mechanisms: tuple[str, ...], accep
 
 def _warnings(frame: Frame, cluster: Cluster, name: str, *, is_all: bool) -> Iterator[str]:
     """What the user is needed for: kctl's own connection, and rules."""
-    if cluster.backend == "admin":
+    if cluster.can.ask_brokers:
         from kctl.wire.acls import own_principal
         from kctl.wire.cluster import AdminCluster
 

@@ -173,7 +173,7 @@ def _refuse_direct_writes(frame: Frame, cluster: Cluster) -> None:
     """Raise Refused for writes into ZooKeeper that brokers should make, unless --zookeeper was given."""
     from kctl.cluster.versions import V2_4
 
-    if cluster.backend != "zookeeper" or frame.given.get("zookeeper"):
+    if not cluster.can.write_past_brokers or frame.given.get("zookeeper"):
         return
     version = cluster.read_state((), partition_states=False, recent=True).kafka_version
     if version >= V2_4:

@@ -382,7 +382,7 @@ def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, gro
 def note_rights(frame: Frame, state: ClusterState) -> None:
     """Say how the rights are granted for what was not read, where that is why."""
     lacking = [problem.right for problem in state.problems if problem.right is not None]
-    if state.hidden and state.backend == "admin":
+    if state.hidden and state.can.ask_brokers:
         lacking.append(Right("Describe", TOPIC, "*"))
     if lacking:
         frame.note(grant(list(dict.fromkeys(lacking)), state.principal))

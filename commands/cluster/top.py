@@ -43,7 +43,7 @@ def top(frame: Frame, at: At) -> Outcome:
     note_problems(frame, state.all_problems)
     note_hidden(frame, state)
     moves = [move_status_row(status) for status in move_statuses(moving_targets(state), state, [], None)]
-    groups = lagging(frame, at, state) if state.backend == "admin" and at.snapshot is None else []
+    groups = lagging(frame, at, state) if state.can.ask_brokers and at.snapshot is None else []
     if moves:
         frame.raise_status(5)
     return Outcome([*broker_rows(state), *health, *moves, *groups], text=screen)

@@ -207,7 +207,7 @@ def lost_with(cluster: Cluster, state: ClusterState, topics: Sequence[str]) -> I
 
     sizes = cluster.replica_sizes(topics)
     readers: dict[str, tuple[str, ...]] = {}
-    if cluster.backend == "admin":
+    if cluster.can.ask_brokers:
         from kctl.wire.acls import read_uses
         from kctl.wire.cluster import AdminCluster
 

@@ -174,7 +174,7 @@ def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outc
     from kctl.changes.kinds.throttles import refuse_unseen
     from kctl.cluster.moves import cut
     from kctl.operations.reassignment.disk_balance import plan_balance, plan_to_log_dir
-    from kctl.operations.reassignment.disk_moves import refuse_backend
+    from kctl.operations.reassignment.disk_moves import refuse_disks
     from kctl.operations.reassignment.plan_files import write_plan
 
     _goals(options)
@@ -188,7 +188,7 @@ def _plan_disks(frame: Frame, at: At, to: Path, options: dict[str, Any]) -> Outc
                 "write it as 3=/data/kafka-2",
             )
     with at.open(frame, needs_controller=True) as cluster:
-        refuse_backend(cluster.backend)
+        refuse_disks(cluster.can)
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
         topics = options["topics"]
         refuse_unseen(cluster, topics, state)

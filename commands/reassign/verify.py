@@ -62,7 +62,7 @@ def verify(
     from commands.reassign.rows import move_status_lines, move_status_row, move_status_text
     from kctl.changes.journal import Journal
     from kctl.changes.kinds.throttles import is_anything_throttled
-    from kctl.operations.reassignment.disk_moves import refuse_backend, with_disk_moves
+    from kctl.operations.reassignment.disk_moves import refuse_disks, with_disk_moves
     from kctl.operations.reassignment.plan_files import read_plan
     from kctl.operations.reassignment.verification import (
         DONE,
@@ -78,7 +78,7 @@ def verify(
     entries = entries_of(known, file.identity) if known else []
     with at.open(frame, needs_controller=True) as cluster:
         if file.log_dirs:
-            refuse_backend(cluster.backend)
+            refuse_disks(cluster.can)
 
         def read() -> ClusterState:
             return read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
@@ -86,7 +86,7 @@ def verify(
         state = read()
         listed = list(move_statuses(file.targets, state, entries))
         listed = with_disk_moves(listed, file.log_dirs, state, entries)
-        if state.backend == "admin" and any(status.state == IN_PROGRESS for status in listed):
+        if state.can.ask_brokers and any(status.state == IN_PROGRESS for status in listed):
             look = _measured(cluster, state, {tp.topic for tp in file.targets}, sample)
             state = read()
             listed = with_rates(
@@ -271,7 +271,7 @@ def status(
 
         state = read()
         listed = statuses_with(given_sizes)
-        if given_sizes is None and state.backend == "admin" and listed:
+        if given_sizes is None and state.can.ask_brokers and listed:
             if any(status.state == IN_PROGRESS for status in listed):
                 look = _measured(cluster, state, names, sample)
                 state = read()

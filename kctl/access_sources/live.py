@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def view_of(cluster: Cluster, *, rules_only: bool = False) -> AccessView:
     """What a cluster says about access. Raises KctlError."""
-    if cluster.backend == "admin":
+    if cluster.can.ask_brokers:
         from kctl.wire.acls import read_access
         from kctl.wire.cluster import AdminCluster
 
@@ -28,7 +28,7 @@ def view_of(cluster: Cluster, *, rules_only: bool = False) -> AccessView:
 
 def tokens_of(cluster: Cluster, problems: list[Problem]) -> list[DelegationToken]:
     """The tokens of a cluster, as far as this user may see them. Raises KctlError."""
-    if cluster.backend == "admin":
+    if cluster.can.ask_brokers:
         from kctl.wire.cluster import AdminCluster
         from kctl.wire.writes.tokens import described_tokens
 

@@ -110,7 +110,7 @@ class Plan:
         refuse_read_only(context)
         state = backend.read_state((), partition_states=False, recent=True)
         refuse_other_cluster(context, state)
-        if backend.backend == "zookeeper" and state.kafka_version >= V2_4 and not context.zookeeper:
+        if backend.can.write_past_brokers and state.kafka_version >= V2_4 and not context.zookeeper:
             raise Refused(
                 "only brokers can make this change; nothing was written", "connect with bootstrap_server"
             )

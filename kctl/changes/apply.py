@@ -29,7 +29,6 @@ from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
 from kctl.model import SILENT, Progress, counted
 from kctl.times import parse_iso
 
-ADMIN = "admin"  # the backend without compare-and-set
 LATE = 5.0  # seconds
 SHOWN = 12  # names of brokers or topics
 
@@ -233,7 +232,7 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
                 run.cluster.commit(stage.writes)
             return
         except Conflict:
-            if not run.is_resumed or run.cluster.backend != ADMIN or time.monotonic() > until:
+            if not run.is_resumed or run.cluster.can.compare_versions or time.monotonic() > until:
                 raise
         except KctlError as error:
             codes = {item.error_code for item in error.items}
@@ -320,7 +319,7 @@ def note_what_takes_back(entry: Entry, stage: RecordedStage, run: ChangeRun) -> 
 
 def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:
     """Keep other kctl processes from reading and writing meanwhile, if brokers do not compare versions."""
-    if run.cluster.backend != ADMIN:
+    if run.cluster.can.compare_versions:
         return contextlib.nullcontext()
     return run.journal.alone(entry.cluster_id, run.until)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, Unpack
 
+from kctl.cluster.backends import BACKENDS, Abilities
 from kctl.cluster.rights import MissingRight
 from kctl.errors import KctlError, Refused
 
@@ -107,6 +108,12 @@ class Cluster(Protocol):
     """
 
     backend: str  # "zookeeper", "snapshot", "admin"
+
+    @property
+    def can(self) -> Abilities:
+        """What this backend can."""
+        return BACKENDS[self.backend]
+
     location: str  # as shown to people and written in the journal: connect string, file, bootstrap servers
 
     def read_state(self, topics: Collection[str] | None = None, **scope: Unpack[Scope]) -> ClusterState:

@@ -69,7 +69,7 @@ def min_isr_in_force(tp: TopicPartition, leader: int | None, state: ClusterState
 
 def is_version_known(state: ClusterState) -> bool:
     """Whether brokers told their version; ZooKeeper shows a lower bound."""
-    return state.backend == "admin"
+    return state.can.ask_brokers
 
 
 def too_many_in_sync(min_isr: int, factor: int, state: ClusterState) -> str:

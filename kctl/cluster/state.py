@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from formats.values import Struct, field
+from kctl.cluster.backends import BACKENDS, Abilities
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.rights import CREDENTIALS, MissingRight, Right, grant, missing
 from kctl.cluster.versions import KafkaVersion
@@ -264,6 +265,11 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     last_known_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     log_dirs: tuple[BrokerLogDir, ...] = ()  # of the requested brokers, with the replicas of `topics`
 
+    @property
+    def can(self) -> Abilities:
+        """What the backend can that it was read from."""
+        return BACKENDS[self.backend]
+
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and not fenced."""
         broker = self.brokers.get(broker_id)
@@ -353,7 +359,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         places = (f"topic {topic}", f"/brokers/topics/{topic}")
         if topic in self.topics:
             return None
-        is_hidden = self.backend == "zookeeper" and topic in self.topic_names
+        is_hidden = self.can.name_all_topics and topic in self.topic_names
         return self._reason_at(places) or (self.hidden if is_hidden else None) or None
 
     def unread_config(self, entity_type: str, entity_name: str) -> Problem | None:
@@ -371,7 +377,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         if entity_type == "topics":
             return self.why_unseen(entity_name)
         is_dead = entity_type == "brokers" and entity_name.isdecimal() and not self.is_alive(int(entity_name))
-        return "it is not alive" if is_dead and self.backend == "admin" else None
+        return "it is not alive" if is_dead and not self.can.keep_configs_of_dead else None
 
     def _reason_at(self, places: Collection[str]) -> str | None:
         return next((problem.reason for problem in self.problems if problem.place in places), None)
@@ -398,7 +404,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 
     def is_untold(self, value: str | None) -> bool:
         """Whether a value is set that brokers do not return: brokers of 2.4 hide the rates of throttles too."""
-        return self.backend == "admin" and value == UNTOLD
+        return self.can.ask_brokers and value == UNTOLD
 
     def partitions(self) -> Iterator[TopicPartition]:
         """Every partition of the topics read, by topic name and number."""

@@ -23,7 +23,7 @@ WHOLE = (Right("Describe"), Right("DescribeConfigs"), Right("Describe", TOPIC, "
 
 def grant_all(state: ClusterState) -> str:
     """What gives a view of the whole cluster."""
-    if state.backend == "zookeeper":
+    if state.can.name_all_topics:
         return CREDENTIALS
     return f"it takes {', '.join(map(str, WHOLE[:-1]))} and {WHOLE[-1]}; {grant(WHOLE, state.principal)}"
 
@@ -101,7 +101,7 @@ def listing_all(log_dirs: Sequence[BrokerLogDir]) -> set[int]:
 def with_hidden_topics(cluster: Cluster, topics: Iterable[str], state: ClusterState) -> ClusterState:
     """The state with a problem for each of the topics that is there, or may be, and that brokers do not list to the user."""
     missing = sorted(set(topics) - set(state.topic_names))
-    if not missing or state.backend != "admin":
+    if not missing or state.can.name_all_topics:
         return state
     named = cluster.read_state(missing, partition_states=False, recent=True)
     return replace(state, problems=(*state.problems, *named.problems))

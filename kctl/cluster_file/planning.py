@@ -279,7 +279,7 @@ class _Planner:
         )
         other = self._metric_names.setdefault(resource.name.replace(".", "_"), resource.name)
         refuse_collision(resource.name, [other], self._state.kafka_version)
-        intent = creation_of(new, self._state, checks_values=self._cluster.backend != "admin")
+        intent = creation_of(new, self._state, checks_values=not self._cluster.can.have_values_checked)
         self._steps.creations.append(intent)
         factor_now = len(next(iter(intent.replicas.values())))
         self._steps.warnings += creation_warnings(new, factor_now, self._state)
@@ -358,7 +358,7 @@ class _Planner:
     def _configure(self, changed: Changed) -> None:
         resource = changed.resource
         kind, name = resource.of_config()
-        if kind in BROKERS_ONLY and self._cluster.backend != "admin":
+        if kind in BROKERS_ONLY and not self._cluster.can.ask_brokers:
             raise Refused(f"only brokers keep {kind}; nothing was written", "give --bootstrap-server")
         if resource.kind != "quota":
             name = entity_path(kind, name, self._state.kafka_version)

@@ -12,7 +12,7 @@ from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
 from kctl.cluster.interface import Cluster, Users
 from kctl.cluster.names import is_internal
-from kctl.cluster.state import UNTOLD, ClusterState, Problem, Topic, unread
+from kctl.cluster.state import ClusterState, Problem, Topic, unread
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.holdable import configs_to_hold, stored_quota, to_hold
 from kctl.cluster_file.moving import Racks, placed
@@ -89,7 +89,7 @@ def resources_in(
 
 def is_untold(state: ClusterState, key: str, value: str) -> bool:
     """Whether a value is a secret, or one that brokers do not tell."""
-    return is_secret_key(key) or (state.backend == "admin" and value == UNTOLD)
+    return is_secret_key(key) or state.is_untold(value)
 
 
 def user_resources(users: Users) -> Iterator[Resource]:
@@ -128,7 +128,7 @@ class Present(NamedTuple):
         kind, name = resource.of_config()
         places = (f"configurations of {kind}", f"/config/{kind}", f"/config/{kind}/{name}")
         whole = next((p.reason for p in self.problems if p.place in places), None)
-        hidden = self.state.hidden if self.state.backend == "admin" else ""  # ZooKeeper lists all
+        hidden = "" if self.state.can.name_all_topics else self.state.hidden
         if hidden and (resource.kind != "topic" or name in self.state.topic_names):
             hidden = ""
         return self.not_asked.get(kind) or whole or self.state.why_unread(kind, name) or hidden or None
@@ -183,7 +183,7 @@ def present_in(
 def _why_not_asked(kind: str, state: ClusterState) -> str:
     if SINCE[kind][0] > state.kafka_version:
         return f"Kafka {state.kafka_version} has no configuration of {kind}; it came with {SINCE[kind][0]}"
-    if kind in BROKERS_ONLY and state.backend != "admin":
+    if kind in BROKERS_ONLY and not state.can.ask_brokers:
         return f"only brokers keep {kind}: give --bootstrap-server"
     if kind in ("client-metrics", "groups") and state.quorum is None and state.not_quorum is None:
         return f"a cluster with ZooKeeper has no configuration of {kind}"

@@ -143,7 +143,7 @@ def plan_configs(
     With `seconds` it is for so long, and then set back. Where it lets a partition elect an unclean leader at once, it
     needs its own word, which is `accepted`. Raises BadValue for a bad name, key or value, KctlError for an unknown topic or a key that is not set.
     """
-    if entity_type in BROKERS_ONLY and cluster.backend != "admin":
+    if entity_type in BROKERS_ONLY and not cluster.can.ask_brokers:
         raise Refused(f"only brokers keep {entity_type}; nothing was written", "give --bootstrap-server")
     topics = [entity_name] if entity_type == "topics" else []
     state = cluster.read_state(

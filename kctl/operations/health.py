@@ -84,7 +84,7 @@ def check_health(facts: HealthFacts) -> Iterator[HealthResult]:
         partitions=[health for health in all_health if any(is_so(health) for is_so in FILTERS.values())]
     )
     for name, severity, meaning, find in CHECKS:
-        if name in BROKERS_KNOW and facts.state.backend != "admin":
+        if name in BROKERS_KNOW and not facts.state.can.ask_brokers:
             continue
         examples = list(find(facts))
         status = severity if examples else "good"
@@ -144,7 +144,7 @@ def _unread(check: str, state: ClusterState) -> list[str]:
         f"{problem.place}: {problem.reason}"
         for problem in state.all_problems
         if problem.silent_broker is None
-        and (state.backend == "admin" or problem.is_hidden)
+        and (state.can.ask_brokers or problem.is_hidden)
         and problem.place.startswith(needs)
     ]
     return [state.hidden, *unread] if state.hidden and check in OVER_TOPICS else unread
@@ -229,7 +229,7 @@ def _rolled_back(facts: HealthFacts) -> Iterator[str]:
     "It cannot be read, and a controller that cannot read it either may not start again.",
 )
 def _unreadable(facts: HealthFacts) -> Iterator[str]:
-    if facts.state.backend == "admin":
+    if facts.state.can.ask_brokers:
         return  # brokers read it all the same
     for problem in facts.state.problems:
         if problem.silent_broker is None and not problem.is_hidden:

@@ -62,7 +62,7 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
         )
     except KctlError:  # a user who may create a topic may not be allowed to read what only a warning needs
         state = cluster.read_state([new.name], kafka_version=kafka_version)
-    intent = creation_of(new, state, checks_values=cluster.backend != "admin")
+    intent = creation_of(new, state, checks_values=not cluster.can.have_values_checked)
     factor = len(next(iter(intent.replicas.values())))
     title = f"{intent}, replication factor {factor}"
     return plan_of([intent], cluster, state, title=title, warnings=creation_warnings(new, factor, state))

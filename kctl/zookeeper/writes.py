@@ -31,6 +31,7 @@ from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.cluster import names
 from kctl.cluster.intent import Intent, PlainWrite, Write
 from kctl.cluster.interface import Conflict, refuse_changed
+from kctl.cluster.preflight import check_growth, check_origin, check_preferred, check_target
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
@@ -120,11 +121,9 @@ def add_partitions(fresh: FreshZnodes, intent: AddPartitions) -> list[Write]:
     node = existing_topic(fresh, intent.topic)
     present = parse_existing(path, node, znodes.parse_topic)
     known = fresh.state.topics.get(intent.topic)
-    if known is not None and dict(known.partitions) != present.partitions:
-        raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
-    numbers = range(len(present.partitions), len(present.partitions) + len(intent.replicas))
-    if sorted(intent.replicas) != list(numbers) or sorted(present.partitions) != list(range(numbers.start)):
-        raise names.not_consecutive(intent.topic, numbers.stop - 1)
+    check_growth(
+        intent.topic, present.partitions, intent.replicas, None if known is None else known.partitions
+    )
     data = znodes.edit_topic(node.data, intent.replicas)
     return [PlainWrite(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
 
@@ -330,17 +329,14 @@ def _check_moves(
         node = existing_topic(fresh, name)
         topics[name] = node, parse_existing(f"/brokers/topics/{name}", node, znodes.parse_topic)
     for tp, target in sorted(targets.items()):
-        check_target(tp, target, live)
+        check_target(tp, target, live.__contains__)
         topic = topics[tp.topic][1]
         present = topic.partitions.get(tp.partition)
         if present is None:
             raise names.unknown_partition(tp, topic.partitions)
         if topic.adding_replicas.get(tp.partition) or topic.removing_replicas.get(tp.partition):
             raise names.being_moved(tp)
-        if tp in origins and present != tuple(origins[tp]):
-            raise Conflict(
-                f"{tp} is on {list(present)}, not on {list(origins[tp])} as it was planned; nothing was written"
-            )
+        check_origin(tp, present, origins.get(tp))
     _refuse_leaderless(fresh, targets)
     _refuse_oversize(topics, targets)
     checked = list(topics.items())[:CHECKED_TOPICS]
@@ -348,24 +344,6 @@ def _check_moves(
         PlainWrite(action="check", target=f"/brokers/topics/{name}", version=node.stat.version)
         for name, (node, _) in checked
     ]
-
-
-def check_target(tp: TopicPartition, target: Replicas, live: set[int]) -> None:
-    """Refuse what would lose data, wedge the request or wait for ever. Raises Refused with the reason."""
-    if not target:
-        raise names.no_replicas(tp)
-    if len(set(target)) < len(target):
-        raise Refused(
-            f"{tp} would have a broker twice: {list(target)}; nothing was written",
-            "name each broker once for it in the plan",
-        )
-    if min(target) < 0:
-        raise Refused(
-            f"{tp} would be on broker {min(target)}, which is not a broker id; nothing was written",
-            "broker ids in the plan must not be negative",
-        )
-    if dead := sorted(set(target) - live):
-        raise names.dead_targets(tp, dead)
 
 
 def _states(
@@ -446,8 +424,7 @@ def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
                 f"{tp} never had a leader, and would block the election; nothing was written",
                 "leave it out until it has a leader",
             )
-        if replicas[0] not in live or replicas[0] not in states[tp].isr:
-            raise names.not_electable(tp, replicas[0], is_alive=replicas[0] in live)
+        check_preferred(tp, replicas[0], states[tp].isr, live.__contains__)
     data = format_election(Requested(tp.topic, tp.partition) for tp in partitions)
     return [PlainWrite(action="create", target=ELECTION, after=data)]
 
@@ -475,7 +452,7 @@ def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignm
         raise Conflict(f"{REASSIGNMENT} has changed since the change was planned; nothing was written")
     live = fresh.live_brokers()
     for tp, target in sorted(intent.targets.items()):
-        check_target(tp, target, live)
+        check_target(tp, target, live.__contains__)
     if controller is None:
         raise Refused(
             "there is no active controller to move; nothing was written",

@@ -71,7 +71,7 @@ class AlterConfig(Intent, frozen=True, kw_only=True):
 
     def refuse_dead(self, state: ClusterState) -> None:
         is_broker = self.entity_type in BY_BROKERS and self.entity_name.isdecimal()
-        if state.backend == "admin" and is_broker and not state.is_alive(int(self.entity_name)):
+        if not state.can.keep_configs_of_dead and is_broker and not state.is_alive(int(self.entity_name)):
             raise Refused(
                 f"broker {self.entity_name} is not alive, and only the broker itself can apply its configuration; "
                 "nothing was written",

@@ -140,7 +140,7 @@ def _is_over(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
     """
     behind = [b for b in target if b not in state.isr(tp)]
     return not behind or (
-        state.backend == "admin" and len(behind) < len(target)
+        state.can.cancel_moves and len(behind) < len(target)
         and not any(state.is_replica_alive(tp, b) for b in behind)
     )  # fmt: skip
 

@@ -179,7 +179,7 @@ def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> 
     rates = {
         str(broker): _rates_of(str(broker), state)
         for broker in brokers_of(lists)
-        if state.backend != "admin" or state.is_alive(broker)  # a dead one accepts none
+        if state.can.keep_configs_of_dead or state.is_alive(broker)  # a dead one accepts none
     }
     for broker in sorted(copying):
         rates[str(broker)] = rates.get(str(broker), {}) | _rates_of(str(broker), state, (DISK_RATE,))
@@ -220,7 +220,7 @@ def rates_of_dead(intent: ClearThrottle, state: ClusterState) -> dict[int, dict[
 
     A KRaft controller removes them anyway; through ZooKeeper they are read and written as usual.
     """
-    if state.backend != "admin":
+    if state.can.keep_configs_of_dead:
         return {}
     busy = brokers_throttled_otherwise(intent, state)
     dead = {int(broker): rates for broker, rates in intent.rates.items() if not state.is_alive(int(broker))}
@@ -259,7 +259,7 @@ def left_over(intent: ClearThrottle, state: ClusterState) -> list[str]:
 
 def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
     """The brokers and topics that may still have a part of a throttle, since their configuration was not read."""
-    if state.backend != "admin":
+    if state.can.keep_configs_of_dead:
         return []
     kept = brokers_throttled_otherwise(intent, state)
     brokers = [
@@ -277,7 +277,7 @@ def untold_brokers(state: ClusterState, known: Collection[int] = ()) -> list[int
     Before 4.0 brokers list only live ones; the others are those that still have replicas, or throttled ones, and those
     `known` from elsewhere.
     """
-    if state.backend != "admin":
+    if state.can.keep_configs_of_dead:
         return []
     with_replicas = {id for topic in state.topics.values() for ids in topic.partitions.values() for id in ids}
     throttled = {

@@ -75,7 +75,7 @@ def plan_cancellation(
     if moving:
         _refuse_other_targets(file, moving, state)
         back = {tp: _origin(tp, state, known) for tp in moving}
-        if state.backend == "admin":
+        if state.can.cancel_moves:
             change = _cancelling(state, back, change)
         else:
             _refuse_dead(back, state)

@@ -13,7 +13,7 @@ from kctl.operations.reassignment.disk_moves import (
     check_broker,
     check_log_dirs,
     disk_moves,
-    refuse_backend,
+    refuse_disks,
     running_copies,
 )
 from kctl.operations.reassignment.plan_files import identity_of
@@ -122,7 +122,7 @@ def plan_to_log_dir(
 
 
 def _check(state: ClusterState, broker: int) -> None:
-    refuse_backend(state.backend)
+    refuse_disks(state.can)
     if broker not in state.brokers and not any(
         broker in (state.replicas(tp) or ()) for tp in state.partitions()
     ):

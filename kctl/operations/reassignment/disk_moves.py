@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.changes.kinds.reassignments import AlterReplicaLogDirs, copy_waits_for, disk_rate_of
+from kctl.cluster.backends import Abilities
 from kctl.cluster.disks import BrokerLogDir, ReplicaDirs, ReplicaPlace, places
 from kctl.cluster.rights import UNKNOWN_PRINCIPAL, MissingRight, Right
 from kctl.cluster.state import ClusterState, Replicas
@@ -55,9 +56,9 @@ def disk_moves(log_dirs: ReplicaDirs, state: ClusterState) -> list[DiskMove]:
 # --- what must hold -----------------------------------------------------------------------------------
 
 
-def refuse_backend(backend: str) -> None:
-    """Raise Refused where brokers cannot be asked."""
-    if backend != "admin":
+def refuse_disks(can: Abilities) -> None:
+    """Raise Refused where replicas cannot be moved between disks."""
+    if not can.move_disks:
         raise Refused(
             "only the broker itself, not ZooKeeper, can move replicas between its disks; nothing was written",
             "give --bootstrap-server HOST:PORT (Kafka 1.1 and later, KIP-113)",

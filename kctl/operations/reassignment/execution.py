@@ -29,7 +29,7 @@ from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused
 from kctl.model import Json, counted, some
 from kctl.operations.configs import MIN_ISR
-from kctl.operations.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_backend
+from kctl.operations.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_disks
 from kctl.times import utc_text
 
 NETWORK_RATE = 100 * 1024 * 1024  # bytes a second to estimate an unthrottled move
@@ -59,7 +59,7 @@ def plan_execution(cluster: Cluster, execution: Execution, state: ClusterState) 
     origins = {tp: replicas for tp in execution.targets if (replicas := state.replicas(tp)) is not None}
     moves = list(moves_of(execution.targets, origins, execution.sizes))
     if execution.log_dirs:
-        refuse_backend(state.backend)
+        refuse_disks(state.can)
     on_disks = disk_moves(execution.log_dirs, state)
     title = _title(moves, on_disks, execution.file)
     if not moves and not on_disks:

@@ -255,7 +255,7 @@ def _dead(targets: Targets, state: ClusterState) -> Iterator[str]:
     }
     if dead:
         held_up = [tp for tp, target in targets.items() if dead & set(behind_in(tp, target, state))]
-        option = "" if state.backend == "admin" else " --move-controller"  # brokers cancel by themselves
+        option = "" if state.can.cancel_moves else " --move-controller"
         yield (
             f"broker{'s' if len(dead) > 1 else ''} {ids(dead)} {'are' if len(dead) > 1 else 'is'} not alive: "
             f"{some(held_up)} wait for it; start it again, or `kctl reassign cancel PLAN{option}`"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from formats.values import Struct
 from kctl.changes.kinds.elections import ElectPreferred, ElectUnclean
-from kctl.cluster import names
 from kctl.cluster.interface import Conflict
+from kctl.cluster.preflight import check_preferred
 from kctl.cluster.state import NO_LEADER, ClusterState, Replicas
 from kctl.model import TopicPartition
 from kctl.wire.adapter import Wire
@@ -84,13 +84,10 @@ def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState
         replicas, partition_state = existing_replicas(fresh, tp), fresh.partition_states.get(tp)
         if partition_state is not None and partition_state.leader == replicas[0]:
             continue
-        if (
-            not fresh.is_alive(replicas[0])
-            or partition_state is None
-            or replicas[0] not in partition_state.isr
-        ):
-            raise names.not_electable(tp, replicas[0], is_alive=fresh.is_alive(replicas[0]))
-        rows.append(Election(*tp, preferred=replicas[0], leader=partition_state.leader))
+        isr = () if partition_state is None else partition_state.isr
+        check_preferred(tp, replicas[0], isr, fresh.is_alive)
+        leader = NO_LEADER if partition_state is None else partition_state.leader
+        rows.append(Election(*tp, preferred=replicas[0], leader=leader))
     if not rows:
         return []
     return [ElectLeaders(about=f"{PREFERRED} {len(rows)}", election=PREFERRED, partitions=tuple(rows))]

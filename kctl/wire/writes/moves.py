@@ -15,8 +15,8 @@ from kctl.changes.kinds.reassignments import Reassign
 from kctl.cluster import names
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Conflict
+from kctl.cluster.preflight import check_origin, check_target
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.errors import BadValue
 from kctl.model import TopicPartition
 from kctl.operations.reassignment.cancellation import refuse_without_leader
 from kctl.operations.reassignment.disk_moves import check_log_dirs
@@ -189,7 +189,10 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Req
         origin = intent.origins.get(tp)
         is_running = topic.is_reassigning(tp.partition)
         goes_back = is_running and set(target) == set(topic.origin_replicas(tp.partition))
-        (refuse_without_leader if goes_back else check_target)(tp, target, fresh)
+        if goes_back:
+            refuse_without_leader(tp, target, fresh)
+        else:
+            check_target(tp, target, fresh.is_alive)
         if is_running:
             running = set(topic.target_replicas(tp.partition))
             if running == set(target):
@@ -198,10 +201,7 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Req
                 raise names.being_moved(tp)
             cancelled[tp] = target
         elif present != target:
-            if origin is not None and present != tuple(origin):
-                raise Conflict(
-                    f"{tp} is on {list(present)}, not on {list(origin)} as it was planned; nothing was written"
-                )
+            check_origin(tp, present, origin)
             moved[tp] = target
     requests = [
         config_request(fresh, change)
@@ -271,15 +271,3 @@ def _can_take(state: ClusterState, change: AlterConfig) -> bool:
         or (id := whole_number(change.entity_name)) is None
         or state.is_alive(id)
     )
-
-
-def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
-    """Refuse what a controller accepts and never finishes, or what would lose data. Raises BadValue, Refused."""
-    if not target:
-        raise names.no_replicas(tp)
-    if len(set(target)) < len(target):
-        raise BadValue(
-            f"{tp} would have a broker twice: {list(target)}", "name each broker once for it in the plan"
-        )
-    if dead := sorted(b for b in target if not state.is_alive(b)):
-        raise names.dead_targets(tp, dead)

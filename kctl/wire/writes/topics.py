@@ -10,6 +10,7 @@ from typing import ClassVar
 from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.cluster import names
 from kctl.cluster.interface import Conflict
+from kctl.cluster.preflight import check_growth
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
 from kctl.wire.adapter import Wire, parse_id
@@ -150,13 +151,12 @@ def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterS
     """The new partitions, where the topic is as it was planned."""
     topic = existing(fresh, intent.topic)
     known = planned.topics.get(intent.topic)
-    if known is not None and (
-        dict(known.partitions) != dict(topic.partitions) or known.topic_id != topic.topic_id
-    ):
+    first = len(topic.partitions)
+    total = check_growth(
+        intent.topic, topic.partitions, intent.replicas, None if known is None else known.partitions
+    )
+    if known is not None and known.topic_id != topic.topic_id:
         raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
-    first, total = len(topic.partitions), len(topic.partitions) + len(intent.replicas)
-    if sorted(intent.replicas) != list(range(first, total)):
-        raise names.not_consecutive(intent.topic, total - 1)
     moving = [p for p in topic.partitions if topic.is_reassigning(p)]
     if moving:
         raise names.being_moved(TopicPartition(intent.topic, moving[0]))

@@ -25,6 +25,7 @@ from kctl.changes.kinds.throttles import ClearThrottle
 from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.undo import plan_undo
+from kctl.cluster.backends import BACKENDS
 from kctl.cluster.intent import Intent, PlainWrite, Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import Broker, ClusterState, Quorum
@@ -941,7 +942,7 @@ def test_what_was_sealed_and_not_put_in_place_is_put_there_by_the_next_change(
 class Fencing:
     """A KRaft cluster whose broker 3 has just died: its death is noticed after so many reads."""
 
-    backend = "admin"
+    backend, can = "admin", BACKENDS["admin"]
 
     def __init__(self, reads: int) -> None:
         self.reads, self.told = reads, [0]

@@ -13,6 +13,7 @@ from kctl.changes.apply import ChangeRun, deadline, resume
 from kctl.changes.entry import new_entry
 from kctl.changes.journal import Journal
 from kctl.changes.kinds.quorum import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
+from kctl.cluster.backends import BACKENDS
 from kctl.cluster.disks import BrokerLogDir, StoredReplica
 from kctl.cluster.feature_levels import LEVELS, one_way
 from kctl.cluster.intent import Write
@@ -293,7 +294,7 @@ def test_a_broker_that_is_in_use_stays_registered() -> None:
 class Controllers:
     """A cluster of a version in which broker 3 is dead; it may have been unregistered before kctl ended."""
 
-    backend = "admin"
+    backend, can = "admin", BACKENDS["admin"]
 
     def __init__(self, version: KafkaVersion, *, is_registered: bool) -> None:
         known = {n: Broker(broker_id=n, host="h", port=1, is_fenced=n == 3) for n in (1, 2, 3)}
