@@ -16,7 +16,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, table
 from kctl.errors import BadValue, KctlError, Refused, file_error
-from kctl.model import counted
+from kctl.model import command_line, counted
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:
@@ -411,7 +411,7 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...], 
             refuse_hidden(named, cluster.read_state(named, partition_states=False))
             raise KctlError(
                 f"group {group} has no offset of {absent[0]}",
-                f"`kctl group describe {group}` shows its offsets",
+                f"`{command_line('kctl group describe', [group])}` shows its offsets",
             )
         rows = [
             RESET(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from shlex import quote
 from typing import cast
 
 from commands.cli.evidence_options import EvidenceOptions, evidence
@@ -12,7 +11,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.leaving import NEXT, visible
 from commands.cli.render import Outcome, Page, Row, size
 from kctl.errors import KctlError
-from kctl.model import counted
+from kctl.model import command_line, counted
 from kctl.stores.mirror import given_name
 
 SHOWN = 8  # files of one kind that are named
@@ -91,9 +90,8 @@ def picture(
         yield "understood  nothing was read: names alone tell what the files are"
     yield from odd.lines("not understood", page)
     yield from left.lines("read by no command", page)
-    quoted = " ".join(quote(given_name(path)) for path in paths)
-    if next_command and (command_line := _next(groups, quoted)):
-        yield f"{NEXT}{command_line}"
+    if next_command and (proposed := _next(groups, [given_name(path) for path in paths])):
+        yield f"{NEXT}{proposed}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -176,8 +174,8 @@ def _cell(row: Row | None) -> str:
     return f"{what}, {size(row['bytes'])}"
 
 
-def _next(groups: list[Row], name: str) -> str | None:
+def _next(groups: list[Row], names: list[str]) -> str | None:
     have = {str(row["group"]) for row in groups}
     if have & {"log-dirs", "tier"}:
-        return f"kctl audit run {name} --out report"
-    return f"kctl state-log timeline {name}" if "logs" in have else None
+        return command_line("kctl audit run", names, ["--out", "report"])
+    return command_line("kctl state-log timeline", names) if "logs" in have else None

@@ -1,7 +1,7 @@
 """The words that every part of kctl shares."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from formats.words import counted as counted
@@ -39,6 +39,19 @@ def some(partitions: Sequence[TopicPartition | str]) -> str:
     """The first five partitions, or names, by comma, and how many more there are."""
     shown = ", ".join(map(str, partitions[:5]))
     return shown if len(partitions) <= 5 else f"{shown} and {len(partitions) - 5:,} more"
+
+
+def command_line(command: str, names: Iterable[str], options: Iterable[str] = ()) -> str:
+    """A command line to run, its words quoted for a shell: names, then options.
+
+    Where a name begins with `-`, and would be taken for an option, the names stand behind `--`.
+    """
+    from shlex import join
+
+    names, options = list(names), list(options)
+    is_like_option = any(name.startswith("-") for name in names)
+    words = [*options, "--", *names] if is_like_option else [*names, *options]
+    return " ".join((command, *map(join, ([word] for word in words))))
 
 
 class OffsetRange(NamedTuple):

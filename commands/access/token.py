@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +21,12 @@ from commands.cli.options import WRITTEN, Duration, TokenId, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
 from kctl.cluster.state import Problem
-from kctl.errors import NotFinished, Refused
+from kctl.errors import KctlError, NotFinished, Refused
 from kctl.rows.access import ISSUED_TOKEN, TOKEN
 
 if TYPE_CHECKING:
     from kctl.access.tokens import DelegationToken
+    from kctl.changes.kinds.tokens import CreateToken
     from kctl.cluster.interface import Cluster
     from kctl.wire.adapter import Wire
 
@@ -126,19 +128,29 @@ def create(
             stages=(Stage(intent=intent, writes=token_writes(intent)),),
             warnings=(warning,) if is_others else (),
         )
+        begun = round(time.time() * 1000)
         with secret_file(None if how.dry_run else secret_to) as file:
             try:
                 outcome = carry_out(frame, how, cluster, plan)
             finally:  # the secret is told once
                 issued = [issued_row(token_id, hmac, file) for token_id, hmac in wire.token_hmacs.items()]
             if not issued and not how.dry_run and frame.status == 0:
-                frame.report(
-                    NotFinished(
-                        "the token was created, and the answer with its secret did not arrive",
-                        "`kctl journal undo` expires it; then create another",
-                    )
-                )
+                frame.report(answer_lost(wire, intent, begun))
     return outcome._replace(rows=[*issued, *outcome.rows])
+
+
+def answer_lost(wire: Wire, intent: CreateToken, begun_ms: int) -> NotFinished:
+    """The error of a creation whose answer did not arrive, and which token is the one, where that can be told."""
+    from kctl.wire.writes.tokens import described_tokens, told_apart
+
+    try:
+        token = told_apart(intent, described_tokens(wire), begun_ms)
+    except KctlError as error:
+        return NotFinished(f"the answer with the secret did not arrive: {error.message}", error.hint)
+    return NotFinished(
+        f"token {token.token_id if token else ''} was created, and the answer with its secret did not arrive",
+        "`kctl journal undo` expires it; then create another",
+    )
 
 
 def issued_row(token_id: str, hmac: bytes, file: SecretFile | None) -> Row:
@@ -218,8 +230,6 @@ def expire(frame: Frame, how: How, token_id: str, after: float | None) -> Outcom
     $ kctl token expire 7f1OlNLgSvGsQ3qTGZMNtQ
     $ kctl token expire 7f1OlNLgSvGsQ3qTGZMNtQ --after 1h
     """
-    import time
-
     from kctl.changes.kinds.tokens import ExpireToken
     from kctl.changes.plan import plan_of
     from kctl.wire.writes.tokens import token_named

@@ -21,6 +21,7 @@ from commands.topic import note_problems
 from kctl.access_sources.live import view_of
 from kctl.cluster.interface import Users
 from kctl.errors import BadValue, KctlError, Refused, file_error
+from kctl.model import command_line
 from kctl.rows.access import USER
 
 if TYPE_CHECKING:
@@ -253,12 +254,12 @@ def set_credentials(
         if is_new and (there := sorted(set(chosen) & present.keys())):
             raise Refused(
                 f"user {name} has {' and '.join(there)} already; nothing was written",
-                f"`kctl user set-password {name}` sets another password",
+                f"`{command_line('kctl user set-password', [name])}` sets another password",
             )
         if not is_new and (lacking := sorted(set(chosen or MECHANISMS) - present.keys())):
             raise KctlError(
                 f"user {name} has no {' and '.join(lacking)}; nothing was written",
-                f"`kctl user create {name}`",
+                f"`{command_line('kctl user create', [name])}`",
             )
         intent = SetScram(
             user=name,
@@ -376,5 +377,5 @@ def _warnings(frame: Frame, cluster: Cluster, name: str, *, is_all: bool) -> Ite
     if rules:
         yield (
             f"{len(rules)} rule{'s' if len(rules) > 1 else ''} of User:{name} stay: "
-            f"`kctl acl delete --principal User:{name}` deletes them"
+            f"`{command_line('kctl acl delete', (), ['--principal', f'User:{name}'])}` deletes them"
         )

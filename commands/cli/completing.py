@@ -39,23 +39,23 @@ def topics(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     if path_options := {"paths", "sources"} & set(ctx.params):
         # Where an option lacks its value, as it does now, click has left the arguments unparsed.
         paths = ctx.params[path_options.pop()] or tuple(filter(os.path.isdir, ctx.args))
-        return _begun(begun, _of_folders(paths))
-    return _begun(begun, _of_cluster(ctx, "topics", _topics))
+        return _told_from_options(param, begun, _of_folders(paths))
+    return _told_from_options(param, begun, _of_cluster(ctx, "topics", _topics))
 
 
 def groups(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Groups of the cluster."""
-    return _begun(begun, _of_cluster(ctx, "groups", _groups))
+    return _told_from_options(param, begun, _of_cluster(ctx, "groups", _groups))
 
 
 def principals(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Principals that rules or credentials of the cluster name."""
-    return _begun(begun, _of_cluster(ctx, "principals", _principals))
+    return _told_from_options(param, begun, _of_cluster(ctx, "principals", _principals))
 
 
 def users(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Users of the cluster with credentials."""
-    return _begun(begun, _of_cluster(ctx, "users", _users))
+    return _told_from_options(param, begun, _of_cluster(ctx, "users", _users))
 
 
 def tokens(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -93,6 +93,13 @@ def _begun(begun: str, names: list[str]) -> list[str]:
     return list(
         islice((name for name in names if name.startswith(begun) and re.fullmatch(PLAIN, name)), MOST)
     )
+
+
+def _told_from_options(param: click.Parameter, begun: str, names: list[str]) -> list[str]:
+    """The names that begin so; as an argument one with `-` only where one was begun, which is behind `--`."""
+    if isinstance(param, click.Argument) and not begun:
+        names = [name for name in names if not name.startswith("-")]
+    return _begun(begun, names)
 
 
 def _of_folders(paths: tuple[str, ...]) -> list[str]:

@@ -15,6 +15,7 @@ import click
 from commands.cli.frame import Frame
 from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value, option
 from kctl.errors import BadValue, KctlError, near_names
+from kctl.model import command_line
 from kctl.stores.mirror import given_name
 
 if TYPE_CHECKING:
@@ -81,9 +82,14 @@ class EvidenceOptions(NamedTuple):
     jobs: int | None = None
     as_of: str | None = None
 
-    def command_words(self) -> list[str]:
-        """The paths with `--broker` and `--moment`, as words of a command line."""
-        return [*map(given_name, self.paths), *(word for option in self.named() for word in option)]
+    def command_line(self, command: str, *options: str) -> str:
+        """A command over the same evidence: the paths with `--broker` and `--moment`, and more options."""
+        named = [word for option in self.named() for word in option]
+        return command_line(command, map(given_name, self.paths), [*named, *options])
+
+    def proposing(self, following: list[str]) -> Callable[..., None]:
+        """What adds a command over the same evidence, with its options, to those that are proposed."""
+        return lambda *words: following.append(self.command_line(*words))
 
     def named(self) -> tuple[tuple[str, str], ...]:
         """The options `--broker` and `--moment` with their values, as given."""

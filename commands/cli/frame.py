@@ -22,6 +22,8 @@ from commands.cli.selection import Conditions, Selection, keys_of
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from commands.cli.progress import Bar
     from kctl.model import Progress
     from kctl.settings import Context
@@ -280,6 +282,12 @@ class KctlCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
         formatter.write_text(f"Exit status: {self.status_text}")
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Options; and ids of tokens, which may begin as options do."""
+        ids = [param for param in self.params if isinstance(param.type, TokenId) and incomplete]
+        proposed = [item for param in ids for item in param.shell_complete(ctx, incomplete)]
+        return super().shell_complete(ctx, incomplete) + proposed
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         arguments = [param for param in self.params if isinstance(param, click.Argument)]

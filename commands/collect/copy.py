@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from commands.cli.options import GIVEN_PATH, PARTITION, TOPIC, WRITTEN, Size, fl
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, size
 from kctl.errors import BadValue, KctlError, Refused, file_error
 from kctl.files import read_text
-from kctl.model import counted
+from kctl.model import command_line, counted
 from kctl.version import __version__
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def collect(
             "--rate 0: nothing would be read", "leave --rate out to read as fast as the disks allow"
         )
     choice = Choice(frozenset(topics), frozenset(partitions), parse_time(since) if since else None)
-    words = ["kctl", "collect", "--to", to]
+    words = ["--to", to]
     words += [word for topic in topics for word in ("--topic", topic)]
     words += [word for number in partitions for word in ("--partition", str(number))]
     words += ["--since", since] if since else []
@@ -133,7 +132,7 @@ def collect(
     words += [word for broker in brokers for word in ("--broker", broker)]
     words += [word for moment in moments for word in ("--moment", moment)]
     words += ["--resume"] if resume else []
-    run = _Run(frame, Path(to), shlex.join([*words, *sources]), choice, rate or 0, resume)
+    run = _Run(frame, Path(to), command_line("kctl collect", sources, words), choice, rate or 0, resume)
     if asks:
         run.asks_records = records
     run.hash_key = Path(hash_key) if hash_key else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from commands.cli.answer import with_answer
@@ -89,12 +88,14 @@ def audit(
         refuse_nothing(opened.evidence)
     if not opened.stores:
         frame.note("no tier in the evidence and no --tier: metadata are compared with local logs only")
-    given = [*options.command_words(), *(["--tier", given_name(tier)] if tier else [])]
+    given = ["--tier", given_name(tier)] if tier else []
     following: list[str] = []
     text = partial(
         audit_text,
         everything=everything,
-        cleanup="" if plan_cleanup else f"kctl remote audit {shlex.join(given)} --plan-cleanup orphans.jsonl",
+        cleanup=""
+        if plan_cleanup
+        else options.command_line("kctl remote audit", *given, "--plan-cleanup", "orphans.jsonl"),
         following=following,
     )
     return Outcome(opened.rows(plan_cleanup), text=folding(with_answer(text, following)))

@@ -61,7 +61,7 @@ def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka
     options.report_absent(frame, evidence, assigned_in(compared.znodes))
     rows = judgement_rows(_compared(frame, compared), [Question.DIVERGENCE], options.fit(frame, evidence))
     following: list[str] = []
-    text = partial(compare_text, evidence=options.command_words(), following=following)
+    text = partial(compare_text, propose=options.proposing(following))
     return Outcome(rows, text=folding(with_answer(text, following)))
 
 
@@ -141,7 +141,7 @@ def loss(
     )
     rows = judgement_rows(searched, [Question.LOSS], options.fit(frame, evidence))
     following: list[str] = []
-    text = partial(loss_text, evidence=options.command_words(), following=following, everything=everything)
+    text = partial(loss_text, propose=options.proposing(following), everything=everything)
     return Outcome(rows, text=folding(with_answer(text, following)))
 
 

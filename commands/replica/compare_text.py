@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from commands.cli.render import Page, Row, epochs, finding_line, ids
 from kctl.model import counted
@@ -12,11 +11,11 @@ VERDICT_STYLES = {"equal": "good", "behind": "info", "unknown": "warning"}
 
 
 def compare_text(
-    rows: Iterable[Row], page: Page, evidence: Sequence[str] = (), following: list[str] | None = None
+    rows: Iterable[Row], page: Page, propose: Callable[..., None] | None = None
 ) -> Iterator[str]:
     """A block a partition: the verdict, its replicas, and where they differ.
 
-    What to run next on the `evidence` is added to `following`.
+    What to run next on the evidence goes to `propose`: a command and its options.
     """
     block: list[Row] = []
     totals: dict[str, int] = {}
@@ -36,8 +35,8 @@ def compare_text(
             block = []
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(totals.items()))
     yield f"{counted(sum(totals.values()), 'partition')} compared: {counts or 'no partition has copies of two brokers'}"
-    if following is not None and is_damaged:  # what would the start of its broker cut
-        following.append(f"kctl log-dir start {shlex.join(evidence)}")
+    if propose and is_damaged:  # what would the start of its broker cut
+        propose("kctl log-dir start")
 
 
 def verdict_line(row: Row, page: Page) -> str:

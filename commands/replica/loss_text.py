@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from commands.cli.clock import day, shown
@@ -21,15 +20,14 @@ SHOWN = 10
 def loss_text(
     rows: Iterable[Row],
     page: Page,
-    evidence: Sequence[str] = (),
-    following: list[str] | None = None,
+    propose: Callable[..., None] | None = None,
     *,
     everything: bool = False,
 ) -> Iterator[str]:
     """A block a loss: what, who wrote it, who dropped it, and where copies are; then the totals.
 
     Of more than ten losses the others are counted, unless `everything` is asked for. What to run next on the
-    `evidence` is added to `following`.
+    evidence goes to `propose`: a command and its options.
     """
     losses: list[Row] = []
     is_damaged = False
@@ -53,10 +51,10 @@ def loss_text(
         )
     if losses:
         yield lost_sentence(losses)
-    if following is not None and any(row["recoverable_from"] and not row["exported"] for row in losses):
-        following.append(f"kctl replica loss {shlex.join(evidence)} --export lost")
-    if following is not None and (is_damaged or is_gone):  # what would the start of its broker cut
-        following.append(f"kctl log-dir start {shlex.join(evidence)}")
+    if propose and any(row["recoverable_from"] and not row["exported"] for row in losses):
+        propose("kctl replica loss", "--export", "lost")
+    if propose and (is_damaged or is_gone):  # what would the start of its broker cut
+        propose("kctl log-dir start")
 
 
 def _block(row: Row, page: Page) -> Iterator[str]:

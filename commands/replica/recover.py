@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -146,7 +145,7 @@ def _lost_ranges(
     if unjudged:
         error = KctlError(
             f"whether more was lost is unknown of {some(unjudged)}",
-            f"`kctl replica loss {shlex.join(options.command_words())}` says what is missing",
+            f"`{options.command_line('kctl replica loss')}` says what is missing",
         )
         frame.report(error) if decides else frame.note(str(error))
 

@@ -304,12 +304,18 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
         note_made(entry, stage.intent, read_for(stage.intent, run, recent=True))
 
 
-def note_what_takes_back(entry: Entry, stage: RecordedStage, run: ChangeRun) -> None:
-    """Record what takes back a change where that follows from what brokers show after it, or why nothing does."""
+def note_what_takes_back(
+    entry: Entry, stage: RecordedStage, run: ChangeRun, *, is_over: bool = False
+) -> None:
+    """Record what takes back a change where that follows from what brokers show after it, or why nothing does.
+
+    `is_over`: brokers have had time to show it, so that what they do not show is not there.
+    """
     if not stage.intent.is_answered:
         return
     try:
-        if undo := run.cluster.taken_back_by(stage.intent, parse_iso(entry.time)):
+        undo = run.cluster.taken_back_by(stage.intent, parse_iso(entry.time))
+        if undo or (undo is not None and is_over):
             stage.undo, stage.undo_refused = undo, ""
     except Refused as error:
         stage.undo_refused = f"{error.message}; {error.hint}"
@@ -371,7 +377,7 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
     if entry.is_finished:
         raise Refused(
             f"change {entry.id} is finished",
-            f"nothing is left to do; `kctl journal undo {entry.id}` undoes it",
+            _lost_answer(entry) or f"nothing is left to do; `kctl journal undo {entry.id}` undoes it",
         )
     remaining = [stage.intent for stage in entry.stages if stage.state not in WRITTEN]
     refuse_other_topics(entry, remaining, run.cluster)
@@ -391,6 +397,17 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
         unfinished = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
         refuse_unaccepted(run.cluster, unfinished, entry.details, run.kafka_version)
     apply(entry, replace(run, is_resumed=True))
+    if lost := _lost_answer(entry):
+        raise NotFinished(f"change {entry.id} is carried out", lost)
+
+
+def _lost_answer(entry: Entry) -> str:
+    """What is to be done where a change was carried out whose answer only an earlier run of kctl had; else nothing."""
+    told = next((stage.intent.told_once for stage in entry.stages if stage.intent.told_once), "")
+    return (
+        told
+        and f"{told}: where it was not seen it is lost; `kctl journal undo {entry.id}` takes it back, then create another"
+    )
 
 
 def split_begun(entry: Entry, run: ChangeRun) -> None:
@@ -419,6 +436,8 @@ def _find_out(entry: Entry, index: int, run: ChangeRun) -> None:
     """Find out whether a stage that was cut off was carried out, in full or in part; the rest is planned again."""
     stage = entry.stages[index]
     if was_written(entry, index, run):
+        if stage.intent.is_answered:  # raises Refused where it may be somebody else's
+            run.cluster.taken_back_by(stage.intent, parse_iso(entry.time))
         stage.state = "written"
         return
     stage.is_begun = stage.is_begun or run.cluster.is_begun(stage.writes)

@@ -33,8 +33,8 @@ def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
         is_unknown = stage.state == "writing" and not stage.is_begun
         if not stage.may_be_written or (is_unknown and not _may_stand(entry, index, run)):
             continue
-        if is_unknown:
-            note_what_takes_back(entry, stage, run)
+        if is_unknown or stage.undo_refused:  # what spoke against it may be gone
+            note_what_takes_back(entry, stage, run, is_over=True)
         if stage.undo_refused:
             raise Refused(
                 stage.undo_refused,

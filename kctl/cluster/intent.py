@@ -139,6 +139,7 @@ class Intent(Struct, frozen=True, kw_only=True):
     codecs: ClassVar[Mapping[str, IntentCodec]] = {}
     needs_secret: ClassVar[bool] = False  # only the run that was given it can make the writes
     is_answered: ClassVar[bool] = False  # what takes it back follows from what brokers show after it
+    told_once: ClassVar[str] = ""  # what only the run that carried it out was told, as a clause
     ends_throttles: ClassVar[bool] = False
 
     def __str__(self) -> str:

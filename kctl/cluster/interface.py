@@ -151,12 +151,12 @@ class Cluster(Protocol):
     ) -> int:
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
 
-    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...]:
-        """What takes back an intent of a change that began at a time, where only brokers tell; nothing where they do not.
+    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...] | None:
+        """What takes back an intent of a change that began at a time, where only brokers tell; None where they do not.
 
-        Raises KctlError; Refused where they tell too much to be sure.
+        () where nothing of it is there. Raises KctlError; Refused where they tell too much to be sure.
         """
-        return ()
+        return None
 
     def scram_users(self, problems: list[Problem]) -> Users:
         """The iterations of each user by mechanism; None where an export holds no credentials. Raises KctlError."""

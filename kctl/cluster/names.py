@@ -13,7 +13,7 @@ from kctl.cluster.rights import CREDENTIALS, MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, command_line
 
 LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 LETTERS = "letters, digits, '.', '_' and '-' are allowed"
@@ -140,7 +140,7 @@ def topic_exists(name: str) -> Refused:
     """The refusal to create a topic that exists."""
     return Refused(
         f"topic {name} already exists; nothing was written",
-        f"`kctl topic describe {name}` shows it; choose another name, or alter it",
+        f"`{command_line('kctl topic describe', [name])}` shows it; choose another name, or alter it",
     )
 
 

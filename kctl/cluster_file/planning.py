@@ -37,7 +37,7 @@ from kctl.cluster_file.resources import (
     Value,
 )
 from kctl.errors import KctlError, Refused
-from kctl.model import counted
+from kctl.model import command_line, counted
 from kctl.operations.acls import ACCEPT
 from kctl.operations.configs import config_change, config_warnings, entity_path
 from kctl.operations.topics import (
@@ -245,12 +245,12 @@ class _Planner:
             raise Refused(
                 f"{other[0]} of user {name} has {present[other[0]]} iterations, and {fields[other[0]]} are wanted; "
                 "nothing was written",
-                f"`kctl user set-password {name} --iterations {fields[other[0]]}` sets them, with a password",
+                f"`{command_line('kctl user set-password', [name], ['--iterations', str(fields[other[0]])])}` sets them, with a password",
             )
         if added and not self._accepted.passwords:
             raise Refused(
                 f"user {name} has no {' and '.join(sorted(added))}, and files hold no passwords; nothing was written",
-                f"give --generate-passwords-to or --password-command, or use `kctl user create {name}`",
+                f"give --generate-passwords-to or --password-command, or use `{command_line('kctl user create', [name])}`",
             )
         if added:
             self._steps.users.append(

@@ -15,7 +15,7 @@ from kctl.cluster_file.resources import REPLICAS, SECTIONS, SHAPE, Resource, by_
 from kctl.cluster_file.variables import REFERENCE
 from kctl.errors import BadValue, Refused, file_error
 from kctl.files import LARGEST_TEXT, read_whole
-from kctl.model import Json
+from kctl.model import Json, command_line
 
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./:@+-]*[\w./@+-])?|-?[1-9][0-9]{0,17}(?:\.[0-9]+)?|0", re.ASCII)
 OTHER_WORDS = re.compile(
@@ -274,7 +274,7 @@ def target_of(
         section = file.stem if file.suffix in (".yaml", ".json") else ""
         if section not in SECTIONS or not _is_exported(file, section):
             raise Refused(
-                f"{file}: no export wrote it, and `kctl apply {path}` reads it, too; nothing was written",
+                f"{file}: no export wrote it, and `{command_line('kctl apply', [str(path)])}` reads it, too; nothing was written",
                 "move it elsewhere, or name another folder",
             )
         if section in emptied if section not in sections else file.suffix != suffix:

@@ -22,7 +22,7 @@ GROUP_OFFSET_PENDING = warning("""group-offset-pending
 
 GROUP_OFFSETS_REMOVED = info("""group-offsets-removed
     {count:offset} of group {group} {count:was|were} removed at {time}: {how}. Before, {partition} was at {offset}, committed at {committed};
-        `kctl offsets reset-file {group} EVIDENCE --as-of {before}` prints them.
+        `{command}` prints them.
     A consumer of this group begins anew by `auto.offset.reset`.
     Offsets expire `offsets.retention.minutes` after a group became empty, or after their commit in a group that assigns partitions
         itself; or somebody deleted the group, its offsets or the topic.

@@ -16,12 +16,13 @@ from kctl.judging.judgement import (
     Verdict,
     selecting,
 )
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, command_line
 
 CLUSTER_METADATA = "__cluster_metadata"
 NOT_THERE = "not in the evidence"
 EXPORT = "kctl znode export --zookeeper HOSTS znodes.jsonl"
 COLLECT = "kctl collect --to more"
+LIVE = ("--bootstrap-server", "HOSTS")
 GO_ON = "kctl collect --resume, with the arguments of the first time"
 COPY_METADATA = f"{COLLECT} ssh://CONTROLLER/METADATA_LOG_DIR"
 EITHER = "znodes or metadata log: "
@@ -231,11 +232,11 @@ def _live(missing: MissingEvidence, topic: str | None) -> MissingEvidence:
     if "__transaction_state" in missing.get:
         get = "kctl transactions hanging --bootstrap-server HOSTS"
     elif EXPORT in missing.get:
-        get = f"kctl topic describe {topic} --bootstrap-server HOSTS"
+        get = command_line("kctl topic describe", [topic or "TOPIC"], LIVE)
     elif "__remote_log_metadata" in missing.get:
         get = "name __remote_log_metadata as well"
     elif "KAFKA_LOGS_DIR" in missing.get:
         return missing  # no request reads the text logs of a broker
     else:
-        get = f"kctl replica verify {topic} --bootstrap-server HOSTS"
+        get = command_line("kctl replica verify", [topic or "TOPIC"], LIVE)
     return missing._replace(get=get)

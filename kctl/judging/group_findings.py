@@ -31,7 +31,7 @@ from kctl.findings.groups import (
 from kctl.internal_topics.groups import Groups, OffsetCommit, PendingCommit, Removal
 from kctl.internal_topics.reading import segments
 from kctl.internal_topics.transactions import OpenTransaction, Transactions, why_it_hangs
-from kctl.model import TopicPartition
+from kctl.model import TopicPartition, command_line
 from kctl.scan.source import opened_source
 from kctl.times import iso
 
@@ -83,6 +83,7 @@ def removal_findings(evidence: FoundEvidence, groups: Groups, names: Iterable[st
         for time, removals in sorted(by_time.items()):
             last = max(removals, key=lambda removal: removal.commit.commit_timestamp or -1)
             since = groups.group(name).state_timestamp
+            before = iso(time - 1) if time >= 0 else last.tombstone.log_offset
             yield GROUP_OFFSETS_REMOVED.at(
                 Place(topic=last.commit.topic, partition=last.commit.partition),
                 count=len(removals),
@@ -92,7 +93,7 @@ def removal_findings(evidence: FoundEvidence, groups: Groups, names: Iterable[st
                 partition=TopicPartition(last.commit.topic, last.commit.partition),
                 offset=last.commit.offset,
                 committed=iso(last.commit.commit_timestamp),
-                before=iso(time - 1) if time >= 0 else last.tombstone.log_offset,
+                command=command_line("kctl offsets reset-file", [name, "EVIDENCE"], ["--as-of", str(before)]),
             )
 
 

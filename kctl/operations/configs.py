@@ -6,6 +6,7 @@ resulting configuration has to pass. Secrets are refused: Kafka's own tool knows
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from shlex import quote
 
 from formats.secrets import is_secret_key
 from formats.whole_numbers import whole_number
@@ -197,7 +198,7 @@ def config_change(
     if missing:
         raise KctlError(
             f"{missing[0]} is not set for {entity_type.removesuffix('s')} {name}",
-            f"`kctl config get --entity-type {entity_type} --entity-name {name}` shows the configuration",
+            f"`kctl config get --entity-type {entity_type} --entity-name {quote(name)}` shows the configuration",
         )
     if any(map(is_secret_key, unset)):
         raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")

@@ -12,7 +12,7 @@ from kctl.audit.tables import Tables
 from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss
-from kctl.model import StoredRow, counted
+from kctl.model import StoredRow, command_line, counted
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.copies import failed_copies
 from kctl.report.html import UNPRINTABLE, Html, element, link, more_rows, size, slug, table
@@ -252,36 +252,34 @@ def _commands(
         statement = "SELECT * FROM findings WHERE severity <> 'info'"
         yield _sql(tables, statement), "what is wrong, with the broker that holds it"
         return
-    evidence = _arguments(tables)
     chosen: list[tuple[str, str]] = []
     if losses:
         first = losses[0]
-        where = f"--topic {shlex.quote(first['topic'])} --partition {first['partition']}"
+        where = "--topic", first["topic"], "--partition", str(first["partition"])
         if any(listed(row["recoverable_from"]) for row in losses):
             purpose = "write the lost records that copies still hold to files"
-            chosen.append((f"kctl replica loss {evidence} --export lost", purpose))
-        command = f"kctl replica explain {evidence} {where} --offset {first['from_offset']}"
+            chosen.append((_command(tables, "replica loss", "--export", "lost"), purpose))
+        command = _command(tables, "replica explain", *where, "--offset", str(first["from_offset"]))
         chosen.append((command, "the history of the first lost offset, with its proofs"))
     if causes:
         topic, partition = causes[0].partitions[0]
-        where = f"--topic {shlex.quote(topic)} --partition {partition}"
-        arguments = _arguments(tables, "state-log timeline")
-        chosen.append((f"kctl state-log timeline {arguments} {where}", "who led when, line by line"))
+        where = "--topic", topic, "--partition", str(partition)
+        chosen.append((_command(tables, "state-log timeline", *where), "who led when, line by line"))
     amounts, _ = _errors_and_warnings(tables, {key for cause in causes for key in cause.partitions})
     if len(chosen) < 2:
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
             purpose = f"every place of {code} and its surroundings"
             if code == COPY_FAILED.code and failed_copies(tables).leftovers:
-                plan = f"kctl {verb} {_arguments(tables, verb)} --plan-cleanup orphans.jsonl"
+                plan = _command(tables, verb, "--plan-cleanup", "orphans.jsonl")
                 chosen.append((plan, "writes down what can be removed from the tier; nothing is deleted"))
             else:
-                chosen.append((f"kctl {verb} {_arguments(tables, verb)}", purpose))
+                chosen.append((_command(tables, verb), purpose))
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
     is_gone = any(row["class"] != "uncommitted" and not still_on(row) for row in losses)
     if is_gone or any(code in OF_STARTS for _, code in amounts):
         purpose = NO_COPY if is_gone else "whether each broker starts, and what its start would cut"
-        chosen.insert(0 if is_gone else 1, (START + _arguments(tables), purpose))
+        chosen.insert(0 if is_gone else 1, (_command(tables, "log-dir start"), purpose))
     if len(chosen) < 3 and missing and missing[0].get:
         subjects = counted(len(missing[0].subjects), "subject")
         chosen.append((missing[0].get, f"to judge {missing[0].question} of {subjects}"))
@@ -290,19 +288,20 @@ def _commands(
     yield from chosen[:3]
 
 
-def _arguments(tables: Tables, verb: str = "") -> str:
-    """The evidence and its options as arguments; a timeline takes no moments."""
+def _command(tables: Tables, verb: str, *more: str) -> str:
+    """A command over the evidence of the audit with its options, and more; a timeline takes no moments."""
     summary = tables.summary
     options = [
-        option
+        word
         for option in summary.get("options") or ()
         if verb != "state-log timeline" or option[0] != "--moment"
+        for word in option
     ]
-    return " ".join((summary["evidence"], *map(shlex.join, options)))
+    return command_line(f"kctl {verb}", shlex.split(summary["evidence"]), [*options, *more])
 
 
 def _sql(tables: Tables, statement: str) -> str:
-    return f'kctl audit sql {shlex.quote(str(tables.folder))} "{statement}"'
+    return f'{command_line("kctl audit sql", [str(tables.folder)])} "{statement}"'
 
 
 def loss_cells(row: StoredRow) -> list[object]:

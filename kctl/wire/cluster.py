@@ -105,7 +105,7 @@ class AdminCluster(Cluster):
         """How many partitions, from the front, go in one request."""
         return min(len(partitions), PARTITIONS_IN_A_REQUEST)
 
-    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...]:
+    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...] | None:
         from kctl.wire.writes.tokens import taken_back_by
 
         return taken_back_by(self.wire, intent, begun_ms)

@@ -8,7 +8,7 @@ from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster
 from kctl.cluster.requests import needs as since
 from kctl.errors import KctlError, Refused
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition, command_line, counted
 from kctl.wire.adapter import Wire
 from kctl.wire.group_resets import ChosenReset
 from kctl.wire.groups import SHARE, ConsumerGroup, read_group, read_offsets
@@ -92,7 +92,9 @@ def plan_member_removal(cluster: Cluster, wire: Wire, name: str, members: Sequen
     ids |= {m.group_instance_id: m.member_id for m in group.members if m.group_instance_id}
     for member in members:
         if member not in ids:
-            raise KctlError(f"group {name} has no member {member}", f"see `kctl group describe {name}`")
+            raise KctlError(
+                f"group {name} has no member {member}", f"see `{command_line('kctl group describe', [name])}`"
+            )
     intent = RemoveMembers(group=name, members=tuple(dict.fromkeys(ids[m] for m in members)))
     return _plan(
         cluster, [intent], ("a consumer that still runs joins again within seconds: stop it first",), ""
@@ -124,5 +126,5 @@ def _require_empty(group: ConsumerGroup) -> None:
         members = counted(len(group.members), "member") if group.members else f"state {group.state}"
         raise Refused(
             f"group {group.group} has {members}, and brokers only change a group without members; nothing was written",
-            f"stop its consumers; `kctl group describe {group.group}` shows where they run",
+            f"stop its consumers; `{command_line('kctl group describe', [group.group])}` shows where they run",
         )

@@ -20,7 +20,7 @@ from kctl.findings.internal_topics import HANGING_TRANSACTION
 from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.judging.transactions import judge_transactions
-from kctl.model import Row, TopicPartition, counted
+from kctl.model import Row, TopicPartition, command_line, counted
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire
 from kctl.wire.hidden import visibility_of
@@ -280,7 +280,8 @@ def asked_rows(
 
 def _rows_of(held: OpenInPartition) -> Iterator[Row]:
     opened, known = held.transaction, held.coordinator
-    command = f"kctl transactions abort {held.partition} --start-offset {opened.start_offset}"
+    at = ("--start-offset", str(opened.start_offset))
+    command = command_line("kctl transactions abort", [str(held.partition)], at)
     yield OPEN_TRANSACTION(
         **held.partition._asdict(),
         producer_id=opened.producer_id,

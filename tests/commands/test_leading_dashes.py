@@ -1,18 +1,26 @@
 """Names that begin with `-`: ids of delegation tokens anywhere on a line, others behind `--`."""
 
+import shlex
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.access import token
+from commands.access import acl, token
 from commands.catalogue import COMMANDS, Group, Verb
+from commands.cli import completing
+from commands.cli.evidence_options import EvidenceOptions
 from commands.cli.frame import KctlCommand, global_options
 from commands.cli.options import TOKEN_ID
-from commands.main import load
+from commands.main import load, root
+from commands.replica.compare import loss
+from kctl.cluster.names import topic_exists
+from kctl.cluster.rights import Right, command_for
+from kctl.model import command_line
 from tests.conftest import kctl
 
 OWN = "-1i-ozzSTJSVJE6K81WZ6w"
@@ -89,3 +97,78 @@ def test_a_token_id_reaches_the_command() -> None:
     for words in ([OWN, "--for", "1h"], ["--for", "1h", OWN], ["--for", "1h", "--", OWN]):
         ran = kctl("token", "renew", "--bootstrap-server", "127.0.0.1:1", *words)
         assert ran.status == 3 and "127.0.0.1:1" in ran.err, ran.err
+
+
+# --- what kctl proposes ---
+
+
+@pytest.mark.parametrize(
+    ("command", "names", "options", "line"),
+    [
+        ("kctl topic delete", ["orders"], [], "kctl topic delete orders"),
+        ("kctl topic delete", ["-x"], [], "kctl topic delete -- -x"),
+        ("kctl group describe", ["a b"], [], "kctl group describe 'a b'"),
+        ("kctl user set-password", ["a"], ["--iterations", "8192"], "kctl user set-password a --iterations 8192"),
+        ("kctl user set-password", ["-a"], ["--iterations", "8192"], "kctl user set-password --iterations 8192 -- -a"),
+        ("kctl acl delete", [], ["--principal", "-a"], "kctl acl delete --principal -a"),
+    ],
+)  # fmt: skip
+def test_a_proposed_line_puts_names_where_they_are_read(
+    command: str, names: list[str], options: list[str], line: str
+) -> None:
+    assert command_line(command, names, options) == line
+
+
+NAMES = st.text("-abq x$", min_size=1).filter(lambda name: name.strip("-"))
+
+
+@given(st.lists(NAMES, min_size=1, max_size=3), NAMES)
+def test_a_shell_and_a_command_read_a_proposed_line_back(names: list[str], topic: str) -> None:
+    line = command_line("kctl replica loss", names, ["--broker", "1=-x", "--topic", topic])
+    given = parsed(loss, shlex.split(line)[3:])
+    assert (given["paths"], given["topics"], given["brokers"]) == (tuple(names), (topic,), ("1=-x",))
+
+
+def test_rules_that_grant_a_right_take_names_with_dashes() -> None:
+    for resource, key in (("Topic", "topics"), ("Group", "groups"), ("TransactionalId", "transactional_ids")):
+        line = command_for(Right("Read", resource, "-x"), "-Type:-a")
+        given = parsed(acl.create, shlex.split(line)[3:])
+        assert (given[key], given["principals"]) == (("-x",), ("-Type:-a",)), line
+
+
+def test_proposals_over_evidence_that_begins_with_a_dash() -> None:
+    following: list[str] = []
+    propose = EvidenceOptions(("-x-0", "b"), brokers=("1=b",)).proposing(following)
+    propose("kctl log-dir start")
+    propose("kctl replica loss", "--export", "lost")
+    assert following == [
+        "kctl log-dir start --broker 1=b -- -x-0 b",
+        "kctl replica loss --broker 1=b --export lost -- -x-0 b",
+    ]
+    assert (
+        "Did you mean" not in topic_exists("-x").hint
+        and "kctl topic describe -- -x" in topic_exists("-x").hint
+    )
+
+
+def test_shells_get_names_that_begin_with_a_dash_where_they_are_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As an argument behind `--`, as the value of an option anywhere; ids of tokens anywhere."""
+    monkeypatch.setattr(completing, "_of_cluster", lambda *_: ["-x", "orders", OWN])
+    for line, wanted in (
+        ("topic describe ", ["orders"]),
+        ("topic describe -- -", ["-x", OWN]),
+        ("topic config get --output ", []),
+        ("replica verify --topic ", ["-x", "orders", OWN]),
+        ("token renew ", ["-x", "orders", OWN]),
+        (f"token renew {OWN[:3]}", [OWN]),
+    ):
+        *args, incomplete = line.split(" ")
+        proposed = [
+            item.value for item in ShellComplete(root, {}, "kctl", "").get_completions(args, incomplete)
+        ]
+        if wanted:
+            assert proposed == wanted, line
+        else:
+            assert not {"-x", OWN} & {*proposed}

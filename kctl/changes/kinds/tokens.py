@@ -19,6 +19,7 @@ class CreateToken(Intent, frozen=True, kw_only=True):
     codecs: ClassVar[Mapping[str, IntentCodec]] = {"renewers": NAMES, "known": NAMES}
     is_answered: ClassVar[bool] = True
     final: ClassVar[str] = "whether it was created, and which token it is, is not known yet"
+    told_once: ClassVar[str] = "the secret of its token was told once, to the command that created it"
     owner: str | None
     requester: str  # who connects, in words where it is not known
     renewers: tuple[str, ...]

@@ -10,7 +10,7 @@ from kctl.cluster.names import brokers_named
 from kctl.cluster.state import NO_LEADER, ClusterState, Replicas
 from kctl.cluster.versions import V0_11, V1_0
 from kctl.errors import Refused
-from kctl.model import Json, TopicPartition, counted
+from kctl.model import Json, TopicPartition, command_line, counted
 
 LEADERLESS = "no replica of it is alive"
 Configs = Mapping[str, str]
@@ -140,7 +140,7 @@ class DeleteTopic(Intent, frozen=True, kw_only=True):
         if made is None:
             raise Refused(
                 f"change {change_id} did not create topic {self.topic}, which its undo would delete",
-                f"delete it yourself with `kctl topic delete {self.topic}` if it is not needed",
+                f"delete it yourself with `{command_line('kctl topic delete', [self.topic])}` if it is not needed",
             )
         topic = state.topics.get(made.topic)
         if topic is None:
@@ -148,14 +148,14 @@ class DeleteTopic(Intent, frozen=True, kw_only=True):
         if not made.is_as_made(state):
             raise Refused(
                 f"topic {made.topic} has been changed since: its partitions are not those that were created",
-                f"delete it yourself with `kctl topic delete {made.topic}` if it is not needed",
+                f"delete it yourself with `{command_line('kctl topic delete', [made.topic])}` if it is not needed",
             )
         recorded = noted(made.topic)
         known = (recorded.get("created_at"), topic.created_at), (recorded.get("topic_id"), topic.topic_id)
         if any(then is not None and then != now for then, now in known):
             raise Refused(
                 f"topic {made.topic} was deleted and created again by someone else",
-                f"delete it yourself with `kctl topic delete {made.topic}` if it is not needed",
+                f"delete it yourself with `{command_line('kctl topic delete', [made.topic])}` if it is not needed",
             )
 
 

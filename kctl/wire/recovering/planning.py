@@ -17,7 +17,7 @@ from kctl.cluster.intent import Intent
 from kctl.cluster.names import is_internal, unknown_topics
 from kctl.cluster.state import ClusterState
 from kctl.errors import BadValue, KctlError
-from kctl.model import SILENT, Progress, Row, TopicPartition, counted
+from kctl.model import SILENT, Progress, Row, TopicPartition, command_line, counted
 from kctl.operations.topics import NewTopic, plan_creation
 from kctl.replica.recovery.comparison import (
     UNCOMMITTED,
@@ -146,7 +146,7 @@ class Recovery:
                     target = TopicPartition(topic, partition.partition)
                     raise KctlError(
                         f"{target} does not exist, and {partition} lost records",
-                        f"add partitions with `kctl topic alter {topic}`, or give --into another topic",
+                        f"add partitions with `{command_line('kctl topic alter', [topic])}`, or give --into another topic",
                     )
 
     def target_of(self, partition: TopicPartition) -> TopicPartition:

@@ -91,9 +91,7 @@ def token_named(wire: Wire, token_id: str) -> DelegationToken:
 
 def made_by(intent: CreateToken, tokens: Iterable[DelegationToken]) -> list[DelegationToken]:
     """The tokens that a change may have created: those that were not there before, and are as it asked for."""
-    requester = (
-        intent.requester if " " not in intent.requester else None
-    )  # else words of who it is not known to be
+    requester = _requester(intent)
     owner = intent.owner or requester
     return [
         token
@@ -104,6 +102,11 @@ def made_by(intent: CreateToken, tokens: Iterable[DelegationToken]) -> list[Dele
         and sorted(token.renewers) == sorted(intent.renewers)
         and (intent.lifetime is None or token.max_timestamp - token.issue_timestamp <= intent.lifetime)
     ]
+
+
+def _requester(intent: CreateToken) -> str | None:
+    """Who asked for the token; None where it is not known, and the intent has words."""
+    return intent.requester if " " not in intent.requester else None
 
 
 # --- changes ---
@@ -118,47 +121,77 @@ def told_apart(
 ) -> DelegationToken | None:
     """The token that a change created which began at a time, and whose answer is not known; None where none fits.
 
-    Raises Refused where none of those that fit is of that time, and where several are: one of somebody else may be among them.
+    No request names the token that it asks for, so one is told by what it is, by whom, and when. Raises Refused where that
+    may be one of somebody else: none of those that fit is of that time, or several are, or another was created then in the
+    name of the same user, or who that is is not known.
     """
+    tokens = list(tokens)
     fitting = made_by(intent, tokens)
-    near = [token for token in fitting if abs(token.issue_timestamp - begun_ms) <= NEAR]
-    if len(near) == 1:
-        return near[0]
     if not fitting:
         return None
-    names = some([f"{token.token_id} of {iso(token.issue_timestamp)}" for token in near or fitting])
+    requester = _requester(intent)
+    near = [token for token in fitting if abs(token.issue_timestamp - begun_ms) <= NEAR]
+    others = [
+        token
+        for token in tokens
+        if token not in fitting
+        and token.token_id not in intent.known
+        and (token.requester or token.owner) == requester
+        and abs(token.issue_timestamp - begun_ms) <= NEAR
+    ]
+    if len(near) == 1 and not others and requester is not None:
+        return near[0]
+    may_be = near or fitting
+    names = some([f"{token.token_id} of {iso(token.issue_timestamp)}" for token in may_be])
+    why = (
+        f"; {counted(len(others), 'other token')} of {requester} came at the same time"
+        if others
+        else "; whom brokers take this connection for is not known"
+        if requester is None
+        else ""
+    )
     raise Refused(
-        f"whether the change created a token, and which, cannot be judged: {counted(len(near or fitting), 'token')} may be it: {names}",
-        "`kctl token expire ID` ends the right one",
+        f"whether the change created a token, and which, cannot be judged: {counted(len(may_be), 'token')} may be it: {names}{why}",
+        "`kctl token expire ID` ends the right one; then create another, as its secret is lost",
     )
 
 
-def taken_back_by(wire: Wire, intent: Intent, begun_ms: int) -> tuple[Intent, ...]:
-    """What takes back a change of a token that was carried out and began at a time; nothing where that cannot be told.
+def taken_back_by(wire: Wire, intent: Intent, begun_ms: int) -> tuple[Intent, ...] | None:
+    """What takes back a change of a token that was carried out and began at a time, () where nothing of it is there.
 
-    Raises KctlError, Refused as `told_apart`.
+    None where brokers do not show more than what was known before. Raises KctlError, Refused as `told_apart`.
     """
     tokens = sorted(described_tokens(wire))
     if isinstance(intent, CreateToken):
-        made = [token for token in tokens if token.token_id in wire.token_hmacs]
-        token = made[0] if len(made) == 1 else told_apart(intent, tokens, begun_ms)
+        if len(wire.token_hmacs) == 1:  # the answer named it, whether it is to be seen already or not
+            (token_id,) = wire.token_hmacs
+            owners = [token.owner for token in tokens if token.token_id == token_id]
+            owner = owners[0] if owners else intent.owner or intent.requester
+            return (ExpireToken(token_id=token_id, owner=owner),)
+        token = told_apart(intent, tokens, begun_ms)
         return (ExpireToken(token_id=token.token_id, owner=token.owner),) if token else ()
     if isinstance(intent, RenewToken) or (isinstance(intent, ExpireToken) and intent.at is not None):
         former = intent.expiry_timestamp
-        return tuple(
-            ExpireToken(
-                token_id=token.token_id, owner=token.owner, at=former, expiry_timestamp=token.expiry_timestamp
+        return (
+            tuple(
+                ExpireToken(
+                    token_id=token.token_id,
+                    owner=token.owner,
+                    at=former,
+                    expiry_timestamp=token.expiry_timestamp,
+                )
+                for token in tokens
+                if token.token_id == intent.token_id and former is not None
             )
-            for token in tokens
-            if token.token_id == intent.token_id and former is not None
+            or None
         )
-    return ()
+    return None
 
 
 def secret_not_kept(intent: Intent) -> Refused:
     """The error that a token is not created by a change that goes on: its secret would be shown to nobody."""
     return Refused(
-        f"{intent}: its secret is for the one who creates it; nothing was written",
+        f"{intent}: no token that it created is to be seen, and its secret is for the one who creates it; nothing was written",
         "run `kctl token create` again",
     )
 

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from formats.values import replace
 from kctl.access.tokens import DelegationToken
+from kctl.changes.apply import ChangeRun, deadline, resume
+from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import intent_from_json, intent_to_json
+from kctl.changes.journal import Journal
 from kctl.changes.kinds.tokens import CreateToken, ExpireToken, RenewToken
-from kctl.errors import Refused
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.undo import plan_undo
+from kctl.cluster.intent import Intent, Write
+from kctl.cluster.state import ClusterState
+from kctl.cluster.versions import V2_3
+from kctl.errors import NotFinished, Refused
 from kctl.wire.writes import tokens
 from kctl.wire.writes.tokens import NEAR, made_by, told_apart
 from tests.conftest import recording, rows
+
+if TYPE_CHECKING:
+    from kctl.cluster.interface import Cluster
 
 RECORDED = recording("migration/3.9.1-clean")
 
@@ -90,6 +104,147 @@ def test_a_token_of_somebody_else_is_not_taken_for_the_one_that_a_change_created
             told_apart(intent, shown, begun)
         assert "kctl token expire ID" in refused.value.hint
         assert all(t.token_id in str(refused.value) for t in shown if t is not later or len(shown) == 1)
+
+
+def test_a_token_that_another_may_have_made_is_not_claimed() -> None:
+    """Another token in the name of the same user at that time, or a user whose name brokers alone know."""
+    intent = CreateToken(owner=None, requester="User:a", renewers=(), lifetime=None, known=("old",))
+    begun = 100 * NEAR
+
+    def token(id: str, issued: int = 2000, **other: Any) -> DelegationToken:
+        at = begun + issued
+        return DelegationToken(id, "User:a", "User:a", (), at, at + NEAR, at + NEAR)._replace(**other)
+
+    mine = token("mine")
+    unlike = token("unlike", renewers=("User:r",))
+    for_bob = token("bob", owner="User:b")
+    for others in ([unlike], [for_bob], [unlike._replace(requester=None)]):
+        with pytest.raises(Refused, match=r"1 token may be it: mine .* 1 other token of User:a came"):
+            told_apart(intent, [mine, *others], begun)
+    by_bob = unlike._replace(owner="User:b", requester="User:b")
+    for others in (
+        [token("old", renewers=("User:r",))],
+        [unlike._replace(issue_timestamp=begun + 2 * NEAR)],
+        [by_bob],
+    ):
+        assert told_apart(intent, [mine, *others], begun) == mine
+    with pytest.raises(Refused, match="whom brokers take this connection for is not known"):
+        told_apart(replace(intent, requester="this connection's principal"), [mine], begun)
+
+
+class Showing:
+    """Brokers that show these tokens."""
+
+    backend = "wire"
+
+    def __init__(self, *shown: DelegationToken) -> None:
+        self.shown = list(shown)
+        self.token_hmacs: dict[str, bytes] = {}
+        self.expired: list[Intent] = []
+
+    def read_state(self, *_: object, **__: object) -> ClusterState:
+        return ClusterState(cluster_id="c", kafka_version=V2_3, brokers={}, controller=None)
+
+    def taken_back_by(self, intent: Intent, begun_ms: int) -> tuple[Intent, ...] | None:
+        return tokens.taken_back_by(self, intent, begun_ms)  # type: ignore[arg-type]
+
+    def is_written(self, writes: Sequence[Write]) -> bool:
+        return bool(made_by(CREATION, self.shown))
+
+    def is_begun(self, writes: Sequence[Write]) -> bool:
+        return self.is_written(writes)
+
+    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+        if isinstance(intent, CreateToken):
+            raise tokens.secret_not_kept(intent)
+        self.expired.append(intent)
+        return ()
+
+    def log_ends(self, state: ClusterState) -> dict[Any, int]:
+        return {}
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+CREATION = CreateToken(owner=None, requester="User:a", renewers=(), lifetime=None, known=())
+
+
+def killed(folder: Path, cluster: Showing, monkeypatch: pytest.MonkeyPatch) -> tuple[Entry, ChangeRun]:
+    """A creation that was killed as its request was sent, and a run that may go on with it."""
+    monkeypatch.setattr(tokens, "described_tokens", lambda wire: iter(wire.shown))
+    plan = Plan(title="create", stages=(Stage(intent=CREATION, writes=tokens.token_writes(CREATION)),))
+    entry = new_entry(
+        plan, command="test", reason=None, cluster_id=None, backend="wire", location="", kafka_version=None
+    )
+    entry.stages[0].state = "writing"
+    run = ChangeRun(cluster=cast("Cluster", cluster), journal=Journal(folder), wait=True, until=deadline(5))
+    run.journal.write(entry)
+    return entry, run
+
+
+def shown(id: str, seconds: int = 1) -> DelegationToken:
+    at = time.time_ns() // 1_000_000 + seconds * 1000
+    return DelegationToken(id, "User:a", "User:a", (), at, at + NEAR, at + NEAR)
+
+
+def test_a_resumed_creation_says_that_the_secret_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, run = killed(tmp_path, Showing(shown("mine")), monkeypatch)
+    with pytest.raises(NotFinished, match="is carried out") as lost:
+        resume(entry, run)
+    assert (
+        "told once" in lost.value.hint and f"`kctl journal undo {entry.id}` takes it back" in lost.value.hint
+    )
+    assert "create another" in lost.value.hint and entry.is_finished
+    assert entry.stages[0].undo == (ExpireToken(token_id="mine", owner="User:a"),)
+    with pytest.raises(Refused, match="is finished") as finished:
+        resume(entry, run)
+    assert "told once" in finished.value.hint and "nothing is left to do" not in finished.value.hint
+
+
+def test_a_creation_of_which_nothing_is_to_be_seen_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, run = killed(tmp_path, Showing(), monkeypatch)
+    with pytest.raises(Refused, match="no token that it created is to be seen") as refused:
+        resume(entry, run)
+    assert "run `kctl token create` again" in refused.value.hint
+    assert plan_undo(entry, run).is_empty
+
+
+def test_which_of_two_it_is_is_asked_anew_until_it_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = shown("mine"), shown("other", 2)
+    cluster = Showing(mine, other)
+    entry, run = killed(tmp_path, cluster, monkeypatch)
+    for step in (resume, plan_undo, resume):
+        with pytest.raises(Refused, match=r"2 tokens may be it: mine .*, other ") as refused:
+            step(entry, run)  # type: ignore[operator]
+        assert "`kctl token expire ID`" in str(refused.value) and "create another" in str(refused.value)
+        entry = run.journal.find(entry.id)
+        assert not entry.is_finished
+    entry.stages[0].state, entry.stages[0].undo_refused = (
+        "finished",
+        "2 tokens may be it",
+    )  # as of an earlier run
+    cluster.shown = [mine]
+    (stage,) = plan_undo(entry, run).stages
+    assert stage.intent == ExpireToken(token_id="mine", owner="User:a")
+    entry.stages[0].undo_refused = "2 tokens may be it"
+    cluster.shown = []
+    assert plan_undo(entry, run).is_empty
+
+
+def test_a_token_that_the_answer_named_is_taken_back_before_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tokens, "described_tokens", lambda wire: iter(wire.shown))
+    cluster = Showing(shown("other"))
+    cluster.token_hmacs["mine"] = b"secret"
+    assert cluster.taken_back_by(CREATION, 0) == (ExpireToken(token_id="mine", owner="User:a"),)
 
 
 def test_what_takes_a_change_back_and_what_does_not() -> None:

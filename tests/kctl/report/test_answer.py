@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from commands.cli.answer import with_answer
+from commands.cli.evidence_options import EvidenceOptions
 from commands.cli.render import Page, folding
 from commands.replica.loss_text import loss_text
 from kctl.audit.tables import Tables, TableWriter, write_summary
@@ -341,7 +342,8 @@ def laid_out(rows: list[dict[str, Any]], width: int = 80, *, everything: bool = 
     following: list[str] = []
     coverage = {"kind": "coverage", "question": "loss", "judged": 1, "sound": 0, "lost": 1, "damaged": 0,
                 "unreadable": 0, "could_not_judge": 0, "missing": []}  # fmt: skip
-    text = partial(loss_text, evidence=["a folder", "b" * 90], following=following, everything=everything)
+    propose = EvidenceOptions(("a folder", "b" * 90)).proposing(following)
+    text = partial(loss_text, propose=propose, everything=everything)
     page = Page(width, color=False)
     return list(folding(with_answer(text, following))([*rows, coverage], page))
 
