@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.access.conftest import MODULE, Guarded
+from tests.brokers.access.conftest import KINDS, MODULE, Guarded
 from tests.brokers.access.test_acls import TOLD, listed
+from tests.brokers.access.test_tokens import Login, by_kafka, may_log_in_by, properties, times_by_kafka
+from tests.brokers.access.test_tokens import listed as tokens_of
 from tests.brokers.access.test_users import OTHER, SECRET, left_behind, may_log_in
 from tests.brokers.processes import eventually
 from tests.brokers.running import Kctl
@@ -134,7 +136,10 @@ class Day:
         return ran
 
     def require_the_same(self, about: str) -> None:
-        """What kctl lists of rules, users or quotas is what Kafka's tools list."""
+        """What kctl lists of rules, users, quotas or tokens is what Kafka's tools list."""
+        if about == "token":
+            require_the_same_tokens(self.guarded, self.k)
+            return
         if about == "acl":
             assert listed(self.k("acl", "list")) == self.guarded.acls_by_kafka()
             return
@@ -145,6 +150,20 @@ class Day:
         assert shown == users
         if about == "quota":
             assert quotas_by_kctl(self.k) == quotas
+
+
+def require_the_same_tokens(guarded: Guarded, owner: Kctl) -> None:
+    """A user's tokens are those that Kafka's tool lists: ids, owners, renewers and times."""
+    assert isinstance(owner, Login)
+    login = properties(owner.journal.parent, owner.user, owner.password)
+    shown = tokens_of(owner)
+    assert {id: (row["owner"], set(row["renewers"])) for id, row in shown.items()} == by_kafka(guarded, login)
+    keys = ("issue_timestamp", "expiry_timestamp", "max_timestamp")
+    times = {
+        id: [time.strftime("%Y-%m-%dT%H:%M", time.localtime(row[key] // 1000)) for key in keys]
+        for id, row in shown.items()
+    }
+    assert times == times_by_kafka(guarded, login)
 
 
 def works(guarded: Guarded, user: str, password: str, topic: str, folder: Path, seconds: float) -> bool:
@@ -193,6 +212,51 @@ def reads_with_kafka(guarded: Guarded, user: str, password: str, topic: str, fol
     return "Processed a total of 1 messages" in said
 
 
+def new_token(day: Day, args: tuple[str, ...]) -> tuple[str, str]:
+    """A token and its secret. Where its creation is killed nobody sees the secret: it is taken back, and another is created."""
+    owner, point = day.k, next(day.points) if day.points else ""
+    if point and owner.killed(*args, fault=point):
+        day.killed += 1
+        is_sent = point not in ("journalled", "before-write:0")
+        for _ in eventually("the broker shows the token"):
+            if len(tokens_of(owner)) == is_sent:
+                break
+        ran = owner("journal", "resume", owner.ids()[-1], "--yes", "--timeout", "60")
+        assert ran.status in ((4, 5) if is_sent else (4,)), ran.err
+        assert ("told once" if is_sent else "its secret is for the one who creates it") in ran.err
+    if point:
+        day.printed.append(owner.change("journal", "undo", owner.ids()[-1]).err)
+        assert tokens_of(owner) == {}
+    ran = owner.change(*args)
+    require_the_same_tokens(day.guarded, owner)
+    (issued,) = ran.of("issued_token")
+    return issued["token_id"], issued["hmac"]
+
+
+def work_with_tokens(day: Day, owner: Login, folder: Path) -> None:
+    """A user's token from its creation to its end, each step compared with Kafka's tool; a client logs in with it."""
+    mine = Day(day.guarded, owner, day.points, day.printed)
+    id, secret = new_token(mine, ("token", "create", "--renewer", f"User:{owner.user}-2", "--lifetime", "5h"))
+    if day.points is None:
+        assert may_log_in_by(day.guarded, folder, id, secret)
+    (former,) = tokens_of(owner).values()
+    mine.do("token", "renew", id, "--for", "1h")
+    mine.do("journal", "undo", owner.ids()[-1], about="token")
+    assert abs(tokens_of(owner)[id]["expiry_timestamp"] - former["expiry_timestamp"]) < 60_000
+    mine.do("token", "expire", id, "--after", "2h")
+    mine.do("token", "renew", id, "--for", "3h")
+    mine.do("token", "expire", id)
+    assert tokens_of(owner) == {}
+    ran = mine.do("journal", "undo", owner.ids()[-1], status=4)
+    assert "does not come back" in ran.err
+    if day.points is None:
+        assert not may_log_in_by(day.guarded, folder, id, secret)
+    day.killed += mine.killed
+    assert left_behind(owner.journal, SECRET, OTHER, secret) == []
+    shown = [owner("journal", "show", id).out.decode() for id in owner.ids()]
+    assert not [text for text in (*shown, *mine.printed) if secret in text]
+
+
 def work(day: Day, name: str, folder: Path) -> None:
     """The day: each step compared with Kafka's tools, then all of it taken back. A client tries it where none is killed."""
     guarded, k = day.guarded, day.k
@@ -224,6 +288,9 @@ def work(day: Day, name: str, folder: Path) -> None:
     day.do("user", "set-password", app, "--password-command", f"cat {file}", "--iterations", "8192")
     require_client(OTHER, True)
     assert not may_log_in(guarded, app, SECRET, "SCRAM-SHA-512", seconds=2)
+    if not guarded.is_before_protocol:  # tokens came with 1.1
+        own = Login(guarded.cluster, folder / "own" / "journal", guarded.sasl, app, OTHER)
+        work_with_tokens(day, own, folder)
     day.do("acl", "create", *access, "--operation", "all", "--deny", *TOLD)
     require_client(OTHER, False)
     day.do("journal", "undo", k.ids()[-1], about="acl")
@@ -308,7 +375,9 @@ POINTS = (
     ],
 )
 @pytest.mark.parametrize(
-    "guarded", ["kraft-4.3", pytest.param("zookeeper-2.8", marks=pytest.mark.matrix)], indirect=True
+    "guarded",
+    [pytest.param(kind, marks=() if kind == "kraft-4.3" else pytest.mark.matrix) for kind in KINDS],
+    indirect=True,
 )
 def test_a_day_killed_at_every_step(guarded: Guarded, k: Kctl, name: str, tmp_path: Path, first: int) -> None:
     """Each step is killed at one point, the next step at the next; the lists are the same all the same."""

@@ -29,6 +29,7 @@ class Login(Kctl):
 
     server: str
     user: str
+    password: str = SECRET
 
     @property
     def environment(self) -> dict[str, str]:
@@ -36,7 +37,7 @@ class Login(Kctl):
             "KCTL_BOOTSTRAP_SERVER": self.server,
             "KCTL_SASL_MECHANISM": "SCRAM-SHA-256",
             "KCTL_SASL_USERNAME": self.user,
-            "KCTL_SASL_PASSWORD": SECRET,
+            "KCTL_SASL_PASSWORD": self.password,
             "KCTL_JOURNAL": str(self.journal),
             "KCTL_CONFIG": os.devnull + "/none",
             "KCTL_ANSWER_TIMEOUT": "30",
@@ -54,19 +55,29 @@ def properties(folder: Path, user: str, password: str, more: str = "") -> Path:
     return file
 
 
-def by_kafka(guarded: Guarded, login: Path) -> dict[str, tuple[str, set[str]]]:
-    """Owner and renewers of each token of the user that kafka-delegation-tokens lists."""
+def lines_of_kafka(guarded: Guarded, login: Path) -> dict[str, str]:
+    """The line of each token of the user that kafka-delegation-tokens lists."""
     is_old = guarded.cluster.version == "2.8"
     main = "kafka.admin.DelegationTokenCommand" if is_old else "org.apache.kafka.tools.DelegationTokenCommand"
     where = ("--bootstrap-server", guarded.sasl, "--command-config", login)
+    printed = guarded.cluster.tool(main, *where, "--describe", "--owner-principal", f"User:{login.stem}")
+    return {line.split()[0]: line for line in printed.splitlines() if re.match(r"[\w-]{22}\s", line)}
+
+
+def by_kafka(guarded: Guarded, login: Path) -> dict[str, tuple[str, set[str]]]:
+    """Owner and renewers of each token of the user that kafka-delegation-tokens lists."""
+    first = 1 if guarded.cluster.version == "2.8" else 2  # behind the requester, where it is told
     tokens = {}
-    for line in guarded.cluster.tool(
-        main, *where, "--describe", "--owner-principal", f"User:{login.stem}"
-    ).splitlines():
+    for token_id, line in lines_of_kafka(guarded, login).items():
         principals = re.findall(r"User:[^\s,\])]+", line)
-        if re.match(r"[\w-]{22}\s", line):
-            tokens[line.split()[0]] = principals[0], set(principals[1 if is_old else 2 :])
+        tokens[token_id] = principals[0], set(principals[first:])
     return tokens
+
+
+def times_by_kafka(guarded: Guarded, login: Path) -> dict[str, list[str]]:
+    """When each token was issued, ends, and ends at the latest, to the minute of this machine's zone."""
+    lines = lines_of_kafka(guarded, login).items()
+    return {token_id: re.findall(r"\d{4}-\d\d-\d\dT\d\d:\d\d", line) for token_id, line in lines}
 
 
 def may_log_in_by(guarded: Guarded, folder: Path, token_id: str, hmac: str) -> bool:
