@@ -298,7 +298,7 @@ class KctlCommand(click.Command):
         except click.NoSuchOption as error:
             if not arguments:
                 raise
-            message = error.format_message()  # in click's words, which may end in a question
+            message = error.format_message().rstrip(".")  # in click's words, which may end in a question
             hint = "a name that begins with - goes behind --"
             message += f" A{hint[1:]}" if message.endswith("?") else f"; {hint}"
             raise click.UsageError(message, ctx) from None
