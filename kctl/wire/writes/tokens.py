@@ -169,6 +169,8 @@ def taken_back_by(wire: Wire, intent: Intent, begun_ms: int) -> tuple[Intent, ..
             owner = owners[0] if owners else intent.owner or intent.requester
             return (ExpireToken(token_id=token_id, owner=owner),)
         token = told_apart(intent, tokens, begun_ms)
+        if token is None:
+            _refuse_another(wire, intent)
         return (ExpireToken(token_id=token.token_id, owner=token.owner),) if token else ()
     if isinstance(intent, RenewToken) or (isinstance(intent, ExpireToken) and intent.at is not None):
         former = intent.expiry_timestamp
@@ -186,6 +188,15 @@ def taken_back_by(wire: Wire, intent: Intent, begun_ms: int) -> tuple[Intent, ..
             or None
         )
     return None
+
+
+def _refuse_another(wire: Wire, intent: CreateToken) -> None:
+    """Raise Refused where this user is not the one who asked for a token, and may not see one that is there."""
+    if wire.principal != intent.requester:
+        raise Refused(
+            f"{intent}: whether it was created cannot be judged as {wire.principal}: brokers show a token to who asked for it",
+            f"connect as {intent.requester}",
+        )
 
 
 def secret_not_kept(intent: Intent) -> Refused:
@@ -236,7 +247,10 @@ class CreateDelegationToken(Request, frozen=True, kw_only=True):
             lifetime=self.lifetime_ms,
             known=self.known,
         )
-        return bool(made_by(intent, described_tokens(wire)))
+        is_made = bool(made_by(intent, described_tokens(wire)))
+        if not is_made:
+            _refuse_another(wire, intent)
+        return is_made
 
 
 class KnownEnd(Struct, frozen=True):

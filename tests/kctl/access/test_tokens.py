@@ -25,11 +25,13 @@ from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V2_3
 from kctl.errors import NotFinished, Refused
 from kctl.wire.writes import tokens
+from kctl.wire.writes.table import request_of
 from kctl.wire.writes.tokens import NEAR, made_by, told_apart
 from tests.conftest import recording, rows
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
+    from kctl.wire.adapter import Wire
 
 RECORDED = recording("migration/3.9.1-clean")
 
@@ -136,11 +138,11 @@ class Showing:
     """Brokers that show these tokens."""
 
     backend = "wire"
+    principal = "User:a"
 
     def __init__(self, *shown: DelegationToken) -> None:
         self.shown = list(shown)
         self.token_hmacs: dict[str, bytes] = {}
-        self.expired: list[Intent] = []
 
     def read_state(self, *_: object, **__: object) -> ClusterState:
         return ClusterState(cluster_id="c", kafka_version=V2_3, brokers={}, controller=None)
@@ -149,7 +151,8 @@ class Showing:
         return tokens.taken_back_by(self, intent, begun_ms)  # type: ignore[arg-type]
 
     def is_written(self, writes: Sequence[Write]) -> bool:
-        return bool(made_by(CREATION, self.shown))
+        (write,) = writes
+        return request_of(write).is_done(cast("Wire", self), self.read_state())
 
     def is_begun(self, writes: Sequence[Write]) -> bool:
         return self.is_written(writes)
@@ -157,7 +160,6 @@ class Showing:
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
         if isinstance(intent, CreateToken):
             raise tokens.secret_not_kept(intent)
-        self.expired.append(intent)
         return ()
 
     def log_ends(self, state: ClusterState) -> dict[Any, int]:
@@ -236,6 +238,21 @@ def test_which_of_two_it_is_is_asked_anew_until_it_can_be_told(
     entry.stages[0].undo_refused = "2 tokens may be it"
     cluster.shown = []
     assert plan_undo(entry, run).is_empty
+
+
+def test_who_may_not_see_a_token_is_not_told_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Showing()
+    entry, run = killed(tmp_path, cluster, monkeypatch)
+    cluster.principal = "User:admin"
+    for step in (resume, plan_undo):
+        with pytest.raises(Refused, match="cannot be judged as User:admin") as refused:
+            step(entry, run)  # type: ignore[operator]
+        assert refused.value.hint == "connect as User:a"
+    cluster.shown = [shown("mine")]
+    (stage,) = plan_undo(entry, run).stages
+    assert stage.intent == ExpireToken(token_id="mine", owner="User:a")
 
 
 def test_a_token_that_the_answer_named_is_taken_back_before_it_is_shown(
