@@ -45,6 +45,12 @@ class Tools:
                     raise subprocess.TimeoutExpired([main, *map(str, args)], timeout, said)
         return status, said.decode("utf-8", "replace")
 
+    def end(self) -> None:
+        """End the Java, where it runs."""
+        if self.java is not None:
+            self.java.kill()
+            self.java.wait()
+
     def _started(self) -> subprocess.Popen[bytes]:
         jars = classpath(self.version)
         archive = archive_of(jars)
