@@ -22,7 +22,7 @@ from formats.values import replace
 from kctl.checks.digests import Digest, digest_of
 from kctl.checks.parallel import LogPart, PartRead, PlannedParts, logs_of, part_of, pieces_of, scan_of
 from kctl.checks.replica import shown_name
-from kctl.checks.report import CheckOptions, ReplicaTask
+from kctl.checks.report import CheckOptions, ReadSlice, ReplicaTask
 from kctl.errors import KctlError
 from kctl.files import open_file
 from kctl.log.folder import read_folder
@@ -51,17 +51,6 @@ class Slice(NamedTuple):
     target: int = 0
     number: int = 0
     of: int = 0  # 0: for its digest alone
-
-
-class ReadSlice(NamedTuple):
-    """The result of reading a slice; a slice without bytes has no file."""
-
-    log: str
-    split: Split = Split(0, 0)
-    file: str = ""
-    size: int = 0  # of the file
-    error: OSError | None = None
-    digest: str | None = None  # of the log
 
 
 # --- cutting, and reading -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from formats.compression import DEFAULT_LIMIT
 from formats.log_dir.file_names import FolderKind
@@ -19,6 +19,7 @@ from kctl.findings import Finding, FindingType, Place, Severity
 from kctl.findings.segments import TOO_MANY_FINDINGS
 from kctl.rows.verify import FILE
 from kctl.scan.options import Level, ScanTotals
+from kctl.scan.splits import Split
 
 DEFAULT_MAX_FINDINGS = 10_000
 
@@ -31,6 +32,17 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     max_findings: int = DEFAULT_MAX_FINDINGS
     compacted: frozenset[str] = frozenset()  # topics known to be compacted
     digest: str | None = None  # the algorithm; None: files get none
+
+
+class ReadSlice(NamedTuple):
+    """The result of reading a slice of a log beforehand; a slice without bytes has no file."""
+
+    log: str
+    split: Split = Split(0, 0)
+    file: str = ""
+    size: int = 0  # of the file
+    error: OSError | None = None
+    digest: str | None = None  # of the log
 
 
 class ReplicaTask(Struct, frozen=True):
@@ -46,7 +58,7 @@ class ReplicaTask(Struct, frozen=True):
     log_start_offset: int = 0
     is_compacted: bool | None = None  # None: not known
     has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
-    slices: tuple[Any, ...] = ()  # of its logs, if an audit has read them before; see `kctl.audit.slices`
+    slices: tuple[ReadSlice, ...] = ()  # of its logs, if an audit has read them before
     bytes_read: int = 0  # in these slices
 
     def place_of(self, name: str) -> Place:
@@ -169,7 +181,7 @@ class Report(Struct):
     findings: list[Finding] = field(default_factory=list)  # about the folder as a whole
     facts: LogFacts = field(default_factory=LogFacts)
     segments: int = 0
-    added: Any = None  # what a check that does more than `check_replica` adds
+    added: object = None  # what a check that does more than `check_replica` adds, of a class of its own
 
     @property
     def size_in_bytes(self) -> int:

@@ -72,6 +72,7 @@ def ordered(
 ) -> Iterator[Result]:
     """function(item) for each item, in order; function, items and results must be picklable.
 
+    A function with much in it goes to each process once; forked ones have it already.
     At most a few items for each process are taken ahead of what the caller has read. With `jobs=1` all work is done in
     this process, and so is work that takes little time, unless `at_once` is set. An exception of the function is raised
     in the place of its result.
@@ -104,15 +105,17 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
     from concurrent.futures.process import BrokenProcessPool
 
     try:
-        executor = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin_worker)
+        executor = ProcessPoolExecutor(
+            jobs, mp_context=_context(), initializer=_begin_worker, initargs=(function,)
+        )
     except (OSError, NotImplementedError):  # no /dev/shm, as in some containers: nothing to lock processes by
         yield function(first)
         yield from map(function, items)
         return
     try:
-        pending.append(executor.submit(run_counted, function, first))
+        pending.append(executor.submit(_run, first))
         for item in items:
-            pending.append(executor.submit(run_counted, function, item))
+            pending.append(executor.submit(_run, item))
             if len(pending) >= WAITING * jobs:
                 yield _taken(pending)
         while pending:
@@ -149,7 +152,17 @@ def forks() -> bool:
     return _context().get_start_method() == "fork"
 
 
-def _begin_worker() -> None:
+_function: Callable[[Any], Any]
+"""What this worker process does with each item."""
+
+
+def _run(item: Any) -> CountedResult:
+    return run_counted(_function, item)
+
+
+def _begin_worker(function: Callable[[Any], Any]) -> None:
+    global _function
+    _function = function
     # Ctrl-C reaches the whole process group: workers go quietly, their parent says what happened.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()

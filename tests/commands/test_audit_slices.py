@@ -14,7 +14,7 @@ import pytest
 from benchmarks.corpus import batches, shape_of, write_index
 from formats.log import records
 from kctl.audit import slices
-from kctl.checks.report import ReplicaTask
+from kctl.checks.report import ReadSlice, ReplicaTask
 from kctl.findings import Finding
 from kctl.scan import pool, splits
 from kctl.scan.source import LocalFile
@@ -37,9 +37,9 @@ def audit(folder: Path, out: Path, *options: str, jobs: int = 1) -> Path:
     return out
 
 
-def cut(patch: pytest.MonkeyPatch, seed: int = 0, *, lying: float = 0.0) -> list[slices.ReadSlice]:
+def cut(patch: pytest.MonkeyPatch, seed: int = 0, *, lying: float = 0.0) -> list[ReadSlice]:
     """Cut every log anywhere between batches, and now and then where there is none; gives what was read."""
-    seen: list[slices.ReadSlice] = []
+    seen: list[ReadSlice] = []
 
     def cuts(source: LocalFile, hints: object, target: int) -> list[Split]:
         rng = random.Random(f"{seed}{source.size}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -289,25 +289,20 @@ class LossSearch:
         progress.start("look for losses", len(self.partitions), "partitions")
         # Read before workers are forked, so that they have it too.
         _ = self.order, self.log_notes, self.external, self.tier
-        _shared.append((self, folder, reading))
-        try:
-            once = (*self.left_out, *self.undated, *self.log_notes.zones)
-            left_out = iter([finding.row() for finding in once])
-            for items in ordered(_rows_of, self.partitions, jobs=jobs):
-                yield from (*items, *left_out)
-                progress.advance(1)
-        finally:
-            _shared.pop()
+        once = (*self.left_out, *self.undated, *self.log_notes.zones)
+        left_out = iter([finding.row() for finding in once])
+        rows_of = partial(_rows_of, self, folder, reading)
+        for items in ordered(rows_of, self.partitions, jobs=jobs):
+            yield from (*items, *left_out)
+            progress.advance(1)
 
 
-_shared: list[tuple[LossSearch, Path | None, Jobs]] = []
-
-
-def _rows_of(partition: TopicPartition) -> list[Row | Judgement]:
+def _rows_of(
+    search: LossSearch, folder: Path | None, jobs: Jobs, partition: TopicPartition
+) -> list[Row | Judgement]:
     """The rows of one partition; runs in a worker process."""
     from multiprocessing import parent_process
 
-    search, folder, jobs = _shared[-1]
     # A worker reads its partition alone; before workers exist, one large partition may use all processes.
     result = search.of(partition, jobs if parent_process() is None else 1)
     losses = [
