@@ -104,9 +104,9 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
 
 def _note_untold(frame: Frame, state: ClusterState, action: str, known: Collection[int] = ()) -> None:
     """Report each broker, of the cluster or `known` from elsewhere, whose throttle is unknown."""
-    from kctl.changes.kinds.throttles import untold_brokers
+    from kctl.changes.kinds.throttles import brokers_that_cannot_report
 
-    for broker in untold_brokers(state, known):
+    for broker in brokers_that_cannot_report(state, known):
         frame.fail(
             f"broker {broker} is not alive, and only the broker itself can report its throttle",
             f"start it, and {action} the throttles again",

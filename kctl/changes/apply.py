@@ -165,7 +165,7 @@ def _outcome(entry: Entry, reason: str) -> str:
 
 
 def _note_progress(entry: Entry, run: ChangeRun) -> None:
-    """Record in the journal how far a change is. Raises NotFinished if that is not possible: what it holds is behind."""
+    """Record in the journal how far a change is. Raises NotFinished if that fails: the entry is behind the cluster then."""
     try:
         run.journal.write(entry)
     except KctlError as error:
@@ -176,7 +176,7 @@ def _note_progress(entry: Entry, run: ChangeRun) -> None:
 
 
 def _note_outcome(entry: Entry, outcome: str, run: ChangeRun) -> None:
-    """Record in the journal how a change ended; where that fails, what it holds from before is enough to go on."""
+    """Record in the journal how a change ended; if that fails, the entry as it was is enough to resume."""
     entry.outcome = outcome
     try:
         run.journal.write(entry)
@@ -228,7 +228,7 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
     stage, until = entry.stages[index], time.monotonic() + LATE
     while True:
         try:
-            with _alone(entry, run):
+            with _exclusively(entry, run):
                 run.cluster.commit(stage.writes)
             return
         except Conflict:
@@ -255,7 +255,7 @@ def _read_back(intent: Intent, run: ChangeRun) -> None:
 
 
 def _look_for_left_over(intent: Intent, entry: Entry, index: int, run: ChangeRun) -> None:
-    """Take off what was not seen before: a broker that has come back meanwhile, and that others hid.
+    """Clear the throttle where it was not seen before: on brokers that came back, and on topics that were hidden.
 
     Raises NotFinished if a throttle may be left on brokers or topics that could not be read; `resume` tries again.
     """
@@ -270,7 +270,7 @@ def _look_for_left_over(intent: Intent, entry: Entry, index: int, run: ChangeRun
             if not remaining and not places:
                 return
             if (remaining or is_more) and (writes := run.cluster.writes_for(intent, state)):
-                with _alone(entry, run):
+                with _exclusively(entry, run):
                     run.cluster.commit(writes)
                 taken |= {str(broker) for broker in run.cluster.dead_brokers_told(writes)}
         if time.monotonic() > until:
@@ -307,7 +307,7 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
 def note_what_takes_back(
     entry: Entry, stage: RecordedStage, run: ChangeRun, *, is_over: bool = False
 ) -> None:
-    """Record what takes back a change where that follows from what brokers show after it, or why nothing does.
+    """Record what takes back a change where only brokers tell after it was made, or why nothing takes it back.
 
     `is_over`: brokers have had time to show it, so that what they do not show is not there.
     """
@@ -323,11 +323,11 @@ def note_what_takes_back(
         pass
 
 
-def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:
+def _exclusively(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:
     """Keep other kctl processes from reading and writing meanwhile, if brokers do not compare versions."""
     if run.cluster.can.compare_versions:
         return contextlib.nullcontext()
-    return run.journal.alone(entry.cluster_id, run.until)
+    return run.journal.exclusively(entry.cluster_id, run.until)
 
 
 def read_for(intent: Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
@@ -411,7 +411,7 @@ def _lost_answer(entry: Entry) -> str:
 
 
 def split_begun(entry: Entry, run: ChangeRun) -> None:
-    """Put what was carried out of several intents, and the rest, in stages of their own, where only a part was."""
+    """Split stages of several intents of which a part was carried out: that part and the rest become stages of their own."""
     stages = []
     for index, stage in enumerate(entry.stages):
         intent = stage.intent
@@ -455,7 +455,7 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     if stage.writes and run.cluster.is_written(stage.writes):
         return True
     state = read_for(stage.intent, run)
-    if any(part.is_untold(state) for part in stage.intent.parts):
+    if any(part.leaves_no_trace(state) for part in stage.intent.parts):
         return False
     if stage.intent.needs_secret:
         return _has_credentials(stage.intent, run)

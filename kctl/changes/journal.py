@@ -162,7 +162,7 @@ class Journal:
             ) from error
 
     @contextlib.contextmanager
-    def alone(self, cluster_id: str | None, until: float) -> Iterator[None]:
+    def exclusively(self, cluster_id: str | None, until: float) -> Iterator[None]:
         """Lock out every other kctl that uses this journal from writing to the cluster.
 
         Backends without compare-and-set need it between a read and the write that depends on it. Raises Refused if

@@ -27,7 +27,7 @@ Values = Mapping[tuple[str, str], str | None]  # of the key, by entity
 
 
 class Allowed(NamedTuple):
-    """What comes to be allowed: to these partitions without a leader, and to others.
+    """Unclean elections that a change allows: of the partitions in `waiting`, which have no leader, and of others.
 
     `is_known` is False where only a controller's own file decides, which it does not tell.
     """
@@ -40,7 +40,7 @@ class Allowed(NamedTuple):
 def newly_allowed(
     cluster: Cluster, intents: Sequence[Intent], kafka_version: KafkaVersion | None = None
 ) -> Allowed:
-    """What the intents in sequence allow that is not allowed now."""
+    """The unclean elections that the intents allow, carried out in order, and that are not allowed now."""
     changes = [
         change
         for intent in intents
@@ -69,26 +69,26 @@ def newly_allowed(
         after.append({**after[-1], (change.entity_type, change.entity_name): change.after[UNCLEAN]})
     controllers = _controllers(configured, changes)
 
-    def comes(topic: str) -> Iterator[bool | None]:
-        """Whether it comes to be allowed to a topic, by controller; None: unless its file says otherwise."""
+    def becomes_allowed(topic: str) -> Iterator[bool | None]:
+        """Whether an unclean election of a topic becomes allowed, for each controller; None where its own file decides."""
         for controller in controllers:
             was = _is_allowed(configured, before, topic, controller)
             for values in after[1:]:
                 now = _is_allowed(configured, values, topic, controller)
                 yield now if was is False or (was is None and now) else False
 
-    waiting = {tp: set(comes(tp.topic)) & {True, None} for tp in leaderless}
+    waiting = {tp: set(becomes_allowed(tp.topic)) & {True, None} for tp in leaderless}
     affected = tuple(tp for tp, how in waiting.items() if how)
     others = ["", *named] if everywhere else named  # no topic is called "": it has no value of its own
     return Allowed(
         waiting=affected,
         is_known=all(True in waiting[tp] for tp in affected),
-        is_for_others=any(True in comes(topic) for topic in others),
+        is_for_others=any(True in becomes_allowed(topic) for topic in others),
     )
 
 
 def _controllers(state: ClusterState, changes: Collection[AlterConfig]) -> set[int]:
-    """Who may decide: brokers whose files are told, where some vote; else voters, else all brokers."""
+    """The nodes whose files may decide: brokers that return their settings, where some vote; else voters, else all brokers."""
     able = set(state.quorum.voters) if state.quorum and state.quorum.voters else set(state.brokers)
     changed = {
         int(change.entity_name)
@@ -101,7 +101,7 @@ def _controllers(state: ClusterState, changes: Collection[AlterConfig]) -> set[i
 
 
 def _is_allowed(state: ClusterState, values: Values, topic: str, controller: int) -> bool | None:
-    """Whether the controller would elect an unclean leader of a topic; None where its file decides and is not told."""
+    """Whether the controller would elect an unclean leader of a topic; None where its file decides and is not known."""
     for entity in (("topics", topic), ("brokers", str(controller)), ("brokers", DEFAULT)):
         if (value := values.get(entity)) is not None:
             return _is_true(value)
@@ -123,12 +123,12 @@ def guarded(
     accepted: bool = False,
     kafka_version: KafkaVersion | None = None,
 ) -> Plan:
-    """The plan with what its intents allow as a warning, and in need of its own word where records may go at once."""
+    """The plan with a warning of what its intents allow; it needs an option where records may be lost at once."""
     allowed = newly_allowed(cluster, intents, kafka_version)
     if allowed.waiting:
         return replace(
             plan,
-            warnings=(*plan.warnings, _at_once(allowed)),
+            warnings=(*plan.warnings, _allowed_in_words(allowed)),
             details={**plan.details, ACCEPTED: list(map(str, allowed.waiting))},
             needs=" and ".join(filter(None, (plan.needs, "" if accepted else WORD))),
         )
@@ -141,7 +141,7 @@ def guarded(
     return plan
 
 
-def _at_once(allowed: Allowed) -> str:
+def _allowed_in_words(allowed: Allowed) -> str:
     file = "" if allowed.is_known else "if a controller's own file allows it, which cannot be read here, "
     return (
         f"{counted(len(allowed.waiting), 'partition')} without a leader ({allowed.waiting[0]}): {file}the next replica "
@@ -155,12 +155,12 @@ def refuse_unaccepted(
     details: Mapping[str, object],
     kafka_version: KafkaVersion | None = None,
 ) -> None:
-    """Raise Refused where intents allow it to partitions for which nobody gave the word."""
+    """Raise Refused where intents allow unclean elections of partitions for which the option was not given."""
     allowed = newly_allowed(cluster, intents, kafka_version)
     known = details.get(ACCEPTED)
     accepted = set(known) if isinstance(known, list) else set()
     if unaccepted := tuple(tp for tp in allowed.waiting if str(tp) not in accepted):
         raise Refused(
-            f"{_at_once(allowed._replace(waiting=unaccepted))}; nothing was written",
+            f"{_allowed_in_words(allowed._replace(waiting=unaccepted))}; nothing was written",
             f"add {WORD} if you want this",
         )

@@ -19,7 +19,7 @@ from kctl.errors import Refused
 def plan_undo(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> Plan:
     """The plan of taking back what stands of a change; empty where nothing of it was written.
 
-    Where a value comes back that lets a partition elect an unclean leader at once, it needs its own word: `accepted`.
+    Where it restores a value that lets a partition elect an unclean leader at once, it needs an option: `accepted`.
     """
     if entry.undone_by:
         raise Refused(

@@ -218,11 +218,11 @@ class Intent(Struct, frozen=True, kw_only=True):
 
         What a controller uses up leaves no trace of its own, so that the cluster's state decides there.
         """
-        # An intent that nothing waits for counts as done once it is written, which is what is not known here.
+        # `how_far` of an intent that is not visible says that it is done; whether it was written is what is asked here.
         return self.is_visible() and self.how_far(state).is_done
 
-    def is_untold(self, state: ClusterState) -> bool:
-        """Whether the state looks the same before and after it; written twice it is what it should be."""
+    def leaves_no_trace(self, state: ClusterState) -> bool:
+        """Whether the state looks the same before and after it, so that it is written again; twice does no harm."""
         return False
 
     def is_shown_by_users(self, users: Mapping[str, Mapping[str, int | None]]) -> bool:

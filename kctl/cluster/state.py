@@ -19,7 +19,7 @@ NO_LEADER = -1
 ELR_FEATURE = "eligible.leader.replicas.version"  # its level is above 0 if KRaft tracks eligible leaders
 DEFAULT = "<default>"  # the entity that applies to all of its type
 MIN_ISR = "min.insync.replicas"
-UNTOLD = ""  # in place of a value that a broker does not return
+NOT_RETURNED = ""  # in place of a value that is set and that brokers do not return
 Replicas = tuple[int, ...]
 
 
@@ -267,7 +267,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 
     @property
     def can(self) -> Abilities:
-        """What the backend can that it was read from."""
+        """What the backend can from which the state was read."""
         return BACKENDS[self.backend]
 
     def is_alive(self, broker_id: int) -> bool:
@@ -400,11 +400,11 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     def has_value(self, entity_type: str, entity_name: str, key: str, value: str | None) -> bool:
         """Whether a key has this value (None: is not set), or one that brokers do not return."""
         present = self.config(entity_type, entity_name).get(key)
-        return present == value or (value is not None and self.is_untold(present))
+        return present == value or (value is not None and self.is_not_returned(present))
 
-    def is_untold(self, value: str | None) -> bool:
+    def is_not_returned(self, value: str | None) -> bool:
         """Whether a value is set that brokers do not return: brokers of 2.4 hide the rates of throttles too."""
-        return self.can.ask_brokers and value == UNTOLD
+        return self.can.ask_brokers and value == NOT_RETURNED
 
     def partitions(self) -> Iterator[TopicPartition]:
         """Every partition of the topics read, by topic name and number."""

@@ -71,14 +71,14 @@ def resources_in(
         for name, topic in state.topics.items():
             if not is_internal(name) and name not in state.deleting:
                 configs = state.config("topics", name)
-                told = {key: value for key, value in configs.items() if not is_untold(state, key, value)}
+                told = {key: value for key, value in configs.items() if not is_kept_back(state, key, value)}
                 told = configs_to_hold(name, told, left_out)
                 yield topic_resource(topic, told, racks, wanted.get(Key("topic", name)))
     by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
     for (entity_type, name), config in state.configs.items():
         if entity_type in by_type:
             fields: dict[str, Value] = {
-                key: value for key, value in config.values.items() if not is_untold(state, key, value)
+                key: value for key, value in config.values.items() if not is_kept_back(state, key, value)
             }
             if fields:
                 yield Resource(kind=by_type[entity_type], name=name, fields=fields)
@@ -87,9 +87,9 @@ def resources_in(
             yield from [quota] if quota else []
 
 
-def is_untold(state: ClusterState, key: str, value: str) -> bool:
+def is_kept_back(state: ClusterState, key: str, value: str) -> bool:
     """Whether a value is a secret, or one that brokers do not tell."""
-    return is_secret_key(key) or state.is_untold(value)
+    return is_secret_key(key) or state.is_not_returned(value)
 
 
 def user_resources(users: Users) -> Iterator[Resource]:
@@ -193,6 +193,6 @@ def _why_not_asked(kind: str, state: ClusterState) -> str:
 def secrets_in(state: ClusterState) -> Iterator[str]:
     """Sentences on values that are set and that no file holds."""
     for (kind, name), config in sorted(state.configs.items()):
-        keys = sorted(key for key, value in config.values.items() if is_untold(state, key, value))
+        keys = sorted(key for key, value in config.values.items() if is_kept_back(state, key, value))
         if keys and kind in ("topics", "brokers"):
             yield f"{kind.removesuffix('s')} {name}: {', '.join(keys)} set, and not exported, as secrets"

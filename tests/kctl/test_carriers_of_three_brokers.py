@@ -301,7 +301,7 @@ def test_a_record_is_of_the_process_that_it_names(form: str) -> None:
 
 
 # Nothing in these names a process that is a broker's, or tells one from another.
-UNTOLD = {
+NOT_RETURNED = {
     "instances": per(lambda b, n, t: f"kafka/{b}: stdout | {t}\n"),
     "containers": per(lambda b, n, t: f"{'abc'[b - 1]}81c0ffee42 | {t}\n"),
     "a host for all": per(lambda b, n, t: f"{n.iso} kafka-9 kafka[812]: {t}\n"),
@@ -312,10 +312,10 @@ UNTOLD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("carrier", UNTOLD)
+@pytest.mark.parametrize("carrier", NOT_RETURNED)
 def test_no_line_is_given_to_another_broker(tmp_path: Path, carrier: str) -> None:
     path = tmp_path / "export"
-    path.write_text(UNTOLD[carrier])
+    path.write_text(NOT_RETURNED[carrier])
     brokers: dict[str, set[int | None]] = {}
     for broker, line in ALL:
         brokers.setdefault(line.message, {None}).add(broker)

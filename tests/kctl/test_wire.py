@@ -16,7 +16,7 @@ from formats.values import replace
 from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.kinds.throttles import clearing, not_in_force
 from kctl.changes.kinds.topics import CreateTopic
-from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, Topic
+from kctl.cluster.state import NOT_RETURNED, Broker, ClusterState, EntityConfig, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.settings import Context
@@ -104,7 +104,7 @@ def test_lists_of_throttled_replicas_are_added_to(
 def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_away() -> None:
     """As brokers of 2.4 do; a value of ZooKeeper is always told."""
     rate = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: "1000"}, before={RATE: None})
-    config = EntityConfig(entity_type="brokers", entity_name="1", values={RATE: UNTOLD})
+    config = EntityConfig(entity_type="brokers", entity_name="1", values={RATE: NOT_RETURNED})
     lists = {"t": {LIST: ("0:1",)}}
     for backend, is_hidden in (("admin", True), ("zookeeper", False)):
         state = ClusterState(
@@ -117,10 +117,10 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
         )
         assert rate.how_far(state).is_done is is_hidden
         assert (not_in_force([rate], state) == []) is is_hidden
-        assert clearing(lists, state).rates["1"][RATE] == (None if is_hidden else UNTOLD)
+        assert clearing(lists, state).rates["1"][RATE] == (None if is_hidden else NOT_RETURNED)
         for before, is_known in (
             (None, True),
-            (UNTOLD, not is_hidden),
+            (NOT_RETURNED, not is_hidden),
         ):  # written again where nobody can tell
             written = IncrementalAlterConfigs(
                 about="broker 1",
@@ -133,7 +133,9 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
             if is_hidden:
                 asked = SimpleNamespace(wire=None, read_state=lambda *_, at=state, **__: at)
                 assert WireCommit(cast(AdminCluster, asked)).is_written([written]) is is_known
-    back = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: UNTOLD}, before={RATE: "1000"})
+    back = AlterConfig(
+        entity_type="brokers", entity_name="1", after={RATE: NOT_RETURNED}, before={RATE: "1000"}
+    )
     assert operations(back) == (ConfigOperation(RATE, "DELETE"),)
 
 

@@ -26,13 +26,19 @@ def fill_gaps(leaderships: Sequence[Leadership], words: Words) -> None:
         replicas = before.replicas or replicas
         if last - first == 1:
             continue
-        by_zookeeper = _filled(before, after, _offline(before, after, words), (), is_each_an_epoch=True)
+        by_zookeeper = _states_between(
+            before, after, _offline(before, after, words), (), is_each_an_epoch=True
+        )
         ends = _ends(before, after, words) if words.kraft_since is not None and not by_zookeeper else []
         states = by_zookeeper or next(
             (
                 filled
                 for is_each_an_epoch in (False, True)
-                if (filled := _filled(before, after, ends, replicas, is_each_an_epoch=is_each_an_epoch))
+                if (
+                    filled := _states_between(
+                        before, after, ends, replicas, is_each_an_epoch=is_each_an_epoch
+                    )
+                )
             ),
             [],
         )
@@ -71,7 +77,7 @@ def _ends(before: Leadership, after: Leadership, words: Words) -> list[Word]:
     )
 
 
-def _filled(
+def _states_between(
     before: Leadership,
     after: Leadership,
     removals: Iterable[Word],

@@ -6,7 +6,7 @@ from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import GRANTED, PartitionHistory
 from kctl.findings import Finding, Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as state_log_findings
 from kctl.model import TopicPartition
 
 # Template to the field with the new ISR. S03 to S06 are printed before the change is written.
@@ -88,7 +88,7 @@ class IsrLines(Struct):
         assert event.broker_id is not None
         key = partition, event.broker_id, what
         if key not in self.stale:
-            self.stale[key] = say.ZOMBIE_LEADER_WRITE.at(
+            self.stale[key] = state_log_findings.ZOMBIE_LEADER_WRITE.at(
                 Place(event.broker_id, file=event.file).in_partition(partition),
                 broker=event.broker_id,
                 partition=partition,

@@ -25,7 +25,7 @@ RANKS = {
     "L04": 4, "L06": 5, "L08": 5, "L12": 5, "L13": 5, "B01": 5, "B02": 5, "L02": 5, "F72": 5, "B36": 6, "E24": 6,
 }  # fmt: skip
 # Of an epoch that no line tells of.
-UNTOLD = 9
+NOT_RETURNED = 9
 # Lines that are printed once for an epoch, when it begins; in the order of epochs where one process follows another.
 FIRST_SAID = frozenset(("C15", "L01", "L03", "S12", "S13"))
 # A leader says that a change of its ISR is made.
@@ -141,7 +141,7 @@ class Leadership(Struct):
     """The template of the line in which the controller decided it."""
     removed: int | None = None
     """The replica that this decision took out of the ISR."""
-    rank: int = UNTOLD
+    rank: int = NOT_RETURNED
     first_version: int | None = None
     """The version of the state that began it, as far as the logs say."""
     version: int | None = None
@@ -232,7 +232,7 @@ class Leadership(Struct):
         ):
             self.first_version = observation.version
         if observation.isr is not None:
-            self._see_isr(observation, time_ms, rank)
+            self._note_isr(observation, time_ms, rank)
         if rank < self.rank:
             self.proofs.insert(0, observation.event.proof())
             del self.proofs[3:]
@@ -240,13 +240,13 @@ class Leadership(Struct):
             if rank <= 2 and time_ms - self.from_ms < CLOCK_SLACK:
                 self.from_ms = time_ms
 
-    def _see_isr(self, observation: Observation, time_ms: int, rank: int) -> None:
+    def _note_isr(self, observation: Observation, time_ms: int, rank: int) -> None:
         assert observation.isr is not None
         if self.isr is None or (rank < self.rank and rank <= 1 and not self.isr_changes):
             self.isr, self.version = observation.isr, observation.version
             return
         if observation.isr == self.last_isr:
-            self._confirm(observation.version, observation.event, time_ms)
+            self._confirm_isr(observation.version, observation.event, time_ms)
             return
         if (
             observation.version is not None
@@ -254,14 +254,14 @@ class Leadership(Struct):
             and observation.version <= self.version
         ):
             return
-        if self._is_earlier(observation, time_ms):
+        if self._is_earlier_isr(observation, time_ms):
             return
         # Without a version only the controller and the leader are believed: other brokers may lag behind.
         if observation.version is None and rank >= 5:
             return
         self.add_isr(time_ms, observation.isr, observation.version, observation.event)
 
-    def _is_earlier(self, observation: Observation, time_ms: int) -> bool:
+    def _is_earlier_isr(self, observation: Observation, time_ms: int) -> bool:
         """Whether a line states an ISR of before the last change, which the leader announced: requests may come late.
 
         A controller that did not hear of the change yet, which takes seconds, states it without a version.
@@ -293,7 +293,7 @@ class Leadership(Struct):
         """Note that the ISR changed, or that a broker is about to change it."""
         if isr == self.last_isr:
             if announced_by is None:
-                self._confirm(version, event, time_ms)
+                self._confirm_isr(version, event, time_ms)
             return
         if self.isr is None:
             self.isr = isr
@@ -302,7 +302,7 @@ class Leadership(Struct):
             self.isr_changes.append(change)
         self.version = version if version is not None else self.version
 
-    def _confirm(self, version: int | None, event: Event, time_ms: int) -> None:
+    def _confirm_isr(self, version: int | None, event: Event, time_ms: int) -> None:
         """The last ISR is stated; what a leader announced long before it, or a controller, says so was made only then."""
         self.version = version if version is not None else self.version
         if self.isr_changes:
@@ -424,7 +424,7 @@ class PartitionHistory:
         )
 
     def begin_again(self) -> None:
-        """A topic of this name was created: what follows is about that one."""
+        """Begin a new topic of this name: what follows is about that one."""
         if self.epochs and (self.is_over or not self.is_doubtful):
             self.topics.append(_Topic())
             # What was said of the topic before says nothing of this one.
@@ -453,8 +453,8 @@ class PartitionHistory:
         elif current is None or current.leader != leader or from_state != "OnlinePartition":
             self._announced = leader, from_state, event
 
-    def _decides(self, observation: Observation) -> bool:
-        """Whether a controller had named an earlier epoch in its term, so that it decided this one."""
+    def _is_decided_in_term(self, observation: Observation) -> bool:
+        """Whether the controller decided this epoch: it had named an earlier one in the same term."""
         term = observation.event.number("controller_epoch")
         if term is None:
             return False
@@ -463,16 +463,16 @@ class PartitionHistory:
     def observe(
         self, observation: Observation, time_ms: int, *, is_retold: bool = False
     ) -> Leadership | None:
-        """Take a line into account; None where it says that no such partition any more.
+        """The leadership that a line is about, with what it says; None where the partition is deleted.
 
-        `is_retold`: it is of a controller that just began, which says all states again.
+        `is_retold`: the controller has just begun, and logs all states again.
         """
-        if not self._decides(observation) and is_retold:
+        if not self._is_decided_in_term(observation) and is_retold:
             observation = observation._replace(is_mention=True)
         if observation.leader == LEADER_DURING_DELETE:
             self.end(time_ms)
             return None
-        if self._falls(observation, time_ms):
+        if self._epochs_begin_again(observation, time_ms):
             self.end(time_ms)
             self.begin_again()
         known = self.epochs.get(observation.leader_epoch)
@@ -488,8 +488,8 @@ class PartitionHistory:
         known.see(observation, time_ms)
         return known
 
-    def _falls(self, observation: Observation, time_ms: int) -> bool:
-        """Whether its epochs begin again, as those of a topic do that was deleted and made again."""
+    def _epochs_begin_again(self, observation: Observation, time_ms: int) -> bool:
+        """Whether the line is of a topic that was deleted and made again, whose epochs begin anew."""
         name = observation.event.event or ""
         same = self.epochs.get(observation.leader_epoch)
         if same is not None and same.contradicts(observation):

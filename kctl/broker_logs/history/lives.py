@@ -46,7 +46,8 @@ REASONS = (
 # What the process that has it may still hold while another one fails for want of it.
 TAKEN = frozenset(("log_dir_locked", "port_taken", "broker_id_taken"))
 OPEN = frozenset(("starting", "up", "stopping", "controlled_shutdown", "unclean_shutdown"))
-# What runs the server repeats its end without its id; before 0.8.2 it alone says that a start failed.
+# Classes that start the server: they log its end once more, without a broker id. Before 0.8.2 only they say that a start
+# failed.
 SAID_AGAIN = ("kafka.server.KafkaServerStartable", "kafka.Kafka$")
 # States in which a line says again how a process ended: the hook of a process that ends by itself stops it once more.
 ENDED = {
@@ -132,9 +133,9 @@ class _Life(Struct):
     killed: BrokerState | None = None
     """The kill of the process before it, told when it started."""
     before: _Life | None = None
-    """The life of the process before it, which goes on where this one only failed for want of what that one holds."""
+    """The process before it, which still runs where this one failed to start since the other holds its files or port."""
     is_start_missing: bool = False
-    """Whether the logs lack its start though they have the end of the process before it: they may lack its end too."""
+    """Whether the logs have the end of the process before it and not its own start, and so may lack its own end too."""
     other_failed_ms: int | None = None
     """When another process ended that never became the broker; it then says that it exits and is shutting down."""
     alive_ms: int | None = None
@@ -171,9 +172,9 @@ class Lives:
         if event.event in TOLD and self._is_copy(event):
             return
         self._cluster = cluster
-        self._note(event, time_ms)
+        self._note_line(event, time_ms)
 
-    def _say(
+    def _add_state(
         self, broker_id: int | None, time_ms: int, state: str, event: Event, how: str | None = None
     ) -> None:
         self.states.append(
@@ -187,7 +188,7 @@ class Lives:
             self._said = dict(list(self._said.items())[MOST_SAID // 2 :])
         return self._said.setdefault(line, event.file) != event.file
 
-    def _note(self, event: Event, time_ms: int) -> None:
+    def _note_line(self, event: Event, time_ms: int) -> None:
         name = event.event or ""
         if name in CONTROLLER_STARTS:
             self._note_controller_start(event, time_ms)
@@ -202,7 +203,7 @@ class Lives:
             ids = event.fields.get(key)
             for broker_id in ids if isinstance(ids, list) else [ids]:
                 if isinstance(broker_id, int):
-                    self._say(broker_id, time_ms, state, event)
+                    self._add_state(broker_id, time_ms, state, event)
         elif name in ("Q13", "Q14", "Q12", "Q15"):
             self._note_registration(event, time_ms)
         elif (since_ms := unfenced_since(event, time_ms)) is not None:
@@ -221,7 +222,7 @@ class Lives:
             return
         if state == "starting":
             self._begin(event, time_ms)
-            self._say(broker_id, time_ms, state, event)
+            self._add_state(broker_id, time_ms, state, event)
             return
         if state == "stopping" and any(
             b"Exiting Kafka" in before_it.record for before_it in itertools.islice(event.earlier(), 1)
@@ -235,7 +236,7 @@ class Lives:
             and time_ms - failed_ms < HOOK_WITHIN
         ):
             return
-        how = _how(event) if state == "halted" else None
+        how = _how_it_ended(event) if state == "halted" else None
         if broker_id is None and how in TAKEN:
             broker_id = self._only_one_starting(time_ms)
         is_nobodys = broker_id is None
@@ -267,7 +268,7 @@ class Lives:
             if state == "up" and life.state != "starting":  # a start of no known broker was its own
                 self._own.pop(None, None)
             life.state, life.since_ms = state, time_ms
-        self._say(event.broker_id, time_ms, state, event, how)
+        self._add_state(event.broker_id, time_ms, state, event, how)
         if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
             life.before.alive_ms = life.killed.time_ms
             life.before.other_failed_ms = time_ms
@@ -279,7 +280,7 @@ class Lives:
             life.before.other_failed_ms = time_ms
 
     def _take_back_kill(self, life: _Life) -> bool:
-        """The process before was not killed, if it was said to be."""
+        """Take back that the process before was killed; whether that had been said."""
         if life.killed not in self.states:
             return False
         self.states.remove(life.killed)
@@ -287,7 +288,7 @@ class Lives:
         return True
 
     def _only_one_starting(self, time_ms: int) -> int | None:
-        """The broker of the process that ends without its id for want of what another one holds: one that starts."""
+        """The broker that is starting, if there is only one: the end of a process that failed to start names no broker."""
         starting = [
             broker_id
             for broker_id, life in self._own.items()
@@ -312,15 +313,15 @@ class Lives:
         if life.before is not None and life.killed is None:
             life = life.before  # the process between them never became the broker
         killed = (
-            self._killed(broker_id, event, time_ms)
+            self._kill_of(broker_id, event, time_ms)
             if life.state in OPEN and not life.is_start_missing
             else None
         )
         before = life if killed is not None else None
         self._own[broker_id] = _Life("starting", time_ms, frozenset((name,)), killed=killed, before=before)
 
-    def _killed(self, broker_id: int, event: Event, time_ms: int) -> BrokerState:
-        """It starts, and never said that it had stopped: its process was killed, or its host died."""
+    def _kill_of(self, broker_id: int, event: Event, time_ms: int) -> BrokerState:
+        """The kill of the process before: a broker starts whose last process never said that it stopped."""
         first_ms, old = _end_of_process_before(event, time_ms)
         proofs = [event.proof()]
         how = "no_shutdown"
@@ -383,16 +384,16 @@ class Lives:
             state = "fenced"
         elif "Register" in text:
             state = "registered"
-        if broker_id is None or state is None or self._is_history(event.broker_id, text):
+        if broker_id is None or state is None or self._is_replayed(event.broker_id, text):
             return
         # Every controller of the quorum replays the same record.
         for known in reversed(self.states[-50:]):
             if known.broker_id == broker_id and known.state == state and time_ms - known.time_ms < 10_000:
                 return
-        self._say(broker_id, time_ms, state, event)
+        self._add_state(broker_id, time_ms, state, event)
 
-    def _is_history(self, controller: int | None, text: str) -> bool:
-        """Whether a controller only replays what was replayed before: all of them do, each time they start."""
+    def _is_replayed(self, controller: int | None, text: str) -> bool:
+        """Whether a controller replays a record that was replayed before, as each does whenever it starts."""
         _, replays, record = text.partition("Replayed ")
         if not replays or controller is None:
             return False
@@ -410,7 +411,7 @@ class Lives:
         )
 
 
-def _how(event: Event) -> str:
+def _how_it_ended(event: Event) -> str:
     """How a process ended, by its last words and the stack trace with them."""
     text = event.text
     return next((how for reason, how in REASONS if reason.search(text)), ENDS[event.event or ""])
@@ -463,7 +464,7 @@ def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | N
 
 
 def _before_a_pause(times: list[int | None]) -> int:
-    """Index of the last time, going back, that a pause stands before; 0 where there is none."""
+    """The index of the last time that follows a pause; 0 where no time does."""
     for index, (after, before) in enumerate(itertools.pairwise(times)):
         if after is not None and before is not None and after - before >= PAUSE:
             return index

@@ -31,12 +31,12 @@ def observations(event: Event) -> Iterator[tuple[TopicPartition, Observation]]:
         observation = find(event)
         partition = event.topic_partition
         if observation is not None and partition is not None:
-            if (previous := _before_it(observation)) is not None:
+            if (previous := _previous_state(observation)) is not None:
                 yield partition, previous
             yield partition, observation
 
 
-def _before_it(observation: Observation) -> Observation | None:
+def _previous_state(observation: Observation) -> Observation | None:
     """What a new leader says of the epoch that it knew last: whether anybody led in it."""
     fields = observation.event.fields if observation.event.event == "L03" else {}
     leader, epoch = (

@@ -7,7 +7,7 @@ import re
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.findings import Finding, Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as state_log_findings
 from kctl.model import TopicPartition
 
 CUTS_BELOW, CREATES, CONFIGURES = "T12", "R20", "U30"
@@ -41,7 +41,7 @@ class ReplicaLines(Struct):
         key = partition, event.broker_id, offset, high_watermark
         if None in (offset, high_watermark) or key in self.cuts or len(self.cuts) == MOST:
             return
-        self.cuts[key] = say.COMMITTED_TRUNCATED.at(
+        self.cuts[key] = state_log_findings.COMMITTED_TRUNCATED.at(
             Place(event.broker_id, file=event.file).in_partition(partition),
             broker=event.broker_id,
             partition=partition,

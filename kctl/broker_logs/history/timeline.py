@@ -41,7 +41,7 @@ from kctl.broker_logs.history.replica_events import REPLICA_LINES, ReplicaLines
 from kctl.broker_logs.history.transitions import Announced, Transitions
 from kctl.broker_logs.history.words import BY_PARTITION, RENOUNCED
 from kctl.findings import Finding, Place
-from kctl.findings import state_log as say
+from kctl.findings import state_log as state_log_findings
 from kctl.internal_topics.decisions import LAST_KNOWN
 from kctl.model import TopicPartition
 
@@ -103,7 +103,7 @@ class Timeline(Struct):
         for leaderships in self.leaderships.values():
             for number, leadership in enumerate(leaderships):
                 if leadership.is_unclean:
-                    yield _unclean(leadership, leaderships[:number])
+                    yield _unclean_finding(leadership, leaderships[:number])
             yield from self._below_minimum(leaderships, min_isr)
         decided = {
             (partition, decided_one.leader_epoch)
@@ -113,14 +113,16 @@ class Timeline(Struct):
         }
         for line in self.announced:
             if (line.topic_partition, line.leader_epoch) not in decided:
-                yield _announced(line)
+                yield _announced_finding(line)
         yield from self.of_lines
         for broker_id, file in sorted(self.untraced.items()):
-            yield say.LOG_LEVEL_TOO_HIGH.at(Place(broker_id=broker_id, file=file), broker=broker_id)
+            yield state_log_findings.LOG_LEVEL_TOO_HIGH.at(
+                Place(broker_id=broker_id, file=file), broker=broker_id
+            )
         for term in self.controllers:
             if term.rejections:
                 first = term.rejections[0]
-                yield say.STALE_CONTROLLER.at(
+                yield state_log_findings.STALE_CONTROLLER.at(
                     Place(broker_id=_int(first["broker_id"]), file=str(first["file"])),
                     broker=first["broker_id"],
                     controller=term.broker_id,
@@ -137,7 +139,7 @@ class Timeline(Struct):
             changes = [(leadership.isr, began), *((c.isr, c._asdict()) for c in leadership.isr_changes)]
             for isr, proof in changes:
                 if isr is not None and 0 < len(isr) < minimum:
-                    yield say.ISR_BELOW_MINIMUM.at(
+                    yield state_log_findings.ISR_BELOW_MINIMUM.at(
                         Place(**shown_by(proof)).in_partition(partition),
                         partition=partition,
                         isr=",".join(map(str, isr)),
@@ -151,12 +153,12 @@ def _int(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
+def _unclean_finding(leadership: Leadership, before: list[Leadership]) -> Finding:
     isr = next((b.last_isr for b in reversed(before) if b.last_isr), None) or ()
     if leadership.leader in isr:
         isr = ()  # what an ISR before says is not what the controller went by
     proof = leadership.proofs[0] if leadership.proofs else {}
-    return say.UNCLEAN_LEADER_ELECTION.at(
+    return state_log_findings.UNCLEAN_LEADER_ELECTION.at(
         Place(leadership.leader, **shown_by(proof)).in_partition(leadership.topic_partition),
         leader=leadership.leader,
         partition=leadership.topic_partition,
@@ -169,11 +171,11 @@ def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
 
 
 def outside(isr: Iterable[int]) -> str:
-    """Of which ISR a new leader was no member."""
+    """The clause that a new leader was not in this ISR."""
     return f"though it was not in the ISR [{','.join(map(str, isr))}]"
 
 
-def _announced(line: Announced) -> Finding:
+def _announced_finding(line: Announced) -> Finding:
     place = Place(line.leader, **shown_by(line.proof)).in_partition(line.topic_partition)
     who: dict[str, Any] = {
         "leader": line.leader,
@@ -181,10 +183,10 @@ def _announced(line: Announced) -> Finding:
         "where": where_of(line.proof),
     }
     if line.is_back:
-        return say.LAST_OF_ISR_ELECTED.at(place, **who)
+        return state_log_findings.LAST_OF_ISR_ELECTED.at(place, **who)
     epoch = line.leader_epoch
     shown_epoch = "an epoch that these logs do not name" if epoch is None else f"epoch {epoch}"
-    return say.UNCLEAN_LEADER_ELECTION.at(place, epoch=shown_epoch, why=outside(()), **who)
+    return state_log_findings.UNCLEAN_LEADER_ELECTION.at(place, epoch=shown_epoch, why=outside(()), **who)
 
 
 class _Cluster(Struct):
@@ -238,7 +240,7 @@ class _Builder:
             speaker = folder, event.broker_id if event.event == "Q17" else None
             if epoch is not None:
                 if epoch < self.last_epochs.get((known.number, *speaker), epoch):
-                    known = self._after(known, time_ms)
+                    known = self._next_cluster(known, time_ms)
                 self.last_epochs[known.number, *speaker] = epoch
         if known is not self.cluster:
             self.seen.clear()
@@ -249,11 +251,11 @@ class _Builder:
             if cluster.cluster_id == cluster_id:
                 return cluster
         if known.cluster_id is not None:
-            known = self._after(known, time_ms)
+            known = self._next_cluster(known, time_ms)
         known.cluster_id = cluster_id
         return known
 
-    def _after(self, known: _Cluster, time_ms: int) -> _Cluster:
+    def _next_cluster(self, known: _Cluster, time_ms: int) -> _Cluster:
         """The cluster after one that ended, at the latest now."""
         for history in known.histories.values():
             history.end(time_ms)
@@ -304,7 +306,7 @@ class _Builder:
             self.isr_lines.note(event, self._history(partition), time_ms)
 
     def _is_retold(self, event: Event, time_ms: int) -> bool:
-        """Whether a controller says it that just began its term, or replays the metadata log as it starts."""
+        """Whether the line is of a controller that just began its term, or that replays the metadata log as it starts."""
         name, began = event.event or "", self.began.get(event.broker_id)
         return name in RETOLD and began is not None and time_ms - began < RETOLD_WITHIN
 
@@ -360,7 +362,7 @@ class _Builder:
             self._note_topic_id(event, partition)
 
     def _is_of_earlier_topic(self, event: Event, partition: TopicPartition | None) -> bool:
-        """Whether it is about a topic of this name that another has followed: a controller replays it as it starts."""
+        """Whether a controller that starts replays a record of an earlier topic of this name."""
         history = None if partition is None else self.cluster.histories.get(partition)
         if history is None or len(history.topics) == 1:
             return False
@@ -369,7 +371,7 @@ class _Builder:
         return topic_id in earlier and topic_id not in (None, present)
 
     def _note_topic_id(self, event: Event, partition: TopicPartition) -> None:
-        """KRaft has no line for a new topic of an old name but the id."""
+        """Begin a new topic where the id is another: KRaft controllers log nothing else about a topic that is made again."""
         topic_id = event.fields.get("topic_id")
         if not isinstance(topic_id, str):
             return

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.history.leaderships import LIKELY, NO_LEADER, SURE, UNTOLD, Leadership
+from kctl.broker_logs.history.leaderships import LIKELY, NO_LEADER, NOT_RETURNED, SURE, Leadership
 from kctl.broker_logs.history.words import ANNOUNCING, Word, Words
 from kctl.internal_topics.decisions import LAST_KNOWN
 from kctl.model import TopicPartition
@@ -44,7 +44,7 @@ class Announced(NamedTuple):
     leader_epoch: int | None
     proof: dict[str, object]
     is_back: bool
-    """Whether a leadership tells of it: the last of the ISR came back."""
+    """Whether a leadership explains it: the last member of the ISR came back."""
 
 
 class Transitions:
@@ -82,7 +82,7 @@ class Transitions:
         after.how, after.cause = self._how(before, after, known_isr)
         if after.how == "unclean":
             self._unclean_epochs.add((after.topic_partition, after.leader_epoch))
-        self._date(before, after)
+        self._date_by_fencing(before, after)
         self._note_recovery(after)
         if after.leader >= 0:
             self._last_leader[after.topic_partition] = after.leader
@@ -97,7 +97,7 @@ class Transitions:
         elif any(proof["event"] == "L03" for proof in after.proofs):
             self._is_recovering[partition] = False  # the leader says otherwise as it starts
 
-    def _date(self, before: Leadership | None, after: Leadership) -> None:
+    def _date_by_fencing(self, before: Leadership | None, after: Leadership) -> None:
         """A KRaft controller that fences a broker, or lets it shut down, takes the lead and the place in the ISR from it by
         the same write.
 
@@ -107,7 +107,7 @@ class Transitions:
             return
         if before is not None and before.leader not in (None, NO_LEADER, after.leader):
             since = max([before.from_ms, *(change.time_ms - SLACK for change in before.isr_changes)])
-            after.from_ms = self._fenced(before.leader, since, after.from_ms)
+            after.from_ms = self._fenced_at(before.leader, since, after.from_ms)
         changes = after.isr_changes
         for at, change in enumerate(changes):
             isr = (changes[at - 1].isr if at else after.isr) or ()
@@ -118,21 +118,23 @@ class Transitions:
             while first and changes[first - 1].time_ms >= change.time_ms - SLACK:
                 first -= 1
             since = changes[first - 1].time_ms if first else after.from_ms
-            fenced_ms = self._fenced(gone.pop(), since, change.time_ms)
+            fenced_ms = self._fenced_at(gone.pop(), since, change.time_ms)
             for heard in range(first, at + 1):
                 changes[heard] = changes[heard]._replace(time_ms=min(changes[heard].time_ms, fenced_ms))
 
-    def _fenced(self, broker_id: int | None, since_ms: int, seen_ms: int) -> int:
+    def _fenced_at(self, broker_id: int | None, since_ms: int, seen_ms: int) -> int:
         """When a broker was fenced last between two times, or let shut down; the later of them where no line says so."""
         words = [] if broker_id is None else self.words.of_broker(broker_id, since_ms, seen_ms)
-        written = (word.time_ms for word in words if word.proof["event"] == "Q10" or _is_granted(word))
+        written = (
+            word.time_ms for word in words if word.proof["event"] == "Q10" or _is_shutdown_allowed(word)
+        )
         return max(written, default=seen_ms)
 
     def _how(self, before: Leadership | None, after: Leadership, known_isr: tuple[int, ...] | None) -> How:
         words = self._words(before, after)
         if after.leader == NO_LEADER:
             return "none", self._why_none(before, after)
-        is_told = after.rank != UNTOLD
+        is_told = after.rank != NOT_RETURNED
         if is_told and after.recovery_state is None and any(word.kind == "recovering" for word in words):
             after.recovery_state = "RECOVERING"
         unclean = self._why_unclean(before, after, words, known_isr)
@@ -147,7 +149,7 @@ class Transitions:
         return self._new_leader(before, after, words)
 
     def _words(self, before: Leadership | None, after: Leadership) -> list[Word]:
-        """What is said of the partition between the state before and this one, or as this one begins."""
+        """The words about the partition between the state before and this one, or as this one begins."""
         since = after.from_ms - WARNED_WITHIN if before is None else before.from_ms - SLACK
         until = after.from_ms + WARNED_WITHIN
         until = until if after.to_ms is None else min(until, max(after.to_ms, after.from_ms + SLACK))
@@ -166,12 +168,12 @@ class Transitions:
             return word.time_ms >= after.from_ms - SLACK
         return word.time_ms <= after.from_ms + SLACK
 
-    def _of_broker(self, broker_id: int, before: Leadership, after: Leadership) -> list[Word]:
-        """What is said of a broker's end between two states of which the first has it as leader or in the ISR."""
+    def _words_of_broker(self, broker_id: int, before: Leadership, after: Leadership) -> list[Word]:
+        """The words about a broker's end between two states; in the first it is leader or in the ISR."""
         return self.words.of_broker(broker_id, before.from_ms - SLACK, after.from_ms + SLACK)
 
     def announced(self) -> Iterator[Announced]:
-        """What announces an unclean election and made no leadership one, once every leadership is decided."""
+        """The lines that announce an unclean election after which no leadership is unclean; complete once all are decided."""
         for partition, words in self.words.of_partition.items():
             for word in words:
                 epoch = partition, word.leader_epoch
@@ -196,7 +198,7 @@ class Transitions:
             return "the topic was being deleted"
         if before is None or before.leader is None or before.leader < 0:
             return "no replica of the ISR was alive"
-        gone = self._of_broker(before.leader, before, after)
+        gone = self._words_of_broker(before.leader, before, after)
         if gone:
             after.proofs.append(gone[-1].proof)
         done = "was shut down" if gone and gone[-1].kind == "controlled_shutdown" else "failed"
@@ -221,7 +223,7 @@ class Transitions:
         if (after.topic_partition, after.leader_epoch) in self.words.eligible:
             return ""
         decided = [word for word in announcements if word.proof["event"] != "E14"]
-        if announcements and not decided and self._is_back(before, after, known_isr):
+        if announcements and not decided and self._leads_again(before, after, known_isr):
             self._back.update(word.place for word in announcements)
             after.proofs.append(announcements[0].proof)
             return ""
@@ -267,7 +269,7 @@ class Transitions:
             return False
         return self._isr_is_known(before, after)
 
-    def _is_back(
+    def _leads_again(
         self, before: Leadership | None, after: Leadership, known_isr: tuple[int, ...] | None
     ) -> bool:
         """Whether a member of the last ISR leads again. Until 1.0 a partition without a leader has an empty ISR: the
@@ -290,7 +292,7 @@ class Transitions:
 
     @staticmethod
     def _after_unknown(after: Leadership) -> How:
-        """Of a state whose predecessor is not in the logs."""
+        """How a leadership began whose predecessor is not in the logs."""
         is_clean = after.recovery_state == "RECOVERED" or len(after.isr or ()) > 1
         if after.from_state == OFFLINE and is_clean:
             return "failure", "the partition was offline"
@@ -307,7 +309,7 @@ class Transitions:
         if after.from_state == OFFLINE:
             return "isr_change", f"broker {after.leader} was back and was elected again"
         for broker_id in lost:
-            gone = self._of_broker(broker_id, before, after)
+            gone = self._words_of_broker(broker_id, before, after)
             if gone:
                 after.proofs.append(gone[-1].proof)
                 done = "shut down" if gone[-1].kind == "controlled_shutdown" else "failed"
@@ -339,7 +341,7 @@ class Transitions:
         if after.from_state == ONLINE:
             gone = [
                 word
-                for word in self._of_broker(before.leader, before, after)
+                for word in self._words_of_broker(before.leader, before, after)
                 if word.kind == "controlled_shutdown"
             ]
             after.proofs += [word.proof for word in gone[-1:]]
@@ -377,9 +379,9 @@ class Transitions:
         return "unknown", f"broker {before.leader} stayed in the ISR, and no line says why it leads no more"
 
     def _by_words(self, before: Leadership, after: Leadership, words: list[Word]) -> How:
-        """By what is said of the leader before, and of the partition, between the two states."""
+        """How a leadership began by the words about the former leader and the partition between the two states."""
         assert before.leader is not None
-        gone = self._of_broker(before.leader, before, after)
+        gone = self._words_of_broker(before.leader, before, after)
         moved = [word for word in words if word.kind == "reassignment"]
         if after.isr is None:
             moved = [word for word in words if word.kind in ("preferred", "reassignment")]
@@ -396,7 +398,7 @@ class Transitions:
         return best.kind, f"broker {before.leader} {done}" if done else ""
 
 
-def _is_granted(word: Word) -> bool:
+def _is_shutdown_allowed(word: Word) -> bool:
     """Whether a KRaft controller says that it lets a broker shut down, or which partitions that changes."""
     return word.kind == "controlled_shutdown" and str(word.proof["event"]).startswith("Q")
 

@@ -172,20 +172,20 @@ class Words:
 
     def about(self, partition: TopicPartition, since_ms: int, until_ms: int) -> Iterator[Word]:
         """What was said of a partition between two times, both of them included."""
-        return _between(self.of_partition.get(partition, []), since_ms, until_ms)
+        return _words_between(self.of_partition.get(partition, []), since_ms, until_ms)
 
     def of_broker(self, broker_id: int, since_ms: int, until_ms: int) -> list[Word]:
-        """What was said of a broker's end; what it said itself only where it did not start again since."""
+        """The words about a broker's end; its own count only if it has not started again since."""
         return [
             word
-            for word in _between(self._of_broker.get(broker_id, []), since_ms, until_ms)
+            for word in _words_between(self._of_broker.get(broker_id, []), since_ms, until_ms)
             if word.proof["event"] != "U15"
             or not any(word.time_ms < start <= until_ms for start in self._starts.get(broker_id, ()))
         ]
 
 
 def unfenced_since(event: Event, time_ms: int) -> int | None:
-    """Since when a controller took back that brokers are fenced, as it was no leader any more; None where it did not."""
+    """The time from which fencings do not count, since the controller that logged them had lost the lead; else None."""
     micros = event.number("micros") if event.event in RENOUNCED else None
     what = str(event.fields.get("operation") or event.fields.get("what") or "")
     has_renounced = RENOUNCES.search(event.message)  # else it failed before it fenced anybody
@@ -220,7 +220,7 @@ def _is_of_another_file(word: Word, last: Word) -> bool:
 
 
 def _append(words: list[Word], word: Word) -> None:
-    """Add a word, unless it says again what the last one said a moment before."""
+    """Add a word, unless it repeats the last one a moment later."""
     last = words[-1] if words else None
     # Of a line that a controller prints once, each counts; of a fencing, which may be taken back, that of each file.
     is_said_once = word.proof["event"] == "E14" or (last is not None and _is_of_another_file(word, last))
@@ -234,7 +234,7 @@ def _append(words: list[Word], word: Word) -> None:
         del words[: MOST // 2]
 
 
-def _between(words: list[Word], since_ms: int, until_ms: int) -> Iterator[Word]:
+def _words_between(words: list[Word], since_ms: int, until_ms: int) -> Iterator[Word]:
     for word in words[bisect_left(words, since_ms, key=lambda word: word.time_ms) :]:
         if word.time_ms > until_ms:
             return

@@ -52,11 +52,11 @@ class AlterConfig(Intent, frozen=True, kw_only=True):
 
     @property
     def is_forgotten(self) -> bool:
-        """Logger levels are, as a broker restarts."""
+        """True for loggers: a broker that restarts begins with the levels of its file."""
         return self.entity_type == "broker-loggers"
 
-    def is_untold(self, state: ClusterState) -> bool:
-        return any(state.is_untold(value) for value in self.before.values())
+    def leaves_no_trace(self, state: ClusterState) -> bool:
+        return any(state.is_not_returned(value) for value in self.before.values())
 
     def how_far(self, state: ClusterState) -> Waited:
         """Whether the cluster has the values."""

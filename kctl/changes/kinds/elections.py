@@ -25,7 +25,7 @@ class ElectPreferred(Intent, frozen=True, kw_only=True):
 
     @property
     def may_be_lost(self) -> bool:
-        """Leaders may have lost it since."""
+        """True: an elected leader may have lost the lead again before kctl goes on."""
         return True
 
     def how_far(self, state: ClusterState) -> Waited:

@@ -87,8 +87,8 @@ class ClearThrottle(Intent, frozen=True, kw_only=True):
         return [f"broker {broker}" for broker in self.rates]
 
     def remainder(self, state: ClusterState, taken: Collection[str]) -> Remainder:
-        """A broker that has come back meanwhile, and what others hid."""
-        # One that was not known to be dead before was asked itself.
+        """The throttle that is left on brokers that came back, and on topics that were hidden, when it was cleared."""
+        # `taken` lacks a broker that died since: it was asked itself, and the controller was not.
         is_more = state.quorum is not None and bool({*map(str, rates_of_dead(self, state))} - set(taken))
         places = [place for place in not_read(self, state) if place.removeprefix("broker ") not in taken]
         return Remainder(left_over(self, state), places, is_more)
@@ -162,7 +162,7 @@ def rate_changes(
 def _rates_of(broker: str, state: ClusterState, rates: Sequence[str] = RATES) -> dict[str, str | None]:
     """A broker's rates for restoring: one that it does not return can only be deleted."""
     present = state.config("brokers", broker)
-    return {key: None if state.is_untold(present.get(key)) else present.get(key) for key in rates}
+    return {key: None if state.is_not_returned(present.get(key)) else present.get(key) for key in rates}
 
 
 def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> ClearThrottle:
@@ -271,7 +271,7 @@ def not_read(intent: ClearThrottle, state: ClusterState) -> list[str]:
     return brokers + topics
 
 
-def untold_brokers(state: ClusterState, known: Collection[int] = ()) -> list[int]:
+def brokers_that_cannot_report(state: ClusterState, known: Collection[int] = ()) -> list[int]:
     """The brokers that cannot report their throttle since they are not alive, ascending.
 
     Before 4.0 brokers list only live ones; the others are those that still have replicas, or throttled ones, and those
@@ -322,7 +322,7 @@ def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[st
         present = state.config(change.entity_type, change.entity_name)
         for key, value in change.after.items():
             is_unread = state.why_unread(change.entity_type, change.entity_name) is not None
-            if is_unread or (state.is_untold(present.get(key)) and key in RATES):
+            if is_unread or (state.is_not_returned(present.get(key)) and key in RATES):
                 continue  # what cannot be read is named when it is cleared
             shown = [item for item in split(value) if item not in split(present.get(key))]
             if value is not None and shown and EVERYTHING not in split(present.get(key)):

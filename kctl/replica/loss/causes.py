@@ -26,7 +26,7 @@ from kctl.copies.moments import RecordedState, Znodes
 from kctl.copies.replica_log import Holder
 from kctl.evidence.replica_copies import Copy, Moment
 from kctl.findings import Finding, Place
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.model import TopicPartition
 from kctl.replica.loss.lost_parts import LostPart
 from kctl.replica.loss.present_lineage import PresentLeader
@@ -200,14 +200,14 @@ def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]
         if term.leader_id is None:
             continue
         in_time = newest is None or term.from_ms is None or term.from_ms >= newest - SLACK_MS
-        is_new = previous is not None and not _goes_on(facts, previous, term)
+        is_new = previous is not None and not _same_leader_continued(facts, previous, term)
         if in_time and is_new and not _has_later(facts, part, term):
             candidates.append(term)
             end = end_when_elected(facts, term)
             if is_unclean(facts.leaders, term) or (end is not None and end <= part.from_offset):
                 fitting.append(term)
         previous = term
-    had = _had_then(facts, part, parts) if newest is None else None
+    had = _leader_had_at_moment(facts, part, parts) if newest is None else None
     if had is not None:
         then = facts.epoch_then[part.holder.copy.moment]
         fitting = [term for term in fitting if (term.leader_epoch > then) == had]
@@ -220,8 +220,8 @@ def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]
     return changes[0].leader_epoch if len(changes) == 1 else None
 
 
-def _goes_on(facts: PartitionFacts, previous: LeaderTerm, term: LeaderTerm) -> bool:
-    """Whether the same leader continued and only the ISR changed; then it dropped none of its own records."""
+def _same_leader_continued(facts: PartitionFacts, previous: LeaderTerm, term: LeaderTerm) -> bool:
+    """Whether the leader stayed the same and only the ISR changed, so that it dropped none of its records."""
     if term.leader is None or (term.leader, term.leader_epoch) != (
         previous.leader,
         previous.leader_epoch + 1,
@@ -245,7 +245,7 @@ def _has_later(facts: PartitionFacts, part: LostPart, term: LeaderTerm) -> bool:
     return term.leader == copy.broker_id and term.leader_epoch <= facts.epoch_then.get(copy.moment, -1)
 
 
-def _had_then(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> bool | None:
+def _leader_had_at_moment(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> bool | None:
     """Whether the leader at the part's moment had the records too, so that they were dropped later; None if unknown.
 
     Messages of format 0 have no times: only the moment of the copy dates them.
@@ -375,10 +375,10 @@ def _without_decision(facts: PartitionFacts, drop: Drop, from_offset: int) -> No
 
 def _lost_its_tail(facts: PartitionFacts, holder: Holder, from_offset: int) -> bool:
     end = holder.lineage.log_end_offset
-    return _reached(facts, holder) > end and end <= from_offset
+    return _highest_reached(facts, holder) > end and end <= from_offset
 
 
-def _reached(facts: PartitionFacts, holder: Holder) -> int:
+def _highest_reached(facts: PartitionFacts, holder: Holder) -> int:
     """The high watermark of a copy, which its log once reached; 0 where it is not known.
 
     A cut in the middle of a batch takes the batch whole, and the broker goes on from where it meant to cut: such a mark
@@ -408,7 +408,7 @@ def _disk_lost(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset:
     had = (
         any(max(note.log_end_offset or 0, note.offset or 0) > from_offset for note in before)
         or (wrote and written is not None and (written.from_ms or 0) < notes[created].time_ms)
-        or _had_more(facts, term, from_offset)
+        or _earlier_copy_has(facts, term, from_offset)
     )
     # A new topic's leader is told before its log is created: only a log that existed can be lost.
     existed = any(
@@ -420,11 +420,11 @@ def _disk_lost(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_offset:
     return drop.cause is Cause.DISK_LOST
 
 
-def _had_more(facts: PartitionFacts, term: LeaderTerm, from_offset: int) -> bool:
+def _earlier_copy_has(facts: PartitionFacts, term: LeaderTerm, from_offset: int) -> bool:
     """Whether an earlier copy of the leader holds the records, or its checkpoint says that it did."""
     assert term.leader is not None
     return any(
-        holder.lineage.log_end_offset > from_offset or _reached(facts, holder) > from_offset
+        holder.lineage.log_end_offset > from_offset or _highest_reached(facts, holder) > from_offset
         for holder in facts.copies_of(term.leader)
         if _is_before(facts, holder, term)
     )
@@ -444,7 +444,7 @@ def _power_failure(facts: PartitionFacts, drop: Drop, term: LeaderTerm, from_off
     last = loads[-1] if loads else None
     short = last is not None and last.log_end_offset is not None and last.log_end_offset <= from_offset
     if short and last is not None and facts.log_notes.started_between(term.leader, 0, last.time_ms):
-        if repaired or _had_more(facts, term, from_offset) or drop.cause is Cause.POWER_FAILURE_TAIL:
+        if repaired or _earlier_copy_has(facts, term, from_offset) or drop.cause is Cause.POWER_FAILURE_TAIL:
             drop.cause = Cause.POWER_FAILURE_TAIL
             drop.proofs += [line_proof("tail_lost", note.proof) for note in (*repaired[-1:], last)]
     elif repaired and not loads:
@@ -540,7 +540,7 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
         start = facts.present.start_from(term.leader_epoch)
         proof = term.proofs[0] if term.proofs else {}
         place = Place(term.leader, **shown_by(proof), base_offset=start)
-        yield say.UNCLEAN_COST_UNKNOWN.at(
+        yield replica_findings.UNCLEAN_COST_UNKNOWN.at(
             place.in_partition(facts.partition),
             partition=facts.partition,
             leader=term.leader,

@@ -94,7 +94,7 @@ def commitment_of(
     """How much of the lost range [start, end) was committed."""
     bounds = [
         *_checkpoints(facts, parts, start),
-        *_lines(facts, drop, parts, claims),
+        *_logged_high_watermarks(facts, drop, parts, claims),
         *_isr_presence(facts, parts, start),
         *_isr_of_one(facts, drop, parts, start),
         *_external(facts, drop, external),
@@ -110,14 +110,14 @@ def commitment_of(
             result.upper = high_watermark
             noted_marks = [note for note in claim.notes if note.high_watermark is not None]
             result.proofs += [line_proof("high_watermark_line", note.proof) for note in noted_marks[-1:]]
-    survived = _not_reached(facts, drop)
+    survived = _end_of_new_leader(facts, drop)
     if survived is not None and result.upper is None and result.lower <= start:
         result.upper = survived.offset
         result.proofs.append(survived.proof)
     return result
 
 
-def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
+def _end_of_new_leader(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
     """Where the log of a new leader ended that was in the ISR and ran throughout: nothing beyond was committed.
 
     A high watermark is never above the log end of an ISR member. A member that started or cut its log during the
@@ -164,7 +164,7 @@ def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -
         yield CommittedUpTo(min(high_watermark, part.to_offset), proof)
 
 
-def _lines(
+def _logged_high_watermarks(
     facts: PartitionFacts, drop: Drop, parts: Sequence[LostPart], claims: Sequence[Claim]
 ) -> Iterator[CommittedUpTo]:
     """High watermarks that the brokers with the lost records logged before they cut them."""
@@ -285,7 +285,9 @@ def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
         if holder.log.base_offset is None:
             continue  # a broker keeps a segment in each folder: the copy lost them, not the broker
         kind, high_watermark = "high_watermark_checkpoint", _confirmed_mark(holder, facts)
-        if high_watermark > holder.lineage.log_end_offset and _says_something(holder, high_watermark, facts):
+        if high_watermark > holder.lineage.log_end_offset and _tells_of_lost_records(
+            holder, high_watermark, facts
+        ):
             epoch = holder.lineage.last_epoch if holder.lineage.epochs else None
             text = f"{CHECKPOINTS['high_watermark']} of {holder.copy.who} says {high_watermark}"
             file = holder.copy.place.file
@@ -305,14 +307,14 @@ def _confirmed_mark(holder: Holder, facts: PartitionFacts) -> int:
     return min(high_watermark, max((mark for mark in marks if mark is not None), default=high_watermark))
 
 
-def _says_something(holder: Holder, high_watermark: int, facts: PartitionFacts) -> bool:
+def _tells_of_lost_records(holder: Holder, high_watermark: int, facts: PartitionFacts) -> bool:
     present, moment = facts.present, holder.copy.moment
     of_then = facts.znodes.get(moment)
     if moment == present.moment:
         # The checkpoint of a running broker may have been copied after its log.
         was_down = of_then is not None and holder.copy.broker_id not in of_then.live
         is_own = holder.copy is present.copy
-        is_said = _is_whole(facts) if is_own else was_down or holder.copy.replica.log_dir.is_clean
+        is_said = _has_all_copies(facts) if is_own else was_down or holder.copy.replica.log_dir.is_clean
         return is_said and high_watermark > present.log_end_offset
     if not _is_of_older_leadership(facts, moment):
         return False
@@ -323,7 +325,7 @@ def _says_something(holder: Holder, high_watermark: int, facts: PartitionFacts) 
     return following is not None and facts.epoch_then[moment] < following
 
 
-def _is_whole(facts: PartitionFacts) -> bool:
+def _has_all_copies(facts: PartitionFacts) -> bool:
     """Whether the present leader was shut down cleanly and the evidence has the copies of all replicas."""
     present = facts.present
     of_now = {holder.copy.broker_id for holder in facts.holders if holder.copy.moment == present.moment}
@@ -370,25 +372,25 @@ def external_offsets(
     Only the newest segments of a large topic are read; then a finding is added to `left_out`.
     """
     highest: HighestOffsets = {}
-    for replica, most in _readable(evidence, GROUPS, left_out):
-        for partition, offset in _commits(evidence, replica, znodes, most):
-            _keep(highest, partition, offset)
+    for replica, most in _readable_replicas(evidence, GROUPS, left_out):
+        for partition, offset in _committed_by_groups(evidence, replica, znodes, most):
+            _keep_highest(highest, partition, offset)
     names = _topic_names(evidence, znodes)
     finished: dict[str, SegmentMetadata] = {}
     segments = (
         (replica, segment)
-        for replica, most in _readable(evidence, REMOTE, left_out)
-        for segment in _finished(replica, finished, most)
+        for replica, most in _readable_replicas(evidence, REMOTE, left_out)
+        for segment in _finished_segments(replica, finished, most)
     )
-    for replica, segment in chain(segments, _forgotten(evidence, finished)):
+    for replica, segment in chain(segments, _segments_of_earlier_moments(evidence, finished)):
         topic = names.get(segment.topic_id_partition.topic_id)
         if topic is not None and segment.segment_leader_epochs:
             partition = TopicPartition(topic, segment.topic_id_partition.partition)
-            _keep(highest, partition, _of_segment(evidence, replica, segment))
+            _keep_highest(highest, partition, _of_segment(evidence, replica, segment))
     return {partition: list(offsets.values()) for partition, offsets in highest.items()}
 
 
-def _readable(
+def _readable_replicas(
     evidence: FoundEvidence, topic: str, left_out: list[Finding]
 ) -> Iterator[tuple[Replica, int | None]]:
     """The copies to read, and how many bytes of each (None: all)."""
@@ -403,14 +405,14 @@ def _readable(
     yield from ((copy, most) for copy in copies)
 
 
-def _keep(highest: HighestOffsets, partition: TopicPartition, offset: ExternalOffset) -> None:
+def _keep_highest(highest: HighestOffsets, partition: TopicPartition, offset: ExternalOffset) -> None:
     by_kind = highest.setdefault(partition, {})
     known = by_kind.get((offset.kind, offset.epoch, offset.moment))
     if known is None or known.offset < offset.offset:
         by_kind[offset.kind, offset.epoch, offset.moment] = offset
 
 
-def _commits(
+def _committed_by_groups(
     evidence: FoundEvidence, replica: Replica, znodes: Mapping[str | None, Znodes], most: int | None
 ) -> Iterator[tuple[TopicPartition, ExternalOffset]]:
     created = {topic: ms for znode in znodes.values() for topic, ms in znode.created_ms.items()}
@@ -432,7 +434,7 @@ def _commits(
         )
 
 
-def _finished(
+def _finished_segments(
     replica: Replica, started: dict[str, SegmentMetadata], most: int | None
 ) -> Iterator[SegmentMetadata]:
     """Segments that were copied completely, including those deleted since."""
@@ -451,7 +453,9 @@ def _finished(
                 yield segment
 
 
-def _forgotten(evidence: FoundEvidence, known: Container[str]) -> Iterator[tuple[Replica, SegmentMetadata]]:
+def _segments_of_earlier_moments(
+    evidence: FoundEvidence, known: Container[str]
+) -> Iterator[tuple[Replica, SegmentMetadata]]:
     """Segments that only the metadata of an earlier moment name, each with a copy of that metadata."""
     copies: dict[str | None, dict[int, Replica]] = {}
     for replica in evidence.replicas:

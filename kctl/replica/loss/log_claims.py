@@ -90,14 +90,14 @@ def find_claims(
         if note.what == "leader" and note.leader_epoch is not None and note.offset is not None:
             led_from[note.leader_epoch] = note.offset
         replica = replicas.setdefault(note.broker_id, _Replica())
-        claims += _take(replica, note, log_notes, leaders)
-        _grow(replica, note)
-        claims += _follow(replica, note, log_notes, leaders, present)
+        claims += _claims_of_note(replica, note, log_notes, leaders)
+        _note_growth(replica, note)
+        claims += _note_following(replica, note, log_notes, leaders, present)
     claims += [replica.follows for replica in replicas.values() if replica.follows is not None]
-    return list(_that_stand(claims, present, leaders, led_from))
+    return list(_confirmed_claims(claims, present, leaders, led_from))
 
 
-def _grow(replica: _Replica, note: Note) -> None:
+def _note_growth(replica: _Replica, note: Note) -> None:
     """Learn which epochs the log has records of that it fetched."""
     reached = max(note.log_end_offset or 0, note.high_watermark or 0)
     if replica.role is not None and replica.grows_from is not None and reached > replica.grows_from:
@@ -112,7 +112,7 @@ def _grow(replica: _Replica, note: Note) -> None:
         replica.grows_from = min(replica.grows_from, left)
 
 
-def _follow(
+def _note_following(
     replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders, present: PresentLeader
 ) -> Iterator[Claim]:
     """What a broker that begins to follow an epoch has at offsets where the present log has records of that epoch.
@@ -146,7 +146,7 @@ def _follow(
         replica.follows = replace(claim, from_offset=start if claim.epoch is None else 0)
 
 
-def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) -> Iterator[Claim]:
+def _claims_of_note(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) -> Iterator[Claim]:
     if note.what == "leader":
         replica.led_at, replica.end, replica.notes = note.time_ms, None, []
         replica.high_watermark = replica.reached = None
@@ -154,7 +154,7 @@ def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) 
         if note.leader_epoch is not None and note.offset is not None:
             replica.began = note.leader_epoch, note.offset
     elif note.what in ("loaded", "follower", "fetching", "shrank"):
-        _learn(replica, note, log_notes)
+        _note_log(replica, note, log_notes)
     elif note.what == "created":
         replica.end, replica.fell_back = 0, False
     elif note.what == "fell_back":
@@ -175,7 +175,7 @@ def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) 
         replica.end, replica.reached, replica.fell_back = note.offset, None, False
 
 
-def _learn(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
+def _note_log(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
     if note.what == "loaded":
         if replica.led_at is not None:  # it led until it ended, whenever that was
             replica.high_watermark = None
@@ -222,7 +222,7 @@ def _claim(replica: _Replica, note: Note, log_end: int | None, leaders: Leaders)
     )
 
 
-def _that_stand(
+def _confirmed_claims(
     claims: list[Claim], present: PresentLeader, leaders: Leaders, led_from: Mapping[int, int]
 ) -> Iterator[Claim]:
     """The claims that the present lineage confirms, each limited to what it lacks.

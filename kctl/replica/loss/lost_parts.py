@@ -28,7 +28,7 @@ from kctl.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batch
 from kctl.copies.spans import common, joined, without
 from kctl.evidence.replica_copies import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.findings import Finding, Severity
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, Content, Pair, compare_pairs, content_of, entries
 from kctl.replica.loss.other_topics import is_one_life, origin_of, other_identity
@@ -102,7 +102,7 @@ def find_lost_parts(
     written yet begins with its first epoch: brokers delete epochs below the start.
     """
     lost = LostParts(partition, present, znodes, findings=list(present.findings))
-    copies = [*_same_topic(lost, by_moment), *_of_this_life(lost, aside)]
+    copies = [*_same_topic(lost, by_moment), *_aside_of_this_topic(lost, aside)]
     logs = [ReplicaLog(copy) for copy in copies]
     pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))], jobs)
     lost.holders = [Holder(copy, log, log.lineage()) for copy, log in zip(copies, logs, strict=True)]
@@ -117,7 +117,7 @@ def find_lost_parts(
         copy = lost.holders[pair.second].copy
         is_live = copy.replica.kind is FolderKind.LIVE
         if copy.moment == present.moment and is_live and not pair.contradict:
-            _extend(lost, lost.holders[pair.second])
+            _extend_present(lost, lost.holders[pair.second])
     compacted = lost.is_compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
@@ -132,7 +132,7 @@ def _damaged_everywhere(holders: Sequence[Holder], *, compacted: bool) -> Iterat
     """Damage of the present log that no other copy can replace; at the log's end only below the high watermark."""
     present, *others = holders
     high_watermark = present.copy.checkpoint("high_watermark") or 0
-    lacking = [_lacking(other.log, compacted=True) for other in others] if compacted else []
+    lacking = [_uncovered_offsets(other.log, compacted=True) for other in others] if compacted else []
     for damage in present.log.damage:
         # At the log's end it is an incomplete append, unless some of it was committed.
         start, end = damage.from_offset, high_watermark if damage.to_offset is None else damage.to_offset
@@ -160,8 +160,8 @@ def _beyond_the_copies(lost: LostParts) -> Iterator[Finding]:
             if recorded_end > max(end, holder.lineage.log_end_offset):
                 place = replace(holder.copy.place, base_offset=end, last_offset=recorded_end - 1)
                 details = {"broker_id": holder.copy.broker_id, "end": holder.log.next_offset}
-                yield say.INCOMPLETE_COPY.at(
-                    place, severity=_certain(holder.copy), checkpoint=name, said=recorded_end, **details
+                yield replica_findings.INCOMPLETE_COPY.at(
+                    place, severity=_severity_of(holder.copy), checkpoint=name, said=recorded_end, **details
                 )
 
 
@@ -174,12 +174,14 @@ def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
         return  # earlier records are in the tier
     if recorded and recorded[0][1] < start and present.lineage.local_log_start_offset == start:
         place = replace(present.copy.place, base_offset=recorded[0][1], last_offset=start - 1)
-        said, left = recorded[0][1], _left_before(present.copy, recorded[0][1], start)
-        yield say.START_MISSING.at(place, broker_id=present.copy.broker_id, said=said, start=start, left=left)
+        said, left = recorded[0][1], _remains_before(present.copy, recorded[0][1], start)
+        yield replica_findings.START_MISSING.at(
+            place, broker_id=present.copy.broker_id, said=said, start=start, left=left
+        )
 
 
-def _left_before(copy: Copy, said: int, start: int) -> str:
-    """What is left of the segments before the first one: somebody who removes single files leaves indexes."""
+def _remains_before(copy: Copy, said: int, start: int) -> str:
+    """The clause about indexes of segments below the first log: they stay where single files were removed by hand."""
     try:
         names = map(parse_segment_file, os.listdir(copy.folder))
     except OSError:
@@ -196,7 +198,7 @@ def _left_before(copy: Copy, said: int, start: int) -> str:
     return f"{gone} [{first}, {start}) only indexes"
 
 
-def _certain(copy: Copy) -> Severity:
+def _severity_of(copy: Copy) -> Severity:
     """The severity if a copy contradicts its checkpoints: info if its broker may have been running."""
     return Severity.WARNING if copy.replica.log_dir.is_clean else Severity.INFO
 
@@ -214,14 +216,14 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     of_now = [holder.copy for holder in lost.holders if holder.copy.moment == lost.present.moment]
     if has_gaps and not is_known and not all(copy.was_never_cleaned for copy in of_now):
         return
-    file, first = present.copy.place.file, max(map(_begun_at, of_now))
+    file, first = present.copy.place.file, max(map(_checkpointed_start, of_now))
     spans = [(start, end, file) for start, end in present.log.gaps]
     for start, end in present.log.missing_segments:
         spans.append((start, end, "/".join(filter(None, (file, f"{end:020d}.log")))))
     missing = sorted(span for span in spans if span[1] > max(first, present.lineage.log_start_offset))
     lacking = [span[:2] for span in missing]
     for other in others:
-        lacking = list(common(lacking, _lacking(other.log)))
+        lacking = list(common(lacking, _uncovered_offsets(other.log)))
     if not lacking:
         return
     start, end = lacking[0]
@@ -231,18 +233,18 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     is_certain = is_known and not has_gaps and end > begins
     more = f" and {len(lacking) - 1:,} more ranges" if len(lacking) > 1 else ""
     place = replace(present.copy.place, file=behind, base_offset=start, last_offset=end - 1)
-    yield (say.HOLE_EVERYWHERE if is_certain else say.GAP_EVERYWHERE).at(
+    yield (replica_findings.HOLE_EVERYWHERE if is_certain else replica_findings.GAP_EVERYWHERE).at(
         place, broker_id=present.copy.broker_id, start=start, end=end, more=more
     )
 
 
-def _begun_at(copy: Copy) -> int:
+def _checkpointed_start(copy: Copy) -> int:
     """The log start offset by the checkpoints, which brokers write before they delete segments below it."""
     recorded = loaded(copy.recorded_epochs or ())
     return max(copy.checkpoint("log_start") or 0, recorded[0][1] if recorded else 0)
 
 
-def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int]]:
+def _uncovered_offsets(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int]]:
     """The offsets that no sound batch covers, except those that a cleaner (may have) removed."""
     damaged = [(d.from_offset, NO_END if d.to_offset is None else d.to_offset) for d in log.damage]
     outside = [(0, log.local_log_start_offset), (log.next_offset, NO_END)]
@@ -280,7 +282,7 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
     return copies
 
 
-def _of_this_life(lost: LostParts, aside: Sequence[Copy]) -> Iterator[Copy]:
+def _aside_of_this_topic(lost: LostParts, aside: Sequence[Copy]) -> Iterator[Copy]:
     """The folders aside that are of the topic that has the name now; a finding of each other that holds records.
 
     A folder to be deleted is of a topic or a replica that somebody gave up; so is one whose topic the metadata log says
@@ -295,7 +297,7 @@ def _of_this_life(lost: LostParts, aside: Sequence[Copy]) -> Iterator[Copy]:
         is_given_up = copy.replica.kind is FolderKind.DELETE or copy.replica.topic_id in removed
         if not is_given_up and (records := held_batches(copy).lacking_in(held_batches(present))):
             lost.findings.append(
-                say.STRAY_RECORDS.at(
+                replica_findings.STRAY_RECORDS.at(
                     copy.place,
                     name=copy.folder.name,
                     broker_id=copy.broker_id,
@@ -331,7 +333,7 @@ def _is_compacted(lost: LostParts) -> bool:
     return any(holder.log.looks_compacted for holder in lost.holders)
 
 
-def _extend(lost: LostParts, holder: Holder) -> None:
+def _extend_present(lost: LostParts, holder: Holder) -> None:
     """Count the tail of another copy of the same moment as present, if only the order of copying explains it."""
     present, lineage = lost.present, holder.lineage
     while present.log_end_offset < lineage.log_end_offset:
@@ -341,7 +343,9 @@ def _extend(lost: LostParts, holder: Holder) -> None:
         if lineage.epoch_at(start) is None:  # only the order of copying suggests that it is no loss
             place = replace(holder.copy.place, base_offset=start, last_offset=end - 1)
             who = holder.copy.broker_id
-            lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=who, start=start, end=end))
+            lost.findings.append(
+                replica_findings.UNDECIDED_TAIL.at(place, broker_id=who, start=start, end=end)
+            )
         present.log_end_offset = end
 
 
@@ -353,10 +357,10 @@ def _same_lineage_until(present: PresentLeader, holder: Holder) -> int:
     if following is not None:
         return min(end, following)
     is_older = epoch is None or (present.current_epoch or 0) > epoch
-    return start if is_older and _is_away(present, holder.copy) else end
+    return start if is_older and _cannot_follow(present, holder.copy) else end
 
 
-def _is_away(present: PresentLeader, copy: Copy) -> bool:
+def _cannot_follow(present: PresentLeader, copy: Copy) -> bool:
     """Whether a broker cannot be following the present leader: not in the ISR and not registered."""
     if present.state is None or present.live is None:
         return False
@@ -411,7 +415,9 @@ def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
         return [replace(part, is_searched=False)]
     for first, last in again:
         place = replace(copy.place, base_offset=first, last_offset=last - 1)
-        lost.findings.append(say.SENT_AGAIN.at(place, broker_id=copy.broker_id, start=first, end=last))
+        lost.findings.append(
+            replica_findings.SENT_AGAIN.at(place, broker_id=copy.broker_id, start=first, end=last)
+        )
     left = without([(start, end)], again)
     return [replace(part, from_offset=first, to_offset=last) for first, last in left]
 
@@ -426,14 +432,18 @@ def _is_tail_present(lost: LostParts, holder: Holder, pair: Pair) -> bool:
     if copy.moment == present.moment:
         if epoch is not None and present.starts_after(epoch) is not None:
             return False
-        if _is_away(present, copy):
+        if _cannot_follow(present, copy):
             return epoch is not None and epoch >= (present.current_epoch or 0)
         place = replace(copy.place, base_offset=start, last_offset=end - 1)
-        lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=copy.broker_id, start=start, end=end))
+        lost.findings.append(
+            replica_findings.UNDECIDED_TAIL.at(place, broker_id=copy.broker_id, start=start, end=end)
+        )
         return True
     if _is_same_leadership(lost, copy, epoch):
         place = present.copy.place
-        lost.findings.append(say.PRESENT_INCOMPLETE.at(place, partition=lost.partition, end=start, said=end))
+        lost.findings.append(
+            replica_findings.PRESENT_INCOMPLETE.at(place, partition=lost.partition, end=start, said=end)
+        )
         return True
     return False
 
@@ -467,11 +477,11 @@ def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[
         contents[offset] = content
     key = start, end, hash(tuple(contents.items()))
     if key not in lost.searched:
-        lost.searched[key] = _again_in(lost, contents, start, end)
+        lost.searched[key] = _ranges_sent_again(lost, contents, start, end)
     return lost.searched[key]
 
 
-def _again_in(
+def _ranges_sent_again(
     lost: LostParts, contents: Mapping[int, Content], start: int, end: int
 ) -> list[tuple[int, int]]:
     present_counts, searched = _count_in_present(lost.present.copy, start, Counter(contents.values()))

@@ -19,7 +19,7 @@ from kctl.copies.moments import Znodes
 from kctl.copies.replica_log import NO_END, Holder, batches_between, first_segment
 from kctl.evidence.replica_copies import Copy, Moment
 from kctl.findings import Finding
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.replica.comparison.pairs import Pair
 from kctl.replica.loss.present_lineage import PresentLeader
 
@@ -29,7 +29,7 @@ def other_identity(present: PresentLeader, copy: Copy, znodes: Mapping[Moment, Z
     first, second = present.copy.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
     if first and second and first != second:
         ids = f"{first} and {second}"
-        return say.CLUSTERS_MIXED.at(copy.place, partition=copy.partition, ids=ids)
+        return replica_findings.CLUSTERS_MIXED.at(copy.place, partition=copy.partition, ids=ids)
     ids = _other_ids(present, copy, znodes)
     return _other_topic(present, copy, ids) if ids else None
 
@@ -69,7 +69,7 @@ def origin_of(
         if is_older or holder.copy.moment == present.moment:
             return TopicOrigin(_other_topic(present, holder.copy, why))
         why += ", if no power failure took all that there was"
-        return TopicOrigin(say.TOPIC_RECREATED.at(copy.place, partition=copy.partition, ids=why))
+        return TopicOrigin(replica_findings.TOPIC_RECREATED.at(copy.place, partition=copy.partition, ids=why))
     is_undated = written is None and differs and start == 0
     if is_undated and not {copy.moment, present.moment} <= znodes.keys():
         return NOBODY_KNOWS
@@ -159,8 +159,8 @@ def _first_batch(copy: Copy, start: int) -> tuple[int, ...] | None:
 def _other_topic(present: PresentLeader, copy: Copy, ids: str) -> Finding:
     place = copy.place
     if copy.moment == present.moment:
-        return say.TOPIC_RECREATED.at(place, partition=copy.partition, ids=ids)
-    return say.TOPIC_OF_BEFORE.at(place, partition=copy.partition, moment=copy.moment, ids=ids)
+        return replica_findings.TOPIC_RECREATED.at(place, partition=copy.partition, ids=ids)
+    return replica_findings.TOPIC_OF_BEFORE.at(place, partition=copy.partition, moment=copy.moment, ids=ids)
 
 
 def _is_no_replica(copy: Copy, znodes: Mapping[Moment, Znodes]) -> bool:

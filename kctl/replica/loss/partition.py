@@ -15,7 +15,7 @@ from kctl.copies.replica_log import Holder, batches_between
 from kctl.copies.spans import Span, common, joined, without
 from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.findings import Finding, Place
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.model import TopicPartition
 from kctl.replica.loss.causes import (
     Cause,
@@ -126,7 +126,9 @@ def losses_of(
     leaders = leaders_of(partition, log_notes, moments)
     present = choose_present(partition, by_moment, order, znodes, leaders, given_leader)
     if present is None:
-        result.findings.append(say.LEADER_UNKNOWN.at(Place().in_partition(partition), partition=partition))
+        result.findings.append(
+            replica_findings.LEADER_UNKNOWN.at(Place().in_partition(partition), partition=partition)
+        )
         return result
     made = znodes[present.moment].created_ms.get(partition.topic) if present.moment in znodes else None
     lost_parts = find_lost_parts(
@@ -144,7 +146,9 @@ def losses_of(
         problems = [*holder.log.problems, *filter(None, [holder.copy.marks_problem])]
         place, broker_id = holder.copy.place, holder.copy.broker_id
         for problem in dict.fromkeys(problems):
-            result.findings.append(say.COPY_UNREADABLE.at(place, broker_id=broker_id, reason=problem))
+            result.findings.append(
+                replica_findings.COPY_UNREADABLE.at(place, broker_id=broker_id, reason=problem)
+            )
     facts = PartitionFacts(partition, present, leaders, log_notes, lost_parts.holders, znodes)
     result.facts = facts
     claims = list(_without_present(find_claims(partition, log_notes, leaders, present), lost_parts))
@@ -231,7 +235,7 @@ def _without_present(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator
     """
     for claim in claims:
         until = claim.to_offset
-        whole = (holder for holder in lost_parts.holders if _is_before(holder, claim, lost_parts))
+        whole = (holder for holder in lost_parts.holders if _is_before_cut(holder, claim, lost_parts))
         before = None if until is None else next(whole, None)
         if before is None or until is None:
             yield claim
@@ -242,7 +246,7 @@ def _without_present(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator
                 yield replace(claim, from_offset=start, to_offset=end)
 
 
-def _is_before(holder: Holder, claim: Claim, lost_parts: LostParts) -> bool:
+def _is_before_cut(holder: Holder, claim: Claim, lost_parts: LostParts) -> bool:
     """Whether a copy holds everything that a broker cut later; its epochs show that it was not cut yet."""
     lineage, copy, present = holder.lineage, holder.copy, lost_parts.present
     if copy.broker_id != claim.broker_id or copy.moment == present.moment:
@@ -265,7 +269,7 @@ def _losses_of_group(
     external: Sequence[ExternalOffset],
 ) -> list[Loss]:
     losses = []
-    for start, end in _union(group):
+    for start, end in _ranges_covered(group):
         parts = [p for p in group.parts if p.from_offset < (end or p.from_offset + 1) and p.to_offset > start]
         claims = [c for c in group.claims if c.from_offset >= start and (end is None or c.from_offset < end)]
         broker_ids = [p.holder.copy.broker_id for p in parts] + [c.broker_id for c in claims]
@@ -279,7 +283,7 @@ def _losses_of_group(
             lost_parts.findings.append(_handover(facts, drop, start, parts, claims))
         proofs = _proofs(drop, commitment, parts, claims)
         reached = max((c.reached for c in claims if c.reached is not None), default=0)
-        classes = _classes(commitment, start, end, reached)
+        classes = _split_by_commitment(commitment, start, end, reached)
         why = None
         if is_doubtful:
             why = "what holds it may be of an earlier topic of that name"
@@ -335,7 +339,7 @@ def _handover(
         proof = claims[0].notes[0].proof
         broker_id, shown = claims[0].broker_id, shown_by(proof)
         seen_in = f"its log, {where_of(proof)}"
-    return say.TAIL_OF_HANDOVER.at(
+    return replica_findings.TAIL_OF_HANDOVER.at(
         Place(broker_id, **shown, base_offset=start).in_partition(facts.partition),
         partition=facts.partition,
         leader=drop.leader or 0,
@@ -346,7 +350,7 @@ def _handover(
     )
 
 
-def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
+def _ranges_covered(group: _DroppedRecords) -> list[tuple[int, int | None]]:
     """The ranges that parts and claims cover; a claim without an end adds one only if no part covers its start."""
     spans: list[tuple[int, int]] = [(p.from_offset, p.to_offset) for p in group.parts]
     spans += [(c.from_offset, c.to_offset) for c in group.claims if c.to_offset is not None]
@@ -358,7 +362,7 @@ def _union(group: _DroppedRecords) -> list[tuple[int, int | None]]:
     return merged
 
 
-def _classes(
+def _split_by_commitment(
     commitment: Commitment, start: int, end: int | None, reached: int
 ) -> list[tuple[int, int | None, str]]:
     """The range split into committed, uncommitted and unknown; `reached` is where the log ended at least."""

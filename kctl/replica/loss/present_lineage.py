@@ -18,7 +18,7 @@ from kctl.copies.moments import RecordedState, Znodes
 from kctl.evidence.order import newest_timestamp
 from kctl.evidence.replica_copies import ByMoment, Copy, Moment
 from kctl.findings import Finding
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.model import TopicPartition
 from kctl.replication.epochs import Entries, loaded
 
@@ -90,7 +90,9 @@ def choose_present(
     )
     if leader is not None:
         present_leader.findings.append(
-            say.PREFIX_LOST.at(chosen.place, broker_id=leader, partition=partition, instead=chosen.broker_id)
+            replica_findings.PREFIX_LOST.at(
+                chosen.place, broker_id=leader, partition=partition, instead=chosen.broker_id
+            )
         )
     return present_leader
 

@@ -21,7 +21,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
 from kctl.evidence.replica_copies import ByMoment, Copy, Moment, copies_of, partitions_in
 from kctl.findings import Finding
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.internal_topics.decisions import corrected
 from kctl.judging.cut_off import with_cut_off
 from kctl.judging.fetching import of_unknown_brokers
@@ -104,7 +104,7 @@ class LossSearch:
         if self.is_order_known:
             return []
         names = ", ".join(filter(None, self.order))
-        return [say.MOMENTS_UNDATED.at(moments=names)]
+        return [replica_findings.MOMENTS_UNDATED.at(moments=names)]
 
     @cached_property
     def log_notes(self) -> LogNotes:
@@ -152,7 +152,7 @@ class LossSearch:
         if (
             len(facts.copies) == 1 and facts.assigned != facts.copies
         ):  # other copies may hold the damaged records
-            damaged = say.DAMAGED_COPY.code
+            damaged = replica_findings.DAMAGED_COPY.code
             result.findings[:] = [finding for finding in result.findings if finding.code != damaged]
         return result
 
@@ -249,7 +249,7 @@ class LossSearch:
         )
 
     def _untold(self, partition: TopicPartition, known: Sequence[LeaderTerm]) -> Untold:
-        """What the logs leave open of how the partition's leaders were elected."""
+        """What the logs leave open of elections: the epochs whose election they do not tell; without any ISR, the last cut."""
         # A server.log alone tells no ISR: only what it cut is known.
         if any(logged.isr for logged in self.log_notes.leaderships(partition)):
             return Untold(

@@ -18,7 +18,7 @@ from kctl.broker_logs.history.leaderships import place_of, shown_by
 from kctl.broker_logs.history.lives import BrokerState
 from kctl.copies.leaders import LeaderTerm
 from kctl.findings import Finding, Place
-from kctl.findings import replica as say
+from kctl.findings import replica as replica_findings
 from kctl.replica.loss.causes import PartitionFacts, is_unclean, offset_words
 
 # A follower that is still in the ISR so long after it started has fetched what it lacked, or it would be out of it.
@@ -48,7 +48,7 @@ class Unproven(Struct, frozen=True):
     kills: tuple[End, ...]
 
     def finding(self, facts: PartitionFacts) -> Finding:
-        """What this leaves open."""
+        """The clause that says what is left open."""
         start, proof = facts.present.start_from(self.term.leader_epoch), self.kills[0].proof
         place = offset_words(start)
         if self.term.leader == NO_LEADER:
@@ -58,7 +58,7 @@ class Unproven(Struct, frozen=True):
                 f"broker {self.term.leader} began to lead {facts.partition} in epoch {self.term.leader_epoch}"
             )
             when = f"When {who}, at {place},"
-        return say.TAIL_UNPROVEN.at(
+        return replica_findings.TAIL_UNPROVEN.at(
             Place(self.term.leader_id, **shown_by(proof), base_offset=start).in_partition(facts.partition),
             when=when,
             isr=", ".join(map(str, self.isr)),
@@ -83,7 +83,7 @@ class _Replicas(Struct):
             self.may_lack[kill.broker_id] = kill
 
     def change(self, isr: tuple[int, ...], leader: int | None, at_ms: int) -> None:
-        """Who joins an ISR has all that its leader has; so has who stays in it for long."""
+        """Note a changed ISR: a replica that joins it, or has stayed in it for long, has all that its leader has."""
         is_led = leader is not None and leader not in self.may_lack
         for broker_id, kill in list(self.may_lack.items()):
             is_back = broker_id in isr and broker_id not in self.isr and broker_id != leader
@@ -95,7 +95,7 @@ class _Replicas(Struct):
             self.acknowledging = isr
 
     def began(self, leader: int, isr: tuple[int, ...]) -> None:
-        """What a leader begins with is what there is from now on."""
+        """Note a new leader: its log is the truth from now on, whatever other replicas had."""
         self.may_lack.pop(leader, None)
         self.acknowledging = isr if len(isr) >= self.minimum else ()
 
@@ -122,14 +122,14 @@ def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
 
     `minimum` is how many members an ISR needs for a record to be acknowledged.
     """
-    kills = list(_ends(facts))
+    kills = list(_unclean_ends(facts))
     if not kills:
         return
     replicas = _Replicas(kills, minimum)
     waiting = sorted(kills, key=lambda kill: kill.until_ms)
     last: LeaderTerm | None = None
     leader: int | None = None
-    for at_ms, term, isr in _states(facts):
+    for at_ms, term, isr in _isr_states(facts):
         while waiting and waiting[0].until_ms <= at_ms:
             replicas.end(waiting.pop(0))
         if term is not last and term.leader_id is not None:
@@ -156,14 +156,14 @@ def _is_deleted(facts: PartitionFacts) -> bool:
     return bool(leaderships) and leaderships[-1].to_ms is not None
 
 
-def _ends(facts: PartitionFacts) -> Iterator[End]:
+def _unclean_ends(facts: PartitionFacts) -> Iterator[End]:
     """Processes that ended without a shutdown, and logs that were created anew: their disk was lost or replaced."""
     history, notes = facts.log_notes.history, facts.log_notes
     for state in history.brokers if history else ():
         if (state.state, state.how) == ("killed", "no_shutdown"):
             proof = state.proofs[0] if state.proofs else {}
             yield End(state.broker_id, state.time_ms, state.until_ms or state.time_ms, proof)
-    yield from _dead(facts)
+    yield from _found_dead(facts)
     first_ms: dict[int, int] = {}
     for note in notes.of(facts.partition, "leader", "follower", "loaded", "created"):
         if note.time_ms < notes.began_at(facts.partition):
@@ -176,7 +176,7 @@ def _ends(facts: PartitionFacts) -> Iterator[End]:
             yield End(note.broker_id, since_ms, since_ms, note.proof)  # it was gone when the process began
 
 
-def _dead(facts: PartitionFacts) -> Iterator[End]:
+def _found_dead(facts: PartitionFacts) -> Iterator[End]:
     """Processes that a controller found dead, whose logs end there without a word, and that did not come back."""
     notes = facts.log_notes
     last_state: dict[int | None, BrokerState] = {}
@@ -185,18 +185,18 @@ def _dead(facts: PartitionFacts) -> Iterator[End]:
     for state in notes.history.brokers if notes.history else ():
         if state.state in ("starting", "up") and state.broker_id not in clean:
             stopped.discard(state.broker_id)
-        elif state.state in ENDED_IN_ORDER and not _is_others(state):
+        elif state.state in ENDED_IN_ORDER and not _is_said_by_others(state):
             stopped.add(state.broker_id)
         last_state[state.broker_id] = state
     for broker_id, state in last_state.items():
         own_ms = None if broker_id is None else notes.last_ms.get(broker_id)
-        is_found_dead = state.state in ("down", "fenced") and _is_others(state)
+        is_found_dead = state.state in ("down", "fenced") and _is_said_by_others(state)
         if own_ms is not None and is_found_dead and own_ms <= state.time_ms and broker_id not in stopped:
             yield End(broker_id, own_ms, max(notes.last_ms.values()), state.proofs[0])
 
 
-def _is_others(state: BrokerState) -> bool:
-    """Whether another node says it of the broker."""
+def _is_said_by_others(state: BrokerState) -> bool:
+    """Whether another node logged the state of the broker."""
     return bool(state.proofs) and state.proofs[0].get("broker_id") != state.broker_id
 
 
@@ -206,7 +206,7 @@ def minimum_isr(facts: PartitionFacts) -> int:
     return min((znodes.minimum_isr(topic, logged) for znodes in facts.znodes.values()), default=logged)
 
 
-def _states(facts: PartitionFacts) -> Iterator[tuple[int, LeaderTerm, tuple[int, ...] | None]]:
+def _isr_states(facts: PartitionFacts) -> Iterator[tuple[int, LeaderTerm, tuple[int, ...] | None]]:
     """The ISRs of each leadership in order, with when each began; the times never go back."""
     changes: dict[int, set[tuple[int, tuple[int, ...]]]] = {}
     for leadership in facts.log_notes.leaderships(facts.partition):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from formats.binary.varint import after_tags, read_unsigned
-from kctl.cluster.state import UNTOLD
+from kctl.cluster.state import NOT_RETURNED
 from kctl.wire.answers.texts import text
 from kctl.wire.protocol.messages import DescribeConfigsRequest
 
@@ -136,7 +136,7 @@ def described(
 
 def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
     """The keys of a described resource that come from these sources; a secret's value is an empty text."""
-    return {str(c.name): c.value or UNTOLD for c in result.configs if c.config_source in sources}
+    return {str(c.name): c.value or NOT_RETURNED for c in result.configs if c.config_source in sources}
 
 
 def decoded(data: bytes) -> ConfigsAnswer:

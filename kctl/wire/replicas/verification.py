@@ -23,7 +23,7 @@ from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.findings import Finding, Place
-from kctl.findings import live as say
+from kctl.findings import live as live_findings
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.comparison.partition import Divergence
 from kctl.wire.adapter import Wire, error_name
@@ -86,7 +86,7 @@ class Verified(Struct, kw_only=True):
         self.compared.remove(broker_id)
         where = replace(self.place, broker_id=broker_id, base_offset=self.offset)
         self.findings.append(
-            say.REPLICA_UNREACHABLE.at(
+            live_findings.REPLICA_UNREACHABLE.at(
                 where, broker_id=broker_id, partition=self.partition, start=self.offset, reason=reason
             )
         )
@@ -403,7 +403,7 @@ class ReplicaVerification:
                 continue
             where = replace(verified.place, broker_id=broker_id, base_offset=watermark)
             verified.findings.append(
-                say.REPLICA_BEHIND.at(
+                live_findings.REPLICA_BEHIND.at(
                     where,
                     broker_id=broker_id,
                     partition=verified.partition,
@@ -438,7 +438,7 @@ class ReplicaVerification:
         if damaged >= set(verified.compared):
             where = replace(verified.place, base_offset=verified.offset)
             verified.findings.append(
-                say.ALL_DAMAGED.at(
+                live_findings.ALL_DAMAGED.at(
                     where, count=len(damaged), partition=verified.partition, start=verified.offset
                 )
             )

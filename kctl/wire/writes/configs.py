@@ -15,7 +15,7 @@ from kctl.changes.kinds.throttles import LISTS, RATES, ClearThrottle, clearing_c
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.interface import refuse_changed
 from kctl.cluster.rights import GROUP, RESOURCES
-from kctl.cluster.state import UNTOLD, ClusterState
+from kctl.cluster.state import NOT_RETURNED, ClusterState
 from kctl.errors import KctlError, Refused
 from kctl.model import Json
 from kctl.wire.adapter import Wire
@@ -39,7 +39,7 @@ class ConfigOperation(Struct, frozen=True, omit_defaults=True):
         """Whether a value is what this asks for."""
         items, named = set((present or "").split(",")), set((self.value or "").split(","))
         return {
-            "SET": present in (self.value, UNTOLD),
+            "SET": present in (self.value, NOT_RETURNED),
             "DELETE": present is None,
             "APPEND": named <= items,
             "SUBTRACT": not named & items,
@@ -92,7 +92,7 @@ class ConfigRequest(Request, frozen=True, kw_only=True):
         before = self.expected.configs if self.expected else {}
         present = state.config(self.entity_type, self.entity_name)
         return not any(
-            before.get(config.key) == UNTOLD and state.is_untold(present.get(config.key))
+            before.get(config.key) == NOT_RETURNED and state.is_not_returned(present.get(config.key))
             for config in self.configs
         )
 
@@ -246,7 +246,7 @@ def operations(change: AlterConfig) -> tuple[ConfigOperation, ...]:
 
 
 def _operation(key: str, was: str | None, value: str | None) -> ConfigOperation:
-    if value is None or (value == UNTOLD and key in RATES):  # an unknown value cannot be restored
+    if value is None or (value == NOT_RETURNED and key in RATES):  # an unknown value cannot be restored
         return ConfigOperation(key, "DELETE")
     if key in LISTS and was:
         previous, current = split(was), split(value)
@@ -265,6 +265,6 @@ def is_in_force(state: ClusterState, change: AlterConfig) -> bool:
     present = state.config(change.entity_type, change.entity_name)
     return all(
         present.get(key) == value
-        or (value is not None and change.before.get(key) is None and state.is_untold(present.get(key)))
+        or (value is not None and change.before.get(key) is None and state.is_not_returned(present.get(key)))
         for key, value in change.after.items()
     )

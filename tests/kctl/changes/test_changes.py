@@ -301,12 +301,15 @@ def test_a_line_of_the_chain_cut_off_by_a_kill_is_no_harm(course: ChangeRun) -> 
 
 def test_only_one_writes_to_a_cluster_at_a_time(course: ChangeRun) -> None:
     one, other = course.journal, Journal(course.journal.folder)
-    with one.alone("cluster", deadline(0)):
-        with pytest.raises(Refused, match="another kctl is writing"), other.alone("cluster", deadline(0)):
+    with one.exclusively("cluster", deadline(0)):
+        with (
+            pytest.raises(Refused, match="another kctl is writing"),
+            other.exclusively("cluster", deadline(0)),
+        ):
             pass
-        with other.alone("another cluster", deadline(0)):
+        with other.exclusively("another cluster", deadline(0)):
             pass
-    with other.alone("cluster", deadline(0)):
+    with other.exclusively("cluster", deadline(0)):
         assert list(other.entries(pytest.fail)) == [] and other.verify() == []
 
 

@@ -15,7 +15,7 @@ from kctl.changes.kinds.throttles import DISK_RATE, LEADER_REPLICAS, ClearThrott
 from kctl.changes.kinds.topics import DeleteTopic
 from kctl.cluster.intent import Intent, Waited
 from kctl.cluster.state import (
-    UNTOLD,
+    NOT_RETURNED,
     Broker,
     ClusterState,
     EntityConfig,
@@ -116,8 +116,12 @@ def test_a_throttle_that_nobody_takes_holds_the_move_up_for_a_moment(monkeypatch
     ("before", "present", "expected"),
     [
         (None, None, ["IncrementalAlterConfigs", MOVES]),
-        (None, UNTOLD, [MOVES]),  # it was cut off behind the first request
-        (UNTOLD, UNTOLD, ["IncrementalAlterConfigs", MOVES]),  # nobody can tell whose it is: once more
+        (None, NOT_RETURNED, [MOVES]),  # it was cut off behind the first request
+        (
+            NOT_RETURNED,
+            NOT_RETURNED,
+            ["IncrementalAlterConfigs", MOVES],
+        ),  # nobody can tell whose it is: once more
         (None, "1000", [MOVES]),
     ],
 )
