@@ -21,10 +21,10 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, GIVEN_PATH, STORE_OR_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row, folding
+from formats.words import counted
 from kctl.errors import BadValue, KctlError, UnreadableFile, file_error, two_slashes
 from kctl.files import read_text
 from kctl.judging.judgement import Question
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.audit.publishing import Target

@@ -12,7 +12,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, RULES_OF_VERSION, option
 from commands.cli.render import Outcome, Page, Row, cell, epochs, finding_line, folding
 from commands.replica.compare_text import VERDICT_STYLES
-from kctl.model import counted
+from formats.words import counted
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence

@@ -15,8 +15,9 @@ from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, table
+from formats.words import counted
 from kctl.errors import BadValue, KctlError, Refused, file_error
-from kctl.model import command_line, counted
+from kctl.model import command_line
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:

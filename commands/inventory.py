@@ -10,8 +10,9 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import NEXT, visible
 from commands.cli.render import Outcome, Page, Row, size
+from formats.words import counted
 from kctl.errors import KctlError
-from kctl.model import command_line, counted
+from kctl.model import command_line
 from kctl.stores.mirror import given_name
 
 SHOWN = 8  # files of one kind that are named

@@ -10,9 +10,8 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding
-from formats.words import in_unit
+from formats.words import counted, in_unit
 from kctl.errors import BadValue
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.evidence.model import FoundEvidence

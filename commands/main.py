@@ -145,8 +145,8 @@ def first_step() -> list[str]:
     """What lies in the working folder, and the command to begin with; nothing where it is no evidence."""
     from pathlib import Path
 
+    from formats.words import counted
     from kctl.evidence.glance import glance
-    from kctl.model import counted
 
     contents = glance(Path())
     if not contents.partitions and not contents.logs:

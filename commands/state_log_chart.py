@@ -11,8 +11,8 @@ from typing import Any
 from commands.cli.clock import clock, day, shown
 from commands.cli.leaving import visible
 from commands.cli.render import Page, Row, aligned, cell, ids
+from formats.words import counted
 from kctl.broker_logs.history.leaderships import place_of
-from kctl.model import counted
 
 LABEL = 10
 A_DAY = 86_400

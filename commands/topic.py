@@ -14,8 +14,8 @@ from commands.cli.frame import Frame, command
 from commands.cli.leaving import visible
 from commands.cli.options import PARTITION, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, ids, table
+from formats.words import counted
 from kctl.errors import BadValue
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from formats.words import counted as counted
-
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Row = dict[str, object]  # as commands print it; `kctl/rows/` has what is in it
 StoredRow = dict[str, Any]  # as it is read from a table of an audit

@@ -197,8 +197,8 @@ class EvidenceOptions(NamedTuple):
 
     def note_lacking(self, frame: Frame, evidence: FoundEvidence, topic: str, rows: str) -> None:
         """Note the partitions of an internal topic without a copy; `what` names the rows that are therefore missing."""
+        from formats.words import counted
         from kctl.internal_topics.rows import partitions_without_copy
-        from kctl.model import counted
 
         if lacking := partitions_without_copy(evidence, topic):
             named = ", ".join(map(str, lacking[:NAMED])) + (", …" if lacking[NAMED:] else "")

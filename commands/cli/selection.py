@@ -125,7 +125,7 @@ class Selection(NamedTuple):
             else:
                 left_out += 1
         if left_out and not shown:
-            from kctl.model import counted
+            from formats.words import counted
 
             where = " ".join(f"--where {''.join(condition)}" for condition in self.where)
             note(f"none of {counted(left_out, 'row')} meets {where}; the exit status counts them all")

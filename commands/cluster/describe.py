@@ -19,10 +19,10 @@ from commands.cli.options import TOPICS, OrderedBrokers, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, ids, size, table
 from commands.cluster.quorum import member_rows, members_text, quorum_row
 from commands.topic import READ_STATUS, note_hidden, note_problems, note_unknown_moves
+from formats.words import counted
 from kctl.cluster.rights import TOPIC, MissingRight, Right, grant
 from kctl.cluster.state import CONFIGS, CONTROLLER_EPOCH, MOVES, QUORUM
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import counted
 from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from commands.cli.leaving import visible
 from commands.cli.options import GIVEN, GIVEN_PATH, Decorator, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row
 from commands.topic import note_hidden, note_problems
+from formats.words import counted
 from kctl.errors import BadValue, KctlError
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster

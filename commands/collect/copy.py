@@ -13,9 +13,10 @@ import click
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, PARTITION, TOPIC, WRITTEN, Size, flag, option
 from commands.cli.render import Outcome, Page, Row, finding_line, folding, size
+from formats.words import counted
 from kctl.errors import BadValue, KctlError, Refused, file_error
 from kctl.files import read_text
-from kctl.model import command_line, counted
+from kctl.model import command_line
 from kctl.version import __version__
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from commands.cli.render import Page, Row, ids, json_encoder, tab_separated, table, text_cell
-from formats.words import in_unit
-from kctl.model import counted
+from formats.words import counted, in_unit
 from kctl.rows.reassign import BATCH, LOAD, MOVE, PARTITION, PLAN
 
 if TYPE_CHECKING:

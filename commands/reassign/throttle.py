@@ -15,8 +15,8 @@ from commands.cli.render import Outcome
 from commands.reassign.execute import origins_known, read_for
 from commands.reassign.plan import printed_plan
 from commands.topic import note_hidden, note_problems
+from formats.words import counted
 from kctl.errors import BadValue, Refused
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from commands.cli.clock import shown
 from commands.cli.render import Page, Row, size
-from kctl.model import counted
+from formats.words import counted
 
 Pairs = list[tuple[int, int]]
 PAD = " " * 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from commands.cli.render import Page, Row, epochs, finding_line, ids
-from kctl.model import counted
+from formats.words import counted
 
 VERDICT_STYLES = {"equal": "good", "behind": "info", "unknown": "warning"}
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from commands.cli.clock import day, shown
 from commands.cli.render import Page, Row, finding_line
+from formats.words import counted
 from kctl.broker_logs.history.leaderships import place_of
-from kctl.model import counted
 from kctl.replica.loss.words import MOST_COPIES, cause_words, copy_names, lost_sentence, offsets_of, still_on
 
 PAD = " " * 4

@@ -12,8 +12,9 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import Size, flag, option
 from commands.cli.render import Outcome, Page, Row
+from formats.words import counted
 from kctl.errors import BadValue, KctlError
-from kctl.model import TopicPartition, counted, some
+from kctl.model import TopicPartition, some
 
 if TYPE_CHECKING:
     from kctl.replica.recovery.lost_ranges import LostRange

@@ -13,7 +13,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, PARTITION, TIMEOUT, TOPIC, Size, option
 from commands.cli.render import Outcome, Page, Row, finding_line
 from commands.replica.compare_text import divergence_line, verdict_line
-from kctl.model import counted
+from formats.words import counted
 from kctl.rows.live import VERIFICATION, VERIFIED
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from commands.cli.evidence_options import EvidenceOptions
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, GIVEN_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row
+from formats.words import counted
 from kctl.errors import KctlError
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.checks.report import ReplicaTask

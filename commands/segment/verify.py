@@ -15,8 +15,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import Size, flag, option
 from commands.cli.render import Outcome, Page, Row, folding
 from formats.values import Struct
-from formats.words import in_unit
-from kctl.model import counted
+from formats.words import counted, in_unit
 
 if TYPE_CHECKING:
     from kctl.checks.report import CheckOptions

@@ -12,10 +12,10 @@ import re
 import secrets
 from typing import NamedTuple
 
+from formats.words import counted
 from formats.znodes.security import ScramCredential
 from kctl.cluster.intent import Intent
 from kctl.errors import BadValue, Refused
-from kctl.model import counted
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MOST_ITERATIONS, FEWEST_ITERATIONS = 16384, 4096

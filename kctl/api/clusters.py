@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from formats.words import counted
 from kctl.api.values import Value, Values
 from kctl.errors import BadValue, Refused
-from kctl.model import counted
 
 if TYPE_CHECKING:
     from kctl.changes.plan import Plan as ChangePlan

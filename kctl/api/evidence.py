@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from formats.values import replace
+from formats.words import counted
 from kctl.api.values import Value, Values
 from kctl.errors import KctlError, near_names
-from kctl.model import counted, some
+from kctl.model import some
 
 # Names of the audit's parts by what is asked; see `kctl.audit.parts.PARTS`.
 VERIFY, COMPARE, LOSS, TIMELINE, TRANSACTIONS, TIER = (

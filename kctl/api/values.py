@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from formats.words import counted
 from kctl.errors import near_names
-from kctl.model import counted
 
 if TYPE_CHECKING:
     import pandas

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind
+from formats.words import counted
 from kctl.audit.slices import LARGE, OF_A_CORE
 from kctl.evidence.model import FoundEvidence
-from kctl.model import Row, counted
+from kctl.model import Row
 from kctl.rows.audit import AUDIT_ESTIMATE
 from kctl.stores.mirror import given_name, mirror_of
 from kctl.stores.objects import RANGE

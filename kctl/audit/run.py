@@ -17,6 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.audit import batch_rows
 from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.parts import MOST_NOTED, PARTS, Audit, AuditPart
@@ -27,7 +28,7 @@ from kctl.evidence.model import FoundEvidence
 from kctl.judging.fetching import fitting
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
-from kctl.model import Row, counted
+from kctl.model import Row
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, Jobs, WorkerDied

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from formats import bounded_json
+from formats.words import counted
 from kctl.errors import KctlError, reason_of
 from kctl.files import LARGEST_TABLE, open_file, read_text, what_it_is
-from kctl.model import counted
 from kctl.rows import row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference

@@ -15,12 +15,12 @@ import numpy as np
 
 from formats.arrays import Ints
 from formats.values import Struct, field, replace
+from formats.words import counted
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.findings import Finding, Place
 from kctl.findings.manifest import CLOCK_MEASURED
-from kctl.model import counted
 from kctl.text_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape, linked
 from kctl.text_logs.log_files import LogFile, LogSource
 from kctl.text_logs.shapes import Shapes, is_of_kafka

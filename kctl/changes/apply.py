@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from formats.values import Struct, replace
+from formats.words import counted
 from kctl.changes.entry import WRITTEN, Entry, RecordedStage, recorded
 from kctl.changes.faults import reach
 from kctl.changes.intents import Several
@@ -26,7 +27,7 @@ from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster.visibility import with_hidden_topics
 from kctl.errors import KctlError, NotFinished, Refused, without_reassurance
-from kctl.model import SILENT, Progress, counted
+from kctl.model import SILENT, Progress
 from kctl.times import parse_iso
 
 LATE = 5.0  # seconds

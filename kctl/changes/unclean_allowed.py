@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.values import replace
+from formats.words import counted
 from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.plan import Plan
 from kctl.cluster.config_keys import UNCLEAN
@@ -19,7 +20,7 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.state import DEFAULT, ClusterState
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import Refused
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 ACCEPTED = "may_elect_unclean"  # of a journal entry's details: the partitions for which the word was given
 WORD = "--accept-loss"

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable, Mapping
 
+from formats.words import counted
 from kctl.cluster.intent import Intent, Waited
 from kctl.cluster.interface import Cluster
 from kctl.cluster.moves import by_replica
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
-from kctl.model import SILENT, Progress, TopicPartition, counted
+from kctl.model import SILENT, Progress, TopicPartition
 
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
 # Seconds without progress after which it is said what is waited for; between the two looks at sizes that tell.

@@ -18,6 +18,7 @@ from formats.log.record_batch import DELETE_HORIZON, TIMESTAMP_TYPE
 from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
+from formats.words import counted
 from kctl.checks.digests import opened_digested
 from kctl.checks.indexes import OffsetIndex, TimeIndex
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
@@ -28,7 +29,6 @@ from kctl.findings import evidence as evidence_codes
 from kctl.findings import logs as codes
 from kctl.findings.segments import OFFSETS_GO_BACK, TORN_TAIL, TRAILING_ZEROS
 from kctl.log.folder import FolderFile, LogSegment, first_from
-from kctl.model import counted
 from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.outliers import HIGHEST_OFFSET, MarkedChunk, without_outliers

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, get
 from msgspec import convert
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.errors import Refused
-from kctl.model import Json, counted
+from kctl.model import Json
 
 if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.errors import BadValue, Refused
-from kctl.model import counted
 
 Assignment = dict[int, tuple[int, ...]]
 Racks = Mapping[int, str | None]  # every broker that may be chosen, with its rack if it has one

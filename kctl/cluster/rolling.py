@@ -8,11 +8,12 @@ sync, nothing is being moved, all others are alive, and the remaining voters are
 from collections.abc import Collection, Iterator, Sequence
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.cluster.disks import BrokerLogDir
 from kctl.cluster.partition_health import min_isr_in_force
 from kctl.cluster.state import ClusterState, is_majority
 from kctl.cluster.visibility import unseen
-from kctl.model import TopicPartition, counted, some
+from kctl.model import TopicPartition, some
 
 VOTER_BEHIND = 10_000  # milliseconds
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from formats.words import counted
 from kctl.cluster.config_keys import TOPIC_KEYS
 from kctl.cluster_file.document import Place
 from kctl.cluster_file.resources import (
@@ -17,7 +18,6 @@ from kctl.cluster_file.resources import (
     by_key,
 )
 from kctl.errors import near_names
-from kctl.model import counted
 
 CREATE, CHANGE, DELETE, NONE = "create", "change", "delete", "none"
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.whole_numbers import whole_number
+from formats.words import counted
 from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster
 from kctl.cluster.moves import moves_of
@@ -11,7 +12,7 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.resources import PLACEMENT, REPLICAS, REPLICATION_FACTOR, Resource, Value, listed
 from kctl.errors import Refused
-from kctl.model import TopicPartition, counted, some
+from kctl.model import TopicPartition, some
 from kctl.operations.reassignment.execution import Execution, plan_execution
 from kctl.operations.reassignment.plan_files import identity_of
 from kctl.operations.reassignment.planner import ReassignmentGoal

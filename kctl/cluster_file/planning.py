@@ -9,6 +9,7 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.access.acl import Acl
 from kctl.access.users import FEWEST_ITERATIONS
 from kctl.changes.intents import Several
@@ -37,7 +38,7 @@ from kctl.cluster_file.resources import (
     Value,
 )
 from kctl.errors import KctlError, Refused
-from kctl.model import command_line, counted
+from kctl.model import command_line
 from kctl.operations.acls import ACCEPT
 from kctl.operations.configs import config_change, config_warnings, entity_path
 from kctl.operations.topics import (

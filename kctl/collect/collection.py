@@ -18,6 +18,7 @@ from formats.log.hashed_contents import ContentHash
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
 from formats.log_dir.file_names import LEADER_EPOCHS, OFFSET_CHECKPOINTS
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.collect.headers_only import (
     AS,
     HashedLog,
@@ -63,7 +64,7 @@ from kctl.evidence.manifest import (
 from kctl.evidence.model import encodable
 from kctl.evidence.names import SEGMENT_FILE, ZNODES, trouble_with_name
 from kctl.files import read_whole
-from kctl.model import REORDERING, SILENT, Progress, counted
+from kctl.model import REORDERING, SILENT, Progress
 
 NOT_COPIED = frozenset({".lock"})  # empty, and says nothing
 LARGEST_BESIDE = 64 << 20

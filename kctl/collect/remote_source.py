@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from formats.log_dir.file_names import META_PROPERTIES, parse_partition_folder
+from formats.words import counted
 from kctl.collect.shell import Output, Shell, quoted
 from kctl.collect.tar_stream import BadTar, Member, TarStream
 from kctl.collect.transport import FILE, FOLDER, Content, Entry, Gone, SourceLost, Unsettled
@@ -29,7 +30,6 @@ from kctl.evidence.names import (
     trouble_with_name,
 )
 from kctl.files import what_it_is
-from kctl.model import counted
 from kctl.stores.mirror import place_file
 
 STAT = "-exec stat -c '%f %s %Y %u %g %n' {} +"

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.errors import UnreadableFile, reason_of
 from kctl.evidence.manifest import (
     MANIFEST,
@@ -23,7 +24,7 @@ from kctl.evidence.model import encodable
 from kctl.files import open_file
 from kctl.findings import Finding, Place
 from kctl.findings import manifest as codes
-from kctl.model import SILENT, Progress, counted
+from kctl.model import SILENT, Progress
 
 PIECE = 1 << 20
 

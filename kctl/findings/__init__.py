@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from formats.values import Struct, replace
-from kctl.model import TopicPartition, counted
+from formats.words import counted
+from kctl.model import TopicPartition
 from kctl.rows.common import FINDING
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from formats.words import counted
 from kctl.evidence.model import Unopened
 from kctl.judging.fetching import assignment, other_replicas, replica_of, unopened_path
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 AGREEING = ("equal", "behind")
 WRONG = ("diverged", "damaged", "hole")

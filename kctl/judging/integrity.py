@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.evidence.copies import CUT_OFF as CUT_OFF_WORDS
 from kctl.findings import Finding, Place
 from kctl.findings import directories as directory_findings
@@ -16,7 +17,6 @@ from kctl.findings.manifest import CLOCK_MEASURED, CUT_OFF, HASHED
 from kctl.findings.manifest import LEFT_OUT as LEFT_OUT_OF_COPY
 from kctl.judging.fetching import GO_ON, log_dirs_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import counted
 from kctl.rows import LEFT_OUT
 from kctl.scan.options import Level
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from formats.words import counted
 from kctl.broker_logs.history.leaderships import Leadership
 from kctl.judging.fetching import broker_logs
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 from kctl.times import iso
 
 CONTROLLER_LOGS = "controller.log and state-change.log of the controllers"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.copies.leaders import LeaderTerm
 from kctl.evidence.model import Unopened
 from kctl.findings import Finding
@@ -23,7 +24,7 @@ from kctl.judging.fetching import (
     unopened_path,
 )
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 # Findings of the search that keep it from an answer, and what would settle each.
 UNDECIDED: Mapping[str, str] = {

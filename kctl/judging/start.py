@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from formats.words import counted
 from kctl.judging.fetching import COPY_METADATA, GO_ON, log_dirs_of, other_replicas, settings_of
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.log_dir_start.forecast import BrokerStart
 from kctl.log_dir_start.steps import PlacedStep, StepKind
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 
 def judge_start(start: BrokerStart) -> Judgement:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from formats.words import counted
 from kctl.cluster.names import brokers_named
 from kctl.cluster.versions import V3_4
 from kctl.findings import Finding, Place
@@ -12,7 +13,6 @@ from kctl.findings import migration as m
 from kctl.migration.kraft_side import KraftSide
 from kctl.migration.phase import MigrationStatus, Phase
 from kctl.migration.zookeeper_side import CONFIGS, ZookeeperSide
-from kctl.model import counted
 
 PROTOCOL, AUTHORIZER = "inter.broker.protocol.version", "authorizer.class.name"
 SECRETS = ("password.encoder.secret", "delegation.token.secret.key", "delegation.token.master.key")

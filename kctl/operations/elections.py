@@ -7,12 +7,13 @@ leader wedges the controller until it is moved.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from formats.words import counted
 from kctl.changes.kinds.elections import ElectPreferred
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 LED, WANTED, CANNOT = "done", "not_started", "failed"
 

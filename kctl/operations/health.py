@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.changes.kinds.throttles import DISK_RATE, throttles_set
 from kctl.cluster.interface import Oddity
 from kctl.cluster.moves import ids
@@ -23,7 +24,7 @@ from kctl.cluster.partition_health import (
 from kctl.cluster.state import CONFIGS, CONTROLLER_EPOCH, DELETIONS, MOVES, NO_LEADER, QUORUM, ClusterState
 from kctl.cluster.versions import V2_8
 from kctl.findings.migration import AFTER_ROLLBACK
-from kctl.model import TopicPartition, counted, some
+from kctl.model import TopicPartition, some
 from kctl.operations.kraft.voters import directory_gone
 from kctl.operations.reassignment.verification import explain
 

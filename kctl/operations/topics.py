@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic, why_stuck, without_controller
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster
@@ -25,7 +26,7 @@ from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
 from kctl.cluster.state import ClusterState, Replicas, Topic
 from kctl.cluster.versions import V1_0, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 from kctl.operations.configs import MIN_ISR, check_values
 
 

@@ -10,12 +10,13 @@ Source: KIP-966 (eligible leader replicas); metadata/src/main/java/org/apache/ka
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from formats.words import counted
 from kctl.changes.kinds.elections import ElectUnclean
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 
 class ReplicaEnd(NamedTuple):

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.audit.tables import Tables
 from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss
-from kctl.model import StoredRow, command_line, counted
+from kctl.model import StoredRow, command_line
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.copies import failed_copies
 from kctl.report.html import UNPRINTABLE, Html, element, link, more_rows, size, slug, table

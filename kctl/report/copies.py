@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.audit.tables import Tables
 from kctl.findings.remote import COPIED_AGAIN, COPY_FAILED
-from kctl.model import counted
 from kctl.report.html import size
 from kctl.report.incidents import Key
 

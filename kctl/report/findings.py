@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from zlib import crc32
 
+from formats.words import counted
 from kctl.audit.tables import Tables
 from kctl.findings import all_findings
-from kctl.model import counted
 from kctl.replica.loss.words import amount_of
 from kctl.report.html import Html, element, link, more_rows, prose, slug, table
 from kctl.report.incidents import Incident, Key, is_consequence

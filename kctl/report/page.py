@@ -6,8 +6,8 @@ from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 
+from formats.words import counted
 from kctl.audit.tables import Tables, write_file
-from kctl.model import counted
 from kctl.report import remote, timeline
 from kctl.report.answer import answer_of, answer_section
 from kctl.report.findings import findings_section

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.audit.tables import Tables
-from kctl.model import StoredRow, counted
+from kctl.model import StoredRow
 from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
 from kctl.report.html import Html, element, join, link, more_rows, slug, table
 from kctl.report.lineage import MOST_MARKS, is_damage, legend, lineage_picture

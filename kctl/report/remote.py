@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from formats import bounded_json
+from formats.words import counted
 from kctl.audit.tables import Tables
-from kctl.model import StoredRow, counted
+from kctl.model import StoredRow
 from kctl.report.html import Html, element, join, more_rows, size, slug, table
 from kctl.report.lineage import AXIS, DRAWN, key, offset_axis, swatch
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.audit.tables import Tables
 from kctl.broker_logs.history.leaderships import (
     LIKELY,
@@ -20,7 +21,7 @@ from kctl.broker_logs.history.leaderships import (
     Leadership,
     place_of,
 )
-from kctl.model import StoredRow, TopicPartition, counted
+from kctl.model import StoredRow, TopicPartition
 from kctl.replica.loss.words import listed
 from kctl.report.html import Html, element, table
 from kctl.report.lineage import key, swatch

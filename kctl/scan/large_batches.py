@@ -15,7 +15,7 @@ from formats.log.columns.headers import PADDING
 from formats.log.columns.records import fields_of
 from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_record, whole_records
 from formats.values import Struct
-from kctl.model import counted
+from formats.words import counted
 from kctl.scan.source import Source
 
 PIECE = 1 << 20

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kctl.model import counted
+from formats.words import counted
 
 ROW_GROUP_BYTES = 16 << 20
 BATCHES_AT_ONCE = 128

@@ -27,7 +27,8 @@ from pyspark.serializers import CloudPickleSerializer, CPickleSerializer, cloudp
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kctl.model import SILENT, Progress, counted
+from formats.words import counted
+from kctl.model import SILENT, Progress
 from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
 from kctl.stores.file_systems import StoreGone

@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from formats.words import counted
 from kctl.errors import KctlError
-from kctl.model import counted
 from kctl.stores.request_counts import REQUESTS, CountingFiles
 
 if TYPE_CHECKING:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from formats.words import counted
 from kctl.changes.kinds.groups import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.intent import Intent
 from kctl.cluster.interface import Cluster
 from kctl.cluster.requests import needs as since
 from kctl.errors import KctlError, Refused
-from kctl.model import TopicPartition, command_line, counted
+from kctl.model import TopicPartition, command_line
 from kctl.wire.adapter import Wire
 from kctl.wire.group_resets import ChosenReset
 from kctl.wire.groups import SHARE, ConsumerGroup, read_group, read_offsets

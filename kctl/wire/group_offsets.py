@@ -10,12 +10,13 @@ Source: KIP-447 (offsets of a transaction); clients/.../consumer/internals/Consu
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from formats.words import counted
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place, Severity
 from kctl.findings.groups import GROUP_OFFSET_BELOW_START, GROUP_OFFSET_BEYOND_END, GROUP_OFFSET_PENDING
 from kctl.internal_topics.transactions import Transaction, partition_for
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 from kctl.times import iso
 from kctl.wire.adapter import Wire
 from kctl.wire.groups import (

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from formats.messages.consumer_offsets import ASSIGNMENT
 from formats.messages.schema import read_message
 from formats.values import Struct
+from formats.words import counted
 from kctl.changes.kinds.groups import GroupOffset
 from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, near_names
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.answers.metadata import Places, PlacesRequest, TopicPlaces, places
 from kctl.wire.protocol.messages import (

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from formats.whole_numbers import whole_number
+from formats.words import counted
 from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
-from kctl.model import counted
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.protocol.messages import ApiVersionsRequest, DescribeClusterRequest, DescribeQuorumRequest
 

@@ -7,13 +7,14 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from formats.words import counted
 from kctl.changes.kinds.records import DeleteRecords as Deletion
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_partition
 from kctl.cluster.rights import MissingRight, Right, grant
 from kctl.cluster.state import ClusterState
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 from kctl.operations.topics import require_topic
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks

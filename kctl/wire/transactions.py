@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
+from formats.words import counted
 from kctl.changes.kinds.records import AbortTransaction
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
@@ -20,7 +21,7 @@ from kctl.findings.internal_topics import HANGING_TRANSACTION
 from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
 from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.judging.transactions import judge_transactions
-from kctl.model import Row, TopicPartition, command_line, counted
+from kctl.model import Row, TopicPartition, command_line
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 from kctl.wire.adapter import BrokerError, Leaderless, TooOld, Wire
 from kctl.wire.hidden import visibility_of

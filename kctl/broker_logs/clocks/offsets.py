@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from formats.broker_logs.table import every_table
 from formats.broker_logs.template import landmark
 from formats.values import Struct, field, replace
+from formats.words import counted
 from kctl.broker_logs.clocks.quorum import WANTED as OF_THE_QUORUM
 from kctl.broker_logs.clocks.quorum import QuorumPairs
 from kctl.broker_logs.clocks.skew import RECEIVED, ROUNDED, SENT, ClockBounds, OrderedPairs, State, state_of
 from kctl.broker_logs.clocks.skew import WANTED as ORDERED
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as codes
-from kctl.model import counted
 from kctl.text_logs.blocks import Reading, blocks_of
 from kctl.text_logs.log_files import LogFile, LogSource
 from kctl.text_logs.opening import STDIN

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from formats.words import counted
 from kctl.access.acl import Acl
 from kctl.changes.kinds.codecs import TEXTS
 from kctl.cluster.intent import Intent, IntentCodec
-from kctl.model import counted
 
 ACLS = IntentCodec(
     lambda value: [acl._asdict() for acl in value], lambda value: tuple(Acl.from_json(row) for row in value)

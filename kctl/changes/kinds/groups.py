@@ -5,10 +5,11 @@ from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from msgspec import convert
 
+from formats.words import counted
 from kctl.changes.kinds.codecs import NAMES
 from kctl.cluster.intent import Intent, IntentCodec
 from kctl.errors import Refused
-from kctl.model import Json, TopicPartition, counted
+from kctl.model import Json, TopicPartition
 
 NO_OFFSET = -1
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from formats.whole_numbers import whole_number
+from formats.words import counted
 from kctl.changes.kinds.codecs import BY_PARTITION, LOG_DIRS
 from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.kinds.throttles import (
@@ -21,7 +22,7 @@ from kctl.cluster.intent import Intent, IntentCodec, Waited
 from kctl.cluster.moves import ids
 from kctl.cluster.names import dead_targets
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.model import TopicPartition, counted
+from kctl.model import TopicPartition
 
 Targets = Mapping[TopicPartition, Replicas]
 ReplicaBytes = Mapping[tuple[TopicPartition, int], int]

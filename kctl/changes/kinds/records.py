@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from formats.words import counted
 from kctl.cluster.intent import Intent, IntentCodec
-from kctl.model import Json, TopicPartition, counted
+from kctl.model import Json, TopicPartition
 
 
 class AbortTransaction(Intent, frozen=True, kw_only=True):

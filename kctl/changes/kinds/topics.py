@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from formats.values import field
+from formats.words import counted
 from kctl.changes.kinds.codecs import REPLICAS, TEXTS
 from kctl.cluster.intent import Intent, IntentCodec, Waited
 from kctl.cluster.names import brokers_named
 from kctl.cluster.state import NO_LEADER, ClusterState, Replicas
 from kctl.cluster.versions import V0_11, V1_0
 from kctl.errors import Refused
-from kctl.model import Json, TopicPartition, command_line, counted
+from kctl.model import Json, TopicPartition, command_line
 
 LEADERLESS = "no replica of it is alive"
 Configs = Mapping[str, str]

@@ -8,13 +8,14 @@ Source: KIP-631 (UnregisterBroker); metadata/src/main/java/org/apache/kafka/cont
 
 from collections.abc import Iterator
 
+from formats.words import counted
 from kctl.changes.kinds.quorum import UnregisterBroker
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, no_quorum
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V4_0
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import TopicPartition, counted, some
+from kctl.model import TopicPartition, some
 
 
 def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) -> Plan:

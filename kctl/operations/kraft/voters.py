@@ -8,6 +8,7 @@ Source: KIP-853; raft/src/main/java/org/apache/kafka/raft/internals/{AddVoterHan
 
 from collections.abc import Mapping, Sequence
 
+from formats.words import counted
 from kctl.changes.kinds.quorum import AddVoter, RemoveVoter
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, no_quorum
@@ -15,7 +16,6 @@ from kctl.cluster.requests import needs
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
 from kctl.cluster.versions import V3_9
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import counted
 
 KRAFT_VERSION = "kraft.version"  # 1: voters can be changed
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from formats.values import replace
+from formats.words import counted
 from kctl.changes.faults import reach
 from kctl.changes.kinds.reassignments import AlterReplicaLogDirs, Reassign, ReplaceStuckReassignment
 from kctl.changes.kinds.throttles import KEYS, left_over, rates_of_dead
@@ -24,7 +25,7 @@ from kctl.cluster.state import MOVES, ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
 from kctl.cluster.visibility import with_hidden_topics
 from kctl.errors import KctlError, Refused
-from kctl.model import SILENT, Progress, TopicPartition, counted, some
+from kctl.model import SILENT, Progress, TopicPartition, some
 from kctl.operations.reassignment.plan_files import PlanFile
 from kctl.operations.reassignment.verification import explain, throttle_of
 

@@ -7,6 +7,7 @@ all partitions at once, and a batch is requested only when the one before is don
 from collections.abc import Sequence
 
 from formats.values import Struct, field
+from formats.words import counted
 from kctl.changes.intents import intent_to_json
 from kctl.changes.kinds.reassignments import AlterReplicaLogDirs, Reassign, Targets
 from kctl.changes.kinds.throttles import (
@@ -27,7 +28,7 @@ from kctl.cluster.moves import Move, Sizes, ids, moves_of, seconds_to_move
 from kctl.cluster.names import refuse_hidden
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused
-from kctl.model import Json, counted, some
+from kctl.model import Json, some
 from kctl.operations.configs import MIN_ISR
 from kctl.operations.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_disks
 from kctl.times import utc_text

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from formats.values import Struct, field, replace
+from formats.words import counted
 from kctl.cluster.moves import Move, cut, ids, moves_of
 from kctl.cluster.names import refuse_unknown
 from kctl.cluster.placement import Draws, Racks, draw, is_rack_aware, place_replicas
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, Refused
-from kctl.model import TopicPartition, counted, some
+from kctl.model import TopicPartition, some
 from kctl.operations.reassignment import rebalance
 from kctl.operations.reassignment.plan_files import identity_of
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.values import Struct, replace
+from formats.words import counted
 from kctl.findings import Finding, Place
 from kctl.findings import remote as codes
-from kctl.model import counted
 from kctl.replication.epochs import Entries
 from kctl.tier.metadata.partition_tier import PartitionTier, unserved
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, DELETING, FINISHED, STARTED, epoch_end

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from formats.values import Struct
 from formats.whole_numbers import whole_number
+from formats.words import counted
 from kctl.changes.kept_records import KeptRecords, kept_folder
 from kctl.changes.kinds.records import RecoverRecords
 from kctl.changes.plan import Plan, plan_of
@@ -17,7 +18,7 @@ from kctl.cluster.intent import Intent
 from kctl.cluster.names import is_internal, unknown_topics
 from kctl.cluster.state import ClusterState
 from kctl.errors import BadValue, KctlError
-from kctl.model import SILENT, Progress, Row, TopicPartition, command_line, counted
+from kctl.model import SILENT, Progress, Row, TopicPartition, command_line
 from kctl.operations.topics import NewTopic, plan_creation
 from kctl.replica.recovery.comparison import (
     UNCOMMITTED,

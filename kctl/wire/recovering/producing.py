@@ -20,6 +20,7 @@ from msgspec.structs import asdict
 
 from formats.log.record_batch import NO_SEQUENCE, write_batch
 from formats.whole_numbers import whole_number
+from formats.words import counted
 from kctl.changes import kept_records as kept
 from kctl.changes.faults import reach
 from kctl.changes.kept_records import LostRecord
@@ -29,7 +30,7 @@ from kctl.cluster.rights import MissingRight
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_11, parse_version
 from kctl.errors import KctlError, NotFinished, Refused
-from kctl.model import OffsetRange, TopicPartition, counted
+from kctl.model import OffsetRange, TopicPartition
 from kctl.replica.recovery.marks import WrittenSoFar, marked, written_so_far
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 from kctl.wire.configs import in_force

@@ -8,12 +8,12 @@ import contextlib
 import time
 from collections.abc import Sequence
 
+from formats.words import counted
 from kctl.changes.faults import reach
 from kctl.changes.intents import Several
 from kctl.cluster.intent import Intent, Write
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, NotFinished, without_reassurance
-from kctl.model import counted
 from kctl.wire.adapter import NoAnswer
 from kctl.wire.writes.requests import LOOK, Quantifier, Request, RequestItem, WireCluster
 from kctl.wire.writes.sending import send

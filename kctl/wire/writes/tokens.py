@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from formats.values import Struct
+from formats.words import counted
 from kctl.access.tokens import DelegationToken
 from kctl.changes.kinds.tokens import CreateToken, ExpireToken, RenewToken
 from kctl.cluster.intent import Intent
@@ -19,7 +20,7 @@ from kctl.cluster.interface import Conflict
 from kctl.cluster.rights import USER, Right
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused
-from kctl.model import counted, some
+from kctl.model import some
 from kctl.times import iso
 from kctl.wire.adapter import Wire
 from kctl.wire.protocol.messages import (
