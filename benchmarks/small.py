@@ -19,6 +19,7 @@ STARTS = {
     "checkpoint show {checkpoint}": 0.12,
     "segment dump {log}": 0.12,
     "segment verify {log}": 0.12,
+    "audit run {folder} --out {out} --overwrite": 0.25,
 }
 """Commands on a small file, and the CPU seconds that they should take."""
 FOLDERS, SMALL_LOG = 1000, 50_000
@@ -33,7 +34,8 @@ def part_start_up(setting: Setting) -> Iterator[Line]:
     for what in ("pass", "import click", "import numpy", "import pyarrow"):
         yield Line(f"python -c '{what}'", f"{least_cpu([sys.executable, '-c', what], 7):.3f} s")
     for command, goal in STARTS.items():
-        words = command.format(log=log, checkpoint=log.parent / "leader-epoch-checkpoint").split()
+        checkpoint, out = log.parent / "leader-epoch-checkpoint", setting.folder / "audit-of-one"
+        words = command.format(folder=folder, log=log, checkpoint=checkpoint, out=out).split()
         yield at_most(command, least_cpu([*KCTL, *words], 7), goal, " s")
 
 

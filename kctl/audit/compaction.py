@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import FolderKind
 from formats.log_dir.producer_snapshot import read_entries
 from kctl.audit.retention import DatedSegment, alive_until, segments_of
-from kctl.broker_logs.failures import LoggedCause
 from kctl.checks.directory import CLEANER, read_checkpoints
 from kctl.checks.report import CheckOptions
 from kctl.checks.retention import DAY
@@ -24,6 +23,9 @@ from kctl.findings.failures import COMPACTION_BEHIND, COMPACTION_STANDS_STILL, C
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
 from kctl.times import iso
+
+if TYPE_CHECKING:
+    from kctl.broker_logs.failures import LoggedCause
 
 DIRTY_RATIO = 0.5
 # A cleaner that has something to do, and does nothing for so long, stands still: it looks for work every 15 seconds.

@@ -80,15 +80,14 @@ def has_owners(log_dir: LogDir) -> bool:
 
 def _owned(log_dir: LogDir) -> Iterator[Owned]:
     """The files that Kafka opens: those of the directory itself, partition folders and the files in them."""
-    root = os.fspath(log_dir.path)
-    for entry in _entries(root):
+    for entry in _entries(os.fspath(log_dir.path)):
         if entry.is_file(follow_symlinks=False):
-            yield _owned_entry(root, entry)
+            yield _owned_entry(entry.name, entry)
         elif entry.is_dir(follow_symlinks=False) and "-" in entry.name:
-            yield _owned_entry(root, entry)
+            yield _owned_entry(entry.name, entry)
             for below in _entries(entry.path):
                 if below.is_file(follow_symlinks=False):
-                    yield _owned_entry(root, below)
+                    yield _owned_entry(os.path.join(entry.name, below.name), below)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -99,8 +98,8 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []  # a finding of the evidence
 
 
-def _owned_entry(root: str, entry: os.DirEntry[str]) -> Owned:
+def _owned_entry(path: str, entry: os.DirEntry[str]) -> Owned:
     status = entry.stat(follow_symlinks=False)
     wanted = stat.S_IRWXU if stat.S_ISDIR(status.st_mode) else stat.S_IRUSR | stat.S_IWUSR
     access = Access(status.st_uid, status.st_gid, status.st_mode & wanted == wanted)
-    return Owned(os.path.relpath(entry.path, root), access, stat.S_IMODE(status.st_mode))
+    return Owned(path, access, stat.S_IMODE(status.st_mode))

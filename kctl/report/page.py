@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from hashlib import sha256
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def render(tables: Tables) -> str:
     and any other script.
     """
     style, script = (
-        files("kctl.report").joinpath(name).read_text("utf-8") for name in ("report.css", "report.js")
+        Path(__file__).with_name(name).read_text("utf-8") for name in ("report.css", "report.js")
     )
     causes = incidents(tables)
     answer = answer_of(tables, causes)

@@ -126,11 +126,9 @@ class RowType:
         row = self(**values)
         for name in self._names:
             if name not in values:
-                owner = (
-                    next((one for one in (source, *others) if hasattr(one, name)), source)
-                    if others
-                    else source
-                )
+                owner = source
+                if others and not hasattr(source, name):
+                    owner = next((one for one in others if hasattr(one, name)), source)
                 value = getattr(owner, name)
                 row[name] = list(value) if isinstance(value, tuple) else value
         return row

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from formats.values import Struct, field
-from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
 from kctl.times import iso
+
+if TYPE_CHECKING:
+    from kctl.broker_logs.events import Event
 
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
