@@ -88,7 +88,7 @@ def resource_of(text: str) -> Resource:
 @known
 @click.argument("principal", shell_complete=completing.principals)
 @click.argument("operation", type=OperationName())
-@click.argument("resource", metavar="TYPE:NAME")
+@click.argument("resource", metavar="TYPE:NAME", shell_complete=completing.resources)
 @option("--host HOST", "The address that requests come from.  [default: any that no rule names]")
 def check(
     frame: Frame,

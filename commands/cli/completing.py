@@ -58,6 +58,17 @@ def users(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     return _told_from_options(param, begun, _of_cluster(ctx, "users", _users))
 
 
+def resources(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Kinds of resources; behind one the names of the cluster's topics, groups or users' principals."""
+    listers = {"topic": topics, "group": groups, "user": principals}
+    kind, colon, name = begun.partition(":")
+    if colon:
+        named = listers[kind](ctx, param, name) if kind in listers else []
+        return [f"{kind}:{one}" for one in named]
+    kinds = [*(f"{kind}:" for kind in listers), "transactional_id:", "delegation_token:", "cluster"]
+    return _begun(begun, kinds)
+
+
 def tokens(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Ids of the delegation tokens that the user may see."""
     return _begun(begun, _of_cluster(ctx, "tokens", _tokens))

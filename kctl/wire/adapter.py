@@ -66,6 +66,7 @@ FORWARDED_HINT = (
     "even when another has been elected; then ask again"
 )
 LONGEST_PAUSE = 60.0  # seconds of throttling that a broker may ask for
+WORTH_A_WARNING = 0.5
 
 
 class NoAnswer(KctlError):
@@ -405,6 +406,12 @@ class Wire:
                 f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
             )
             raise NoAnswer(f"broker {node} is not asked, since {reason}", node)
+        if connection.paused_until - time.monotonic() >= WORTH_A_WARNING:
+            client = self.access.client_id or "kctl"
+            self.warn(
+                f"broker {node} holds back requests of this run: a quota of {self.principal} or of client id {client} "
+                "is used up; kctl waits as the broker asks"
+            )
         while (seconds := connection.paused_until - time.monotonic()) > 0:
             if self._connections.ended.wait(seconds):
                 break

@@ -60,6 +60,22 @@ def test_topics_of_the_paths_before(tmp_path: Path) -> None:
     assert proposed(f"kctl replica explain {tmp_path} --topic or") == ["orders"]
 
 
+def test_resources_by_kind(context: click.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {"topics": ["orders", "-x"], "groups": ["billing"], "principals": ["User:alice"]}
+    monkeypatch.setattr(completing, "_of_cluster", lambda _, kind, __: named[kind])
+    context.params = {}
+    for begun, proposed in (
+        ("t", ["topic:", "transactional_id:"]),
+        ("cl", ["cluster"]),
+        ("topic:o", ["topic:orders"]),
+        ("topic:-", ["topic:-x"]),
+        ("group:", ["group:billing"]),
+        ("user:", ["user:User:alice"]),
+        ("delegation_token:", []),
+    ):
+        assert completing.resources(context, PARAM, begun) == proposed
+
+
 @pytest.mark.slow
 def test_changes_of_the_journal(tmp_path: Path) -> None:
     for name in ("20261121-101112-aa", "20261122-101112-bb"):

@@ -391,6 +391,18 @@ def test_a_pause_is_waited_for(paused: Wire) -> None:
     assert paused.send(request).cluster_id == "c" and time.monotonic() - began >= 0.04
 
 
+def test_a_pause_that_is_felt_is_said_once(paused: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    paused._warn, paused._warned = said.append, set()
+    for _ in range(2):
+        paused.send(MetadataRequest(topics=None))
+    assert said == []  # of 50 ms
+    monkeypatch.setattr(adapter, "WORTH_A_WARNING", 0.01)
+    for _ in range(3):
+        paused.send(MetadataRequest(topics=None))
+    assert len(said) == 1 and "broker 1 holds back" in said[0] and "client id" in said[0]
+
+
 def test_a_pause_that_is_too_long_is_said(paused: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     paused.send(MetadataRequest(topics=None))
     monkeypatch.setattr(adapter, "LONGEST_PAUSE", 0.0)
