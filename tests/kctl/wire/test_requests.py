@@ -38,6 +38,7 @@ from kctl.cluster.state import (
     Topic,
 )
 from kctl.cluster.versions import KafkaVersion
+from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import acls, users
 from kctl.wire.writes import tokens
@@ -222,3 +223,22 @@ def test_what_a_journal_has_of_a_request_is_that_request(case: str) -> None:
         assert read == write and read.after == values["after"].encode()
         kept = _write_from_json(values)
         assert kept is not None and hash(read) == hash(write)
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "after"),
+    [
+        ("Unheard of", None, "{}"),  # of a newer kctl
+        ("CreateTopics n", None, '{"topic": "n"}'),
+        ("DeleteTopics n", "{", '{"topic": "n", "topic_id": null}'),
+        ("CreateAcls on topic n", '{"rules": []}', '{"acls": [{"resource_type": 1}]}'),
+    ],
+)
+def test_what_is_no_request_is_an_error_and_shown_as_it_is(
+    target: str, before: str | None, after: str
+) -> None:
+    with pytest.raises(KctlError, match=f"{target}: the journal has no request here") as raised:
+        read_request(target, before, after)
+    assert raised.value.hint
+    row = {"action": "request", "target": target, "before": before, "after": after, "size_in_bytes": 1}
+    assert next(write_text(row, Page(80, False))) == f"  {target}"
