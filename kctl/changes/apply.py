@@ -310,7 +310,7 @@ def note_what_takes_back(
 ) -> None:
     """Record what takes back a change where only brokers tell after it was made, or why nothing takes it back.
 
-    `is_over`: brokers have had time to show it, so that what they do not show is not there.
+    `is_over`: brokers have had time to show it, so that what they do not show is not there; why nothing does is raised.
     """
     if not stage.intent.is_answered:
         return
@@ -319,6 +319,8 @@ def note_what_takes_back(
         if undo or (undo is not None and is_over):
             stage.undo, stage.undo_refused = undo, ""
     except Refused as error:
+        if is_over:
+            raise
         stage.undo_refused = f"{error.message}; {error.hint}"
     except KctlError:  # it is written, even if it cannot be read now
         pass

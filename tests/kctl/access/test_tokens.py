@@ -225,7 +225,9 @@ def test_which_of_two_it_is_is_asked_anew_until_it_can_be_told(
     for step in (resume, plan_undo, resume):
         with pytest.raises(Refused, match=r"2 tokens may be it: mine .*, other ") as refused:
             step(entry, run)  # type: ignore[operator]
-        assert "`kctl token expire ID`" in str(refused.value) and "create another" in str(refused.value)
+        assert (
+            refused.value.hint.startswith("`kctl token expire ID`") and "create another" in refused.value.hint
+        )
         entry = run.journal.find(entry.id)
         assert not entry.is_finished
     entry.stages[0].state, entry.stages[0].undo_refused = (
