@@ -18,7 +18,7 @@ from kctl.broker_logs.history.words import Word, Words
 
 
 def fill_gaps(leaderships: Sequence[Leadership], words: Words) -> None:
-    """Say what is known of the epochs of a partition that are missing; `leaderships` are those of one topic in order."""
+    """Fill in what is known of missing epochs of a partition; `leaderships` are those of one topic in order."""
     known = [place for place, leadership in enumerate(leaderships) if leadership.cause != MISSING]
     replicas: tuple[int, ...] = ()
     for first, last in pairwise(known):
@@ -85,7 +85,7 @@ def _states_between(
     *,
     is_each_an_epoch: bool,
 ) -> list[Leadership]:
-    """The states between two, if these removals lead from the one to the other in as many epochs; else none.
+    """The states between two states, if removing these brokers leads from one to the other in as many epochs; else none.
 
     `replicas` are in the order in which they are elected; none: nobody is.
     """

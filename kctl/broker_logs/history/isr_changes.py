@@ -51,7 +51,7 @@ class IsrLines(Struct):
 
     @staticmethod
     def _take_back(event: Event, history: PartitionHistory, time_ms: int) -> None:
-        """A change was printed before it was tried, and then it failed: by then other epochs may have begun."""
+        """Take back a change of an ISR that a leader announced and that failed; other epochs may have begun since."""
         for epoch in sorted(history.epochs, reverse=True)[:4]:
             changes = history.epochs[epoch].isr_changes
             if changes and changes[-1].version is None and changes[-1].file == event.file:

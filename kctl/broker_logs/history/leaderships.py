@@ -211,7 +211,7 @@ class Leadership(Struct):
         return observation.version == version and isr != frozenset(observation.isr)
 
     def see(self, observation: Observation, time_ms: int) -> None:
-        """Take over what a line says."""
+        """Add what a line states."""
         if observation.version is not None and observation.isr is not None:
             self.stated = observation.version, frozenset(observation.isr)
         rank = observation.rank
@@ -305,7 +305,7 @@ class Leadership(Struct):
         self.version = version if version is not None else self.version
 
     def _confirm_isr(self, version: int | None, event: Event, time_ms: int) -> None:
-        """The last ISR is stated; what a leader announced long before it, or a controller, says so was made only then."""
+        """Confirm the last ISR by a line that states it: where it was announced long before, it was made only now."""
         self.version = version if version is not None else self.version
         if self.isr_changes:
             last = self.isr_changes[-1]
@@ -319,7 +319,7 @@ class Leadership(Struct):
             self.isr_changes[-1] = last._replace(version=known)
 
     def take_back(self, isr: tuple[int, ...], broker_id: int | None) -> None:
-        """A broker announces a change from this ISR: what it announced before it did not make."""
+        """Take back changes that a broker announced before: it announces another one from this ISR, so it did not make them."""
         if (
             self.isr_changes
             and self.isr_changes[-1].announced_by == broker_id is not None
@@ -329,7 +329,7 @@ class Leadership(Struct):
             self.isr_changes.pop()
 
     def drop_announced(self, telling: Container[int], is_kraft: bool) -> None:
-        """Leave out changes that brokers announced and did not make: those that tell of each that they made.
+        """Leave out announced changes that were not made, of brokers that also log each change that they made.
 
         Where somebody else tells of such an ISR it was made: in a KRaft cluster, whose controllers may answer late or never,
         by then only.
@@ -363,7 +363,7 @@ def join_ends(leaderships: Sequence[Leadership]) -> None:
 
 
 class _Topic(Struct):
-    """What is known of one of the topics that had the name after each other."""
+    """What is known of one topic; several may have had the name, one after the other."""
 
     epochs: dict[int, Leadership] = field(default_factory=dict)
     ended_ms: int | None = None
@@ -434,12 +434,12 @@ class PartitionHistory:
             self._first_named.clear()
 
     def end(self, time_ms: int) -> None:
-        """The topic was deleted."""
+        """Note that the topic was deleted."""
         if self.epochs and not self.is_over:
             self.topics[-1].ended_ms = time_ms
 
     def announce(self, leader: int, from_state: str, event: Event, time_ms: int) -> None:
-        """A transition without its epoch, as controllers print until 1.0: it is the epoch that just began or the next.
+        """Note a transition without an epoch, as controllers log it until 1.0: of the epoch that just began, or of the next.
 
         They print one too for an election that was not needed, of a leader that is online already.
         """

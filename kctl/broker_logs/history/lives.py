@@ -161,7 +161,7 @@ class Lives:
         self._replayed_by: dict[int, Counter[str]] = {}
 
     def seen(self, broker_id: int, time_ms: int) -> None:
-        """A broker printed something at this time."""
+        """Note that a broker logged something at this time."""
         latest = self._latest.get(broker_id)
         if latest is None:
             latest = self._latest[broker_id] = deque(maxlen=200)
@@ -297,7 +297,7 @@ class Lives:
         return starting[0] if len(starting) == 1 else None
 
     def _begin(self, event: Event, time_ms: int) -> None:
-        """A process says that it starts, which it may do more than once: as controller, then as broker."""
+        """Note that a process starts; it says so more than once, as controller and then as broker."""
         broker_id = event.broker_id
         if broker_id is None:
             self._own[None] = _Life("starting")
@@ -355,13 +355,13 @@ class Lives:
         return killed
 
     def _note_controller_start(self, event: Event, time_ms: int) -> None:
-        """The controller of a node starts before its broker does, and replays what it has of the metadata log."""
+        """Note that the controller of a node starts, before its broker: it replays what it has of the metadata log."""
         if event.broker_id is not None:
             self._replayed_by.pop(event.broker_id, None)
             self._begin(event, time_ms)
 
     def _note_controller_end(self, event: Event) -> None:
-        """A process that has a controller alone stops: no broker says so."""
+        """Note that a process with a controller alone stops; no broker logs that."""
         life = self._own.get(event.broker_id)
         if (
             (event.logger or "").startswith(CONTROLLER_SERVER)
@@ -372,7 +372,7 @@ class Lives:
             life.state, life.is_controller_over = "down", True
 
     def _note_registration(self, event: Event, time_ms: int) -> None:
-        """KRaft: fenced, unfenced and controlled shutdown, from the records that controllers replay."""
+        """Note that a broker is fenced, unfenced or in controlled shutdown, by the records that KRaft controllers replay."""
         broker_id = event.number("broker_id")
         text = event.message
         state = None

@@ -37,7 +37,7 @@ def observations(event: Event) -> Iterator[tuple[TopicPartition, Observation]]:
 
 
 def _previous_state(observation: Observation) -> Observation | None:
-    """What a new leader says of the epoch that it knew last: whether anybody led in it."""
+    """The epoch that a new leader knew last, and whether anybody led in it; None where the line does not say."""
     fields = observation.event.fields if observation.event.event == "L03" else {}
     leader, epoch = (
         PREVIOUS.search(str(fields.get(name))) for name in ("previous_leader", "previous_leader_epoch")

@@ -383,7 +383,7 @@ class _Builder:
         history.topics[-1].topic_id = topic_id
 
     def finished(self) -> Timeline:
-        """Everything decided."""
+        """The timeline, with every leadership decided."""
         leaderships: dict[TopicPartition, list[Leadership]] = {}
         for cluster in self.clusters:
             for partition in sorted(cluster.histories):

@@ -98,8 +98,8 @@ class Transitions:
             self._is_recovering[partition] = False  # the leader says otherwise as it starts
 
     def _date_by_fencing(self, before: Leadership | None, after: Leadership) -> None:
-        """A KRaft controller that fences a broker, or lets it shut down, takes the lead and the place in the ISR from it by
-        the same write.
+        """Date a leadership by the fencing or shutdown of the leader before: a KRaft controller takes the lead and the place in
+        the ISR from a broker by the same write.
 
         Brokers may hear of it much later: while no majority of controllers answers, or when they start.
         """
@@ -361,7 +361,7 @@ class Transitions:
 
     @staticmethod
     def _handed_over(before: Leadership, after: Leadership, words: list[Word]) -> How:
-        """The leader before stays in the ISR: only a preferred election or a reassignment moves the lead then."""
+        """How the lead moved from a leader that stays in the ISR: by a preferred election or a reassignment."""
         if after.replicas and before.leader not in after.replicas:
             return "reassignment", ""
         asked = [word for word in words if word.kind in ("preferred", "reassignment")]

@@ -112,7 +112,7 @@ class Words:
             self._note_brokers(name, event, time_ms)
 
     def _note_start(self, event: Event, partition: TopicPartition) -> None:
-        """A leader that takes its own log for the truth says so before it says in which epoch it leads."""
+        """Note that a leader begins with its own log as the truth, which it logs before the epoch that it leads in."""
         words = self.of_partition.get(partition, [])
         for at in range(len(words) - 1, max(len(words) - 8, 0) - 1, -1):
             word = words[at]

@@ -283,7 +283,7 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
 
 
 def _aside_of_this_topic(lost: LostParts, aside: Sequence[Copy]) -> Iterator[Copy]:
-    """The folders aside that are of the topic that has the name now; a finding of each other that holds records.
+    """The folders that brokers put aside of the topic that has the name now; a finding for each other one with records.
 
     A folder to be deleted is of a topic or a replica that somebody gave up; so is one whose topic the metadata log says
     was deleted.

@@ -320,7 +320,7 @@ def _written_in(offset: int, parts: Sequence[LostPart], claims: Sequence[Claim])
 def _written_from(
     facts: PartitionFacts, drop: Drop, start: int, parts: Sequence[LostPart], claims: Sequence[Claim]
 ) -> Drop:
-    """The drop as it is of the records from an offset on, which another leader may have written."""
+    """The drop, with the writer of the records from an offset on: another leader may have written those."""
     epoch = _written_in(start, parts, claims)
     if epoch is None or epoch == drop.written_in_epoch:
         return drop

@@ -32,7 +32,7 @@ AFTER_START_MS = 60_000
 
 
 class End(NamedTuple):
-    """The end of what a replica certainly held: between the two times, as a line shows."""
+    """The end of a replica's process or disk, between the two times, after which it may lack what it held."""
 
     broker_id: int | None
     time_ms: int
@@ -48,7 +48,7 @@ class Unproven(Struct, frozen=True):
     kills: tuple[End, ...]
 
     def finding(self, facts: PartitionFacts) -> Finding:
-        """The clause that says what is left open."""
+        """The finding about the records that may be lost."""
         start, proof = facts.present.start_from(self.term.leader_epoch), self.kills[0].proof
         place = offset_words(start)
         if self.term.leader == NO_LEADER:
@@ -100,7 +100,7 @@ class _Replicas(Struct):
         self.acknowledging = isr if len(isr) >= self.minimum else ()
 
     def ended(self, broker_id: int, at_ms: int | None) -> End | None:
-        """The end without a shutdown that leaves open what a replica kept by this time, or at last."""
+        """The end without a shutdown after which a replica may lack records, at this time or in the end; None for none."""
         dead = (
             kill
             for kill in self.kills
@@ -109,7 +109,7 @@ class _Replicas(Struct):
         return self.may_lack.get(broker_id) or next(dead, None)
 
     def open_ends(self, at_ms: int | None) -> tuple[End, ...]:
-        """The ends of all members of the ISR that acknowledged last; none where one of them ran on.
+        """The ends of all members of the ISR that acknowledged last; none if one of them ran throughout.
 
         That one has what was acknowledged, or its log shows what it cut.
         """
@@ -151,7 +151,7 @@ def unproven(facts: PartitionFacts, *, minimum: int) -> Iterator[Unproven]:
 
 
 def _is_deleted(facts: PartitionFacts) -> bool:
-    """Whether the logs show that the topic came to its end."""
+    """Whether the logs show that the topic was deleted."""
     leaderships = facts.log_notes.leaderships(facts.partition)
     return bool(leaderships) and leaderships[-1].to_ms is not None
 
@@ -177,7 +177,7 @@ def _unclean_ends(facts: PartitionFacts) -> Iterator[End]:
 
 
 def _found_dead(facts: PartitionFacts) -> Iterator[End]:
-    """Processes that a controller found dead, whose logs end there without a word, and that did not come back."""
+    """Brokers that a controller found dead, whose own logs end without a shutdown, and that did not start again."""
     notes = facts.log_notes
     last_state: dict[int | None, BrokerState] = {}
     clean = {holder.copy.broker_id for holder in facts.holders if holder.copy.replica.log_dir.is_clean}

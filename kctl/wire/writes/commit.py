@@ -57,6 +57,7 @@ class WireCommit:
 
     def __init__(self, cluster: WireCluster) -> None:
         self._cluster = cluster
+        self._wire = cluster.wire
         self._sent = 0  # requests that were answered
 
     def carry_out(self, writes: Sequence[Write]) -> None:
@@ -70,7 +71,7 @@ class WireCommit:
         for request in requests:
             request.refuse_other_state(state)
         for request in requests:
-            request.refuse_other_answers(self._cluster.wire)
+            request.refuse_other_answers(self._wire)
         done = 0
         try:
             for number, request in enumerate(requests):
@@ -91,7 +92,7 @@ class WireCommit:
         self._cluster.has_written = True
         reach(f"asking:{self._sent + 1}")
         try:
-            failed = send(self._cluster.wire, request)
+            failed = send(self._wire, request)
         except NoAnswer as lost:
             return self._find_out(request, lost, number, count)
         if failed:
@@ -135,7 +136,7 @@ class WireCommit:
         seen, is_begun = "what of the next was is not known", False
         while True:
             with contextlib.suppress(KctlError):
-                if self._is_done(request, self._state_of([request])):
+                if request.is_done(self._wire, self._state_of([request])):
                     return
                 is_begun = self.is_begun([request])
                 part = "only a part" if is_begun else "nothing"
@@ -161,20 +162,17 @@ class WireCommit:
         lasting = _lasting(requests)
         while True:
             state = self._state_of(requests)
-            if all(self._is_done(one, state) or not one.shows_at_once(state) for one in lasting):
+            if all(one.is_done(self._wire, state) or not one.shows_at_once(state) for one in lasting):
                 return
             if time.monotonic() > end:
                 break
             time.sleep(0.05)
         for request in lasting:
-            if request.is_to_be_seen and not self._is_done(request, state):
+            if request.is_to_be_seen and not request.is_done(self._wire, state):
                 raise _unfinished(
                     "it was acknowledged, but is not to be seen: not yet, or somebody else has changed it",
                     request.how_to_look,
                 )
-
-    def _is_done(self, request: Request, state: ClusterState, of: Quantifier = all) -> bool:
-        return request.is_done(self._cluster.wire, state, of)
 
     def _state_of(self, requests: Sequence[Request]) -> ClusterState:
         return self._cluster.read_state(
@@ -194,7 +192,7 @@ class WireCommit:
     def _shows(self, writes: Sequence[Write], of: Quantifier) -> bool:
         requests = [request_of(write) for write in writes]
         state = self._state_of(requests)
-        return of(one.can_be_told(state) and self._is_done(one, state, of) for one in requests)
+        return of(one.can_be_told(state) and one.is_done(self._wire, state, of) for one in requests)
 
 
 def _unfinished(message: str, hint: str) -> NotFinished:
