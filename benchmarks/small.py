@@ -19,7 +19,7 @@ STARTS = {
     "checkpoint show {checkpoint}": 0.12,
     "segment dump {log}": 0.12,
     "segment verify {log}": 0.12,
-    "audit run {folder} --out {out} --overwrite": 0.25,
+    "audit run {folder} --out {out} --overwrite --questions integrity": 0.25,
 }
 """Commands on a small file, and the CPU seconds that they should take."""
 FOLDERS, SMALL_LOG = 1000, 50_000
