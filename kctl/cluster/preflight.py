@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kctl.cluster import names
 from kctl.cluster.interface import Conflict
-from kctl.cluster.state import Replicas
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import Refused
 from kctl.model import TopicPartition
 
@@ -31,6 +31,20 @@ def check_target(tp: TopicPartition, target: Replicas, is_alive: IsAlive) -> Non
         )
     if dead := sorted(broker for broker in target if not is_alive(broker)):
         raise names.dead_targets(tp, dead)
+
+
+def check_way_back(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
+    """Raise Refused if no replica of a move back can lead: a controller needs one live replica in the ISR.
+
+    Replicas on dead brokers and failed disks may be among the others: a move back copies nothing.
+    """
+    isr = state.isr(tp)
+    if not any(b in isr and state.is_replica_alive(tp, b) for b in target):
+        raise Refused(
+            f"{tp} cannot go back to {list(target)}: none of these is alive and in the ISR, {list(isr)}; "
+            "nothing was written",
+            "let the move finish, or start one of them",
+        )
 
 
 def check_origin(tp: TopicPartition, present: Replicas, origin: Iterable[int] | None) -> None:

@@ -21,6 +21,7 @@ from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
 from kctl.cluster.moves import ids
 from kctl.cluster.names import refuse_hidden
+from kctl.cluster.preflight import check_way_back
 from kctl.cluster.state import MOVES, ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
 from kctl.cluster.visibility import with_hidden_topics
@@ -154,7 +155,7 @@ def _turning(
 def _cancelling(state: ClusterState, back: Known, change: Plan) -> Plan:
     """The way back over the Admin protocol: brokers cancel a running move on request."""
     for tp, target in back.items():
-        refuse_without_leader(tp, target, state)
+        check_way_back(tp, target, state)
     running = {tp: state.topics[tp.topic].target_replicas(tp.partition) for tp in back}
     intent = Reassign(targets=back, origins=running)
     absent = {tp: [b for b in target if not state.is_replica_alive(tp, b)] for tp, target in back.items()}
@@ -168,20 +169,6 @@ def _cancelling(state: ClusterState, back: Known, change: Plan) -> Plan:
         else ()
     )
     return replace(change, stages=(Stage(intent=intent),), warnings=warnings)
-
-
-def refuse_without_leader(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
-    """Raise Refused if no replica of the target can lead: a controller needs one live replica in the ISR.
-
-    Replicas on dead brokers and failed disks may be among the others: a move back copies nothing.
-    """
-    isr = state.isr(tp)
-    if not any(b in isr and state.is_replica_alive(tp, b) for b in target):
-        raise Refused(
-            f"{tp} cannot go back to {list(target)}: none of these is alive and in the ISR, {list(isr)}; "
-            "nothing was written",
-            "let the move finish, or start one of them",
-        )
 
 
 def _refuse_other_targets(file: PlanFile, moving: list[TopicPartition], state: ClusterState) -> None:

@@ -15,10 +15,9 @@ from kctl.changes.kinds.reassignments import Reassign
 from kctl.cluster import names
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Conflict
-from kctl.cluster.preflight import check_origin, check_target
+from kctl.cluster.preflight import check_origin, check_target, check_way_back
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
-from kctl.operations.reassignment.cancellation import refuse_without_leader
 from kctl.operations.reassignment.disk_moves import check_log_dirs
 from kctl.wire.adapter import Wire
 from kctl.wire.protocol.messages import AlterPartitionReassignmentsRequest, AlterReplicaLogDirsRequest
@@ -190,7 +189,7 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Req
         is_running = topic.is_reassigning(tp.partition)
         goes_back = is_running and set(target) == set(topic.origin_replicas(tp.partition))
         if goes_back:
-            refuse_without_leader(tp, target, fresh)
+            check_way_back(tp, target, fresh)
         else:
             check_target(tp, target, fresh.is_alive)
         if is_running:
