@@ -93,6 +93,7 @@ KINDS = {
     "kraft-4.3": ("4.3", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
     "zookeeper-2.8": ("2.8", "kafka.security.authorizer.AclAuthorizer"),
     "kraft-3.9": ("3.9", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+    "zookeeper-3.9": ("3.9", "kafka.security.authorizer.AclAuthorizer"),
     "zookeeper-0.11": ("0.11", "kafka.security.auth.SimpleAclAuthorizer"),
 }
 
@@ -135,7 +136,7 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
             jaas = stack.enter_context(rig._folder()) / "jaas.conf"
             jaas.write_text(f"KafkaServer {{\n  {MODULE} required;\n}};\n")
             flags = (f"-Djava.security.auth.login.config={jaas}",)
-            if version == "2.8":
+            if version != "0.11":
                 flags = ()
                 for mechanism in ("scram-sha-256", "scram-sha-512"):
                     properties[f"listener.name.sasl_plaintext.{mechanism}.sasl.jaas.config"] = (

@@ -308,7 +308,9 @@ def work(day: Day, name: str, folder: Path) -> None:
     day.do("quota", "unset", "--user", app, "request_percentage")
 
     everyone = ("--super-user", "User:ANONYMOUS", "--allow-everyone")
-    ran = day.do("acl", "create", "--principal", f"User:{app}", "--topic", f"{name}-new", *everyone, status=4)
+    ran = day.do(
+        "acl", "create", "--principal", f"User:{app}", "--topic", f"first-{name}", *everyone, status=4
+    )
     assert "rules for the first time" in ran.err and "nothing was written" in ran.err
     ran = day.do("user", "create", app, "--password-file", file, status=4)
     assert "already" in ran.err
