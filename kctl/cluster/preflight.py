@@ -65,7 +65,7 @@ def check_growth(
     if planned is not None and dict(planned) != dict(present):
         raise Conflict(f"topic {topic} was changed by somebody else; nothing was written")
     total = len(present) + len(added)
-    if sorted({*present, *added}) != list(range(total)):
+    if [*sorted(present), *sorted(added)] != list(range(total)):
         raise names.not_consecutive(topic, total - 1)
     return total
 

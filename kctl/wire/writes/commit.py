@@ -17,7 +17,7 @@ from kctl.errors import KctlError, NotFinished, without_reassurance
 from kctl.wire.adapter import NoAnswer
 from kctl.wire.writes.requests import LOOK, Quantifier, Request, RequestItem, WireCluster
 from kctl.wire.writes.sending import send
-from kctl.wire.writes.table import request_of, requests_of
+from kctl.wire.writes.table import ASKING_TRANSLATIONS, request_of, requests_of
 
 SETTLING = 5.0  # seconds to find out whether a lost request was carried out
 # Seconds that brokers have to apply a throttle; those not in force then are reported after the write.
@@ -40,6 +40,8 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
         recent=True,  # it is read again before anything is sent
     )
     requests = tuple(requests_of(intent, fresh, state, cluster.wire))
+    if intent.kind in ASKING_TRANSLATIONS:  # they are made of what brokers answered just now
+        return requests
     for request in requests:
         request.refuse_other_answers(cluster.wire)
     # Those of one intent that depend on each other are not valid before the first of them is carried out.

@@ -140,7 +140,8 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: Any = None
 
     def __hash__(self) -> int:
-        return hash((type(self), self.about))
+        # A large change has a request of the same words for each of its stages.
+        return hash((type(self), self.about, *self.rows[:1]))
 
     # --- as the journal has it ---
 

@@ -8,11 +8,13 @@ from typing import Any, cast
 import pytest
 
 from formats.values import replace
+from kctl.access.acl import Acl
+from kctl.changes.kinds.access import AlterAcls
 from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.kinds.elections import ElectPreferred
 from kctl.changes.kinds.reassignments import Reassign
 from kctl.changes.kinds.throttles import DISK_RATE, LEADER_REPLICAS, ClearThrottle, not_read
-from kctl.changes.kinds.topics import DeleteTopic
+from kctl.changes.kinds.topics import AddPartitions, DeleteTopic
 from kctl.cluster.intent import Intent, Waited
 from kctl.cluster.state import (
     NOT_RETURNED,
@@ -28,12 +30,14 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.cluster.visibility import with_hidden_topics
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
+from kctl.wire import acls
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
 from kctl.wire.writes.commit import WireCommit
 from kctl.wire.writes.configs import ConfigOperation, IncrementalAlterConfigs, operations
 from kctl.wire.writes.moves import AlterPartitionReassignments, AlterReplicaLogDirs, KnownLogDirs, reassign
 from kctl.wire.writes.requests import ReplicasOf, Request, RequestItem
+from kctl.wire.writes.topics import add_partitions
 
 RATE = "leader.replication.throttled.rate"
 MOVES, DISKS = "AlterPartitionReassignments", "AlterReplicaLogDirs"
@@ -288,3 +292,27 @@ def test_what_the_controller_refuses_beforehand_counts_as_refused(monkeypatch: p
     assert [(item.request, item.error_code) for item in raised.value.items] == [
         ("IncrementalAlterConfigs", 29)
     ]
+
+
+def test_a_plan_of_what_brokers_answered_asks_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another broker may be behind the first: a difference between the two would be taken for somebody else's change."""
+    rule = Acl("topic", "a", "literal", "User:ann", "*", "read", "allow")
+    answers = [[], [rule]]
+    monkeypatch.setattr(acls, "read_acls", lambda _: answers.pop(0))
+    cluster = cast(AdminCluster, SimpleNamespace(wire=None, read_state=lambda *_, **__: state(None, KRAFT)))
+    (request,) = committing.writes_for(cluster, AlterAcls(added=(rule,)), state(None, KRAFT))
+    assert request.target == "CreateAcls on topic a" and answers == [[rule]]
+
+
+@pytest.mark.parametrize("present", [(0, 1, 3), (0, 1, 2)])
+def test_partitions_are_added_behind_those_that_there_are(present: tuple[int, ...]) -> None:
+    topic = Topic(name="t", partitions=dict.fromkeys(present, (1,)))
+    now = replace(state(None, KRAFT), topics={"t": topic}, topic_names=("t",))
+    with pytest.raises(Refused, match="without a gap"):
+        add_partitions(now, AddPartitions(topic="t", replicas={2: (1,)}), state(None, KRAFT))
+
+
+def test_the_requests_of_a_large_change_are_told_apart_by_their_hashes() -> None:
+    """The journal looks each of them up, each time that it is written."""
+    moves = [replace(ORDER, partitions=(ReplicasOf("t", p, (1,)),)) for p in range(100)]
+    assert len(set(map(hash, moves))) == 100
