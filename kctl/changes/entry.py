@@ -202,14 +202,15 @@ def _stage_from_json(values: Mapping[str, Json]) -> RecordedStage:
 
 @lru_cache(1 << 16)  # a large change is written for each of its stages
 def _write_to_json(write: Write) -> Json:
+    before, after = write.before, write.after  # those of a request are made when they are asked for
     return {
         "action": write.action,
         "target": write.target,
         "version": write.version,
         "sequence": write.sequence,
-        "before": _content(write.target, write.before),
-        "after": _content(write.target, write.after),
-        "after_sha256": None if write.after is None else hashlib.sha256(write.after).hexdigest(),
+        "before": _content(write.target, before),
+        "after": _content(write.target, after),
+        "after_sha256": None if after is None else hashlib.sha256(after).hexdigest(),
     }
 
 

@@ -178,21 +178,27 @@ class Nodes:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "first", "asked"),
+    ("nodes", "first", "asked", "head_start", "seconds"),
     [
-        ({1: READY, 2: READY}, 1, [1]),
-        ({1: SILENT, 2: READY, 3: READY}, 2, [1, 2]),
-        ({1: REFUSED, 2: REFUSED, 3: READY}, 3, [1, 2, 3]),
-        ({1: SILENT, 2: SILENT, 3: SILENT}, None, [1, 2, 3]),
-        ({1: REFUSED, 2: REFUSED}, None, [1, 2]),
+        ({1: READY, 2: READY}, 1, [1], 30, 60),
+        ({1: SILENT, 2: READY, 3: READY}, 2, [1, 2], 1, 60),
+        ({1: REFUSED, 2: REFUSED, 3: READY}, 3, [1, 2, 3], 30, 60),
+        ({1: SILENT, 2: SILENT, 3: SILENT}, None, [1, 2, 3], 0.02, 1),
+        ({1: REFUSED, 2: REFUSED}, None, [1, 2], 30, 60),
     ],
 )
 def test_the_first_that_is_ready(
-    monkeypatch: pytest.MonkeyPatch, nodes: dict[int, Node], first: int | None, asked: list[int]
+    monkeypatch: pytest.MonkeyPatch,
+    nodes: dict[int, Node],
+    first: int | None,
+    asked: list[int],
+    head_start: float,
+    seconds: float,
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_START", 0.02)
+    """The next is asked once the one before has refused, or has had its head start."""
+    monkeypatch.setattr(connections, "HEAD_START", head_start)
     fake = Nodes(nodes, monkeypatch)
-    found, failures = fake.connected().first(sorted(nodes), 0.3)
+    found, failures = fake.connected().first(sorted(nodes), seconds)
     assert (found, fake.asked) == (first, asked)
     expected = ["refused"] * list(nodes.values()).count(REFUSED)
     expected += ["no answer in time"] * (first is None and SILENT in nodes.values())
