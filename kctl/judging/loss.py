@@ -35,13 +35,14 @@ UNDECIDED: Mapping[str, str] = {
     replica_findings.TOPIC_RECREATED.code: "the copies are of different topics of this name",
     replica_findings.CLUSTERS_MIXED.code: "the copies are from different clusters",
 }
-# The same, of what a copy that was taken while its broker ran may show without any loss.
-BEYOND: Mapping[str, str] = {
+# Findings that a copy of a running broker, or a cleaner, explains without any loss; asked after certain damage.
+MAY_BE_NO_LOSS: Mapping[str, str] = {
     replica_findings.INCOMPLETE_COPY.code: "checkpoints name offsets that no copy of the last moment reaches",
     replica_findings.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
     replica_findings.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
 }
 UNREADABLE = frozenset({replica_findings.COPY_UNREADABLE.code})
+# Findings of what no copy has whole: there is no record to call lost.
 DAMAGED = frozenset({replica_findings.DAMAGED_COPY.code, replica_findings.HOLE_EVERYWHERE.code})
 CLEAN = frozenset(
     {"creation", "controlled_shutdown", "failure", "preferred", "reassignment", "isr_change", "none"}
@@ -136,13 +137,13 @@ def judge_loss(
     if damaged and (needed or len(facts.evidence_brokers) > 1):
         return judged(Verdict.DAMAGED, damaged)
     for finding in findings:
-        if finding.code in BEYOND:  # after damage, which is certain
+        if finding.code in MAY_BE_NO_LOSS:  # after damage, which is certain
             broker_id, why = (
                 finding.place.broker_id or 0,
                 "its copy and its checkpoints do not fit each other",
             )
             missing = missing_replicas or [replica_of(broker_id, partition, finding.place.moment, why)]
-            return judged(Verdict.COULD_NOT_JUDGE, BEYOND[finding.code], missing)
+            return judged(Verdict.COULD_NOT_JUDGE, MAY_BE_NO_LOSS[finding.code], missing)
     for finding in findings:
         if finding.code in UNPROVEN:
             reason, lacking = UNPROVEN[finding.code]

@@ -8,6 +8,10 @@ A leader that fails has records that no follower has fetched yet. A producer wit
 answered sends them to the next leader again with their old timestamps: the present log has them at other offsets.
 Records without timestamps prove nothing.
 
+What no copy has cannot be a lost part, since nothing shows the records. It becomes a finding instead: damage that no other
+copy replaces, offsets in the middle of the present log that no other copy has, and offsets that checkpoints name before or
+behind the copies. `kctl/judging/loss.py` turns these findings into a verdict.
+
 Source: clients/src/main/java/org/apache/kafka/clients/producer/internals/Sender.java @ 3.9.0-rc3
 """
 
@@ -204,9 +208,13 @@ def _severity_of(copy: Copy) -> Severity:
 
 
 def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
-    """Gaps of the present log that no other copy fills; none if a cleaner may have removed the records.
+    """The finding about offsets in the middle of the present log that no copy has, inside of segments or between two.
 
-    Only the topic's configuration says whether it is compacted, and nothing about the time before a change.
+    There is none if a log looks compacted; nor if a log has gaps inside of segments, unless the configuration or a
+    cleaner's checkpoint without an entry says that no cleaner made them. It is an error (HOLE_EVERYWHERE) if the
+    configuration says that the topic is not compacted, no log has a gap inside of a segment, as an earlier compaction
+    leaves them, and the first range ends beyond the start of every copy: before that start retention may have run
+    while a directory was copied. Else it is an info (GAP_EVERYWHERE).
     """
     present, *others = lost.holders
     if any(holder.log.looks_compacted for holder in lost.holders):
@@ -245,7 +253,10 @@ def _checkpointed_start(copy: Copy) -> int:
 
 
 def _uncovered_offsets(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int]]:
-    """The offsets that no sound batch covers, except those that a cleaner (may have) removed."""
+    """The offsets that no sound batch covers: outside of the log, damaged, or missing in its middle.
+
+    If `compacted`, what is missing in the middle is left out: a cleaner may have removed it.
+    """
     damaged = [(d.from_offset, NO_END if d.to_offset is None else d.to_offset) for d in log.damage]
     outside = [(0, log.local_log_start_offset), (log.next_offset, NO_END)]
     missing = [] if compacted else [*log.missing_segments, *log.gaps]

@@ -214,7 +214,10 @@ def configured(folder: Path, policy: str | None = None, **values: str) -> None:
 def test_a_segment_that_every_copy_lacks_is_no_sound_partition(
     other: tuple[int, int], policy: str | None, identity: dict[str, Any], verdict: str, tmp_path: Path
 ) -> None:
-    """The range is a finding with its offsets; where the topic may be compacted it is none."""
+    """The range is a finding with its offsets, an error if the configuration rules compaction out.
+
+    There is no finding where the topic is compacted by its configuration, or looks so.
+    """
     without_segment(tmp_path, 1, 5, 10, **identity)
     without_segment(tmp_path, 2, *other, **identity)
     znodes(tmp_path, 1, 0, [1, 2])
