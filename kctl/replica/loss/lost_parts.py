@@ -24,12 +24,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from formats.errors import FormatError
 from formats.log.records import iterate_records
-from formats.log_dir.file_names import LEADER_EPOCHS, FileState, FolderKind, parse_segment_file
+from formats.log_dir.file_names import (
+    LEADER_EPOCHS,
+    FileState,
+    FolderKind,
+    SegmentFile,
+    parse_segment_file,
+)
 from formats.values import Struct, field, replace
+from formats.words import counted
 from kctl.copies.aside import held_batches
 from kctl.copies.moments import INTERNAL_COMPACTED, Znodes
 from kctl.copies.replica_log import MOST_GAPS, NO_END, Holder, ReplicaLog, batches_between
-from kctl.copies.spans import common, joined, without
+from kctl.copies.spans import Span, common, joined, without
 from kctl.evidence.replica_copies import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.findings import Finding, Severity
 from kctl.findings import replica as replica_findings
@@ -186,20 +193,25 @@ def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
 
 def _remains_before(copy: Copy, said: int, start: int) -> str:
     """The clause about indexes of segments below the first log: they stay where single files were removed by hand."""
-    try:
-        names = map(parse_segment_file, os.listdir(copy.folder))
-    except OSError:
-        return ""
     indexes = [
         named.base_offset
-        for named in names
-        if named and named.state is FileState.LIVE and named.suffix.endswith("index")
+        for named in _segment_files(copy)
+        if named.state is FileState.LIVE and named.suffix.endswith("index")
     ]
     first = min((base for base in indexes if said <= base < start), default=start)
     if first == start:
         return ""
     gone = f". Of [{said}, {first}) no file is left, of" if said < first else ". Of"
     return f"{gone} [{first}, {start}) only indexes"
+
+
+def _segment_files(copy: Copy) -> Iterator[SegmentFile]:
+    """The names of the files of segments in a copy's folder; none where it cannot be listed."""
+    try:
+        names = os.listdir(copy.folder)
+    except OSError:
+        return
+    yield from filter(None, map(parse_segment_file, names))
 
 
 def _severity_of(copy: Copy) -> Severity:
@@ -213,8 +225,9 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     There is none if a log looks compacted; nor if a log has gaps inside of segments, unless the configuration or a
     cleaner's checkpoint without an entry says that no cleaner made them. It is an error (HOLE_EVERYWHERE) if the
     configuration says that the topic is not compacted, no log has a gap inside of a segment, as an earlier compaction
-    leaves them, and the first range ends beyond the start of every copy: before that start retention may have run
-    while a directory was copied. Else it is an info (GAP_EVERYWHERE).
+    leaves them, and for the ranges that retention did not remove while a directory was copied: they end beyond the
+    start of every copy, and no copy has a file there that a broker was about to delete. Else it is an info
+    (GAP_EVERYWHERE).
     """
     present, *others = lost.holders
     if any(holder.log.looks_compacted for holder in lost.holders):
@@ -232,18 +245,27 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     lacking = [span[:2] for span in missing]
     for other in others:
         lacking = list(common(lacking, _uncovered_offsets(other.log)))
-    if not lacking:
-        return
-    start, end = lacking[0]
-    behind = missing[bisect_right(missing, start, key=lambda span: span[0]) - 1][2]
-    # Retention removes segments from the front, in one copy sooner than in another.
+    # Retention removes segments from the front, in one copy sooner than in another; a broker renames them first.
     begins = max(other.log.local_log_start_offset for other in lost.holders)
-    is_certain = is_known and not has_gaps and end > begins
-    more = f" and {len(lacking) - 1:,} more ranges" if len(lacking) > 1 else ""
-    place = replace(present.copy.place, file=behind, base_offset=start, last_offset=end - 1)
-    yield (replica_findings.HOLE_EVERYWHERE if is_certain else replica_findings.GAP_EVERYWHERE).at(
-        place, broker_id=present.copy.broker_id, start=start, end=end, more=more
-    )
+    renamed = {
+        named.base_offset
+        for holder in lost.holders
+        for named in (_segment_files(holder.copy) if lacking else ())
+        if named.state is FileState.DELETED and named.suffix == ".log"
+    }
+    certain, doubtful = list[Span](), list[Span]()
+    for start, end in lacking:
+        is_removed = end <= begins or any(start <= base_offset < end for base_offset in renamed)
+        (certain if is_known and not has_gaps and not is_removed else doubtful).append((start, end))
+    for found, spans_of_it in (
+        (replica_findings.HOLE_EVERYWHERE, certain),
+        (replica_findings.GAP_EVERYWHERE, doubtful),
+    ):
+        for start, end in spans_of_it[:1]:
+            behind = missing[bisect_right(missing, start, key=lambda span: span[0]) - 1][2]
+            more = f" and {counted(len(spans_of_it) - 1, 'more range')}" if spans_of_it[1:] else ""
+            place = replace(present.copy.place, file=behind, base_offset=start, last_offset=end - 1)
+            yield found.at(place, broker_id=present.copy.broker_id, start=start, end=end, more=more)
 
 
 def _checkpointed_start(copy: Copy) -> int:

@@ -237,6 +237,44 @@ def test_a_segment_that_every_copy_lacks_is_no_sound_partition(
     assert ran.status == (0 if verdict == "sound" else 5 if policy == "delete" else 3)
 
 
+def holes(ran: Ran) -> list[tuple[str, int, int]]:
+    return [
+        (row["code"], row["base_offset"], row["last_offset"])
+        for row in ran.of("finding")
+        if row["code"].endswith("-everywhere")
+    ]
+
+
+@pytest.mark.parametrize("broker_id", [1, 2])
+def test_a_segment_that_a_broker_was_about_to_delete_is_no_hole(tmp_path: Path, broker_id: int) -> None:
+    """Retention ran while a directory was copied by hand: the first segment was copied before, the next was renamed."""
+    for number in (1, 2):
+        without_segment(tmp_path, number, 5, 10)
+    folder = next(path for path in tmp_path.rglob("orders-0") if f"broker-{broker_id}" in str(path))
+    (folder / f"{5:020d}.log.deleted").write_bytes(batch(5, 10))
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, "delete")
+    ran = lost(tmp_path)
+    assert holes(ran) == [("replica-gap-everywhere", 5, 9)]
+    assert ran.of("judgement")[0]["verdict"] == "could_not_judge" and ran.status == 3
+
+
+def test_a_range_that_retention_may_have_taken_hides_no_other(tmp_path: Path) -> None:
+    for broker_id, first in ((1, [batch(0, 5)]), (2, [])):
+        folder = log_dir(tmp_path, broker_id, first, epochs=[[0, 0]]) / "orders-0"
+        for path in () if first else folder.glob(f"{0:020d}.*"):
+            path.unlink()
+        (folder / f"{8:020d}.log").write_bytes(batch(8, 12))
+        for start, end in ((15, 18), (19, 22)):
+            (folder / f"{start:020d}.log").write_bytes(batch(start, end))
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, "delete")
+    ran = lost(tmp_path)
+    assert holes(ran) == [("replica-hole-everywhere", 12, 14), ("replica-gap-everywhere", 5, 7)]
+    assert " and 1 more range are in no copy" in str(ran.of("finding"))
+    assert ran.of("judgement")[0]["verdict"] == "damaged" and ran.status == 5
+
+
 def test_damage_elsewhere_explains_no_missing_segment(tmp_path: Path) -> None:
     broken = batch(2, 4)[:-1] + b"\xff"
     for broker_id, middle in ((1, broken), (2, batch(2, 4))):
