@@ -11,6 +11,7 @@ from formats.log_dir.file_names import (
     PARTITION_METADATA,
     QUORUM_STATE,
     REMOTE_LOG_SNAPSHOT,
+    FileState,
     FolderKind,
 )
 from formats.values import Struct, field, replace
@@ -182,7 +183,9 @@ def _check_segments(check: _Check) -> None:
     report.segments, report.facts = len(check.folder.logs), facts
     is_known = bool(check.task.is_compacted)
     compaction = "the topic is compacted" if is_known else "the log shows the signs of a compaction"
-    check_order(report, check.scanned, check.place_of, compaction if facts.looks_compacted else "")
+    of_leftovers = () if check.task.is_clean else check.folder.leftovers
+    leaving = [one.base_offset for one in of_leftovers if one.log and one.state is FileState.DELETED]
+    check_order(report, check.scanned, check.place_of, compaction if facts.looks_compacted else "", leaving)
     if check.task.is_compacted is False and not facts.looks_compacted:
         check_gaps(report, check.scanned, check.place_of)
     check_tails(report, check.scanned, check.task, check.place_of)

@@ -5,7 +5,7 @@ Among themselves means their order, gaps between them, what waits to be deleted,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -364,8 +364,18 @@ def _has_gaps_between_all(scanned: Scanned, snapshots: Container[int]) -> bool:
     return len(gaps) > 1 and not any(end in snapshots for end in gaps)
 
 
-def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, explanation: str = "") -> None:
-    """Each segment begins where the one before it ends, or later where something explains it."""
+def check_order(
+    report: Report,
+    scanned: Scanned,
+    place_of: PlaceOf,
+    explanation: str = "",
+    leaving: Collection[int] = (),
+) -> None:
+    """Each segment begins where the one before it ends, or later where something explains it.
+
+    `leaving` are the base offsets of segments that a broker was about to delete while the folder was copied. It renames
+    the first ones first, but these may have been copied before.
+    """
     end: int | None = None
     for (before, scanned_log), (after, _) in pairwise(scanned):
         end = max(
@@ -380,6 +390,8 @@ def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, explanation
             where = replace(place, base_offset=end, last_offset=after.base_offset - 1)
             is_hidden = scanned_log.bad_position is not None
             why = explanation or ("damage hides where the segment before ends" if is_hidden else "")
+            if any(end <= base_offset < after.base_offset for base_offset in leaving):
+                why = why or "a broker was about to delete the segment there"
             details = {"from_offset": end, "to_offset": after.base_offset}
             finding = (
                 codes.SEGMENT_GAP.at(where, severity=None, **details, why=why)

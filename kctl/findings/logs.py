@@ -37,8 +37,9 @@ OFFSETS_MISSING = warning("""offsets-missing
     Compare with the other replicas. If the topic is compacted, give `--compacted TOPIC`.""")
 SEGMENT_GAP = info("""segment-gap
     Offsets [{from_offset}, {to_offset}) are in no segment; {why}.
-    Compaction removes records, and with them whole batches and offsets.
-    Compaction. A lost segment would look the same.
+    Compaction removes records, and with them whole batches and offsets; retention removes segments, also while a
+        directory is copied.
+    Compaction or retention. A lost segment would look the same.
     Nothing that this log shows; `kctl replica compare` with the other replicas shows more.""")
 SEGMENT_TOO_LARGE = error("""segment-too-large
     The segment has {size} bytes; Kafka opens none larger than 2147483647.

@@ -250,7 +250,8 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
     renamed = {
         named.base_offset
         for holder in lost.holders
-        for named in (_segment_files(holder.copy) if lacking else ())
+        if lacking and not holder.copy.replica.log_dir.is_clean
+        for named in _segment_files(holder.copy)
         if named.state is FileState.DELETED and named.suffix == ".log"
     }
     certain, doubtful = list[Span](), list[Span]()

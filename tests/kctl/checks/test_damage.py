@@ -100,6 +100,12 @@ def repeat_a_batch(folder: Path) -> None:
     path.write_bytes(data[: start + size] + data[start:])
 
 
+def marked_deleted(folder: Path, base: int) -> None:
+    """What a broker does to a segment before it deletes it."""
+    for path in list(folder.glob(f"{segment(base, '')}*")):
+        path.rename(f"{path}.deleted")
+
+
 DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     # the log itself
     "a byte of a record": (CLEAN, lambda d: flip(d / rolled(72), 200), "batch-crc-mismatch"),
@@ -136,6 +142,7 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "producer epoch back, sealed": (CLEAN_1, lambda d: reseal(d / "idem_potent-0" / segment(0), 2, 51, pack(">h", -1)), "producer-epoch-goes-back"),
     # segments among themselves
     "a segment in the middle gone": (CLEAN, lambda d: [remove(p) for p in (d / ROLLED).glob(f"{segment(72, '')}*")], "segment-missing"),
+    "a segment in the middle renamed by hand": (CLEAN, lambda d: marked_deleted(d / ROLLED, 72), "segment-missing"),
     "two segments in the middle gone": (CLEAN, lambda d: [remove(p) for base in (72, 138) for p in (d / ROLLED).glob(f"{segment(base, '')}*")], "segment-missing"),
     "files that were not flushed emptied": (KILLED, lambda d: [replace_text("recovery-point-offset-checkpoint", "rolled-segs 0 204", "rolled-segs 0 72")(d), *(cut(d / rolled(base, suffix), 0) for base in (72, 138) for suffix in (".log", ".index", ".timeindex"))], "segment-missing"),
     "a log gone, its indexes left": (CLEAN, lambda d: remove(d / rolled(72)), "index-orphaned"),
@@ -549,3 +556,13 @@ def test_an_empty_log_below_a_checkpoint_may_be_of_a_topic_made_anew(tmp_path: P
     assert (finding.severity, "made anew" in finding.message) == (Severity.ERROR, False), (
         "it was written last"
     )
+
+
+def test_a_segment_that_a_broker_was_deleting_is_not_missing(tmp_path: Path) -> None:
+    """Of a broker that ran: those before it were copied before retention came to them."""
+    folder = copy_of(KILLED, tmp_path)
+    marked_deleted(folder / ROLLED, 72)
+    seen = Seen(folder)
+    assert "segment-missing" not in seen.codes() and 72 in {
+        one.place.base_offset for one in seen.of("segment-gap")
+    }

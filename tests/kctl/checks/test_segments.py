@@ -63,6 +63,16 @@ def test_each_segment_begins_where_the_one_before_it_ends(
 
 
 @pytest.mark.parametrize(
+    ("leaving", "code"),
+    [(10, "segment-gap"), (12, "segment-gap"), (0, "segment-missing"), (15, "segment-missing")],
+)
+def test_a_segment_that_a_broker_was_about_to_delete_is_not_missing(leaving: int, code: str) -> None:
+    report = Report()
+    check_order(report, logs((0, 10), (15, 20)), at, leaving=[leaving])
+    assert said(report.findings) == [(code, log(15), 10, 14)]
+
+
+@pytest.mark.parametrize(
     ("known", "expected"),
     [({"is_readable": False}, []), ({"bad_position": 7}, [("segment-gap", log(11), 10, 10)])],
 )
