@@ -66,7 +66,8 @@ def intent_to_json(intent: Intent) -> dict[str, Json]:
 class Several(Intent, frozen=True, kw_only=True):
     """Intents of one kind that are carried out together, in order: one transaction, or one request after the other.
 
-    Inverse: the inverses, the last one first.
+    Inverse: the inverses, the last one first. A method of `Intent` that is not here answers as `Intent` does, whatever the
+    parts would: its callers ask each of `parts`, or it has to be added here.
     """
 
     kind: ClassVar[str] = SEVERAL

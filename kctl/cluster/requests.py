@@ -81,7 +81,7 @@ REQUESTS = {
     "UpdateFeatures": RequestKind("Alter", since="3.3", kip=778, is_forwarded=True),
     "WriteTxnMarkers": RequestKind("ClusterAction"),
 }
-# What else came with a version later than 2.4.
+# What else came with 2.4 or later.
 SINCE = {
     "configuration of broker-loggers": ("2.4", 412),
     "reading the epochs of replicas": ("2.7", 595),

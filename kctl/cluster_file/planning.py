@@ -381,7 +381,7 @@ class _Planner:
         ]
 
     def _keys(self, kind: str, name: str) -> frozenset[str] | None:
-        """The keys that brokers list, of which each kind is asked for once."""
+        """The keys that brokers list, asked for once a kind: all entities of a kind have the same."""
         if kind not in self._known:
             known = self._cluster.config_keys(kind, name)
             self._known[kind] = None if known is None else frozenset(known)

@@ -17,7 +17,11 @@ SECTIONS = {
     "quotas": "quota",
     "acls": "acl",
 }
-"""The kind of resource in each section of a file, in the order in which they are written."""
+"""The kind of resource in each section of a file, in the order in which they are written.
+
+Other tables by kind or section: `KINDS` and `ENTITY_TYPES` below, `READERS` in `sections.py`, `REFUSALS` in `acceptable.py`, `CONFIGURED` in
+`planning.py` and in `recorded.py`.
+"""
 KINDS = {
     "topics": ("topic",),
     "configs": ("broker", "client_metrics"),

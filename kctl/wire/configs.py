@@ -157,7 +157,10 @@ def names_of(wire: Wire, kind: str) -> list[str]:
 def read_set(
     wire: Wire, kind: str, names: Sequence[str]
 ) -> tuple[dict[tuple[str, str], EntityConfig], list[Problem]]:
-    """The values set for loggers of brokers, groups or client metrics, and what could not be read."""
+    """The values set for groups or client metrics, the levels of all loggers of brokers, and what could not be read.
+
+    Brokers do not tell a level that was set from one of their own file, or from the root's.
+    """
     values: dict[str, dict[str, str]] = {}
     problems = []
     answers: list[Any | KctlError]
