@@ -21,13 +21,15 @@ from kctl.access.view import RULES
 from kctl.cluster.rights import MissingRight, Right
 from kctl.cluster.state import DEFAULT, Broker, ClusterState, Problem, unread
 from kctl.cluster.versions import KafkaVersion
+from kctl.cluster_file.acceptable import REFUSALS
 from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, differences
 from kctl.cluster_file.document import Node, Scalar, parse_documents
 from kctl.cluster_file.loading import load
-from kctl.cluster_file.planning import deletions
+from kctl.cluster_file.planning import CONFIGURED, deletions
 from kctl.cluster_file.present import Present, remarks_of
-from kctl.cluster_file.resources import Key, Resource, Wanted, by_key, shape_of
-from kctl.cluster_file.sections import acl_resource, quota_resource
+from kctl.cluster_file.resources import KINDS, SECTIONS, Key, Resource, Wanted, by_key, shape_of
+from kctl.cluster_file.schema import file_schema
+from kctl.cluster_file.sections import READERS, acl_resource, quota_resource
 from kctl.cluster_file.writing import Target, document_of, json_text, scalar, write_document, yaml_lines
 from kctl.errors import BadValue
 from kctl.rows.changes import DRIFT
@@ -427,3 +429,13 @@ def test_a_file_with_nothing_in_it_is_an_error(text: str) -> None:
 @pytest.mark.parametrize("text", ["topics:\n", "kctl: 1\n"])
 def test_an_empty_file_asks_for_nothing(text: str) -> None:
     assert wanted_of(text).resources == {}
+
+
+def test_a_kind_is_in_every_table_of_kinds() -> None:
+    """One that the planner does not know would be shown by `diff`, and never changed by `apply`."""
+    kinds = set(SECTIONS.values())
+    assert set(REFUSALS) == {kind for named in KINDS.values() for kind in named} == kinds
+    assert {*CONFIGURED, "user", "acl"} == kinds
+    assert {*READERS, "topics"} == set(SECTIONS)
+    assert set(SECTIONS) <= cast(dict[str, object], file_schema()["properties"]).keys()
+    assert set(DRIFT.fields["kind_of_resource"].choices) == kinds
