@@ -232,6 +232,8 @@ class _Planner:
             self._configure(changed)
         elif resource.kind == "user":
             self._user(changed)
+        else:
+            assert resource.kind == "acl", resource.kind  # `take_rules` plans them
 
     def _user(self, changed: Changed) -> None:
         """New mechanisms get the user's new password; those that are there keep theirs."""

@@ -7,7 +7,7 @@ from kctl.access.acl import OPERATIONS
 from kctl.access.quotas import QUOTA_NAMES
 from kctl.access.users import FEWEST_ITERATIONS, MOST_ITERATIONS
 from kctl.cluster_file.resources import PARTITIONS, REPLICAS, REPLICATION_FACTOR, SECTIONS
-from kctl.cluster_file.sections import ACL_KEYS, QUOTA_KEYS, TOPIC_KEYS, USER_KEYS
+from kctl.cluster_file.sections import ACL_KEYS, CONFIG_SECTIONS, QUOTA_KEYS, TOPIC_KEYS, USER_KEYS
 from kctl.model import Json
 
 SCALAR: Json = {"type": ["string", "number", "boolean", "null"]}
@@ -90,7 +90,7 @@ def file_schema() -> dict[str, Json]:
         },
         "users": _values(_body(USER_KEYS)),
         "topics": _values(topic),
-        **{section: _values(CONFIGS) for section in ("brokers", "client_metrics", "groups")},
+        **{section: _values(CONFIGS) for section in CONFIG_SECTIONS},
         "quotas": {"type": ["array", "null"], "items": _body(QUOTA_KEYS)},
         "acls": {
             "type": ["array", "null"],
