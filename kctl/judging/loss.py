@@ -35,11 +35,21 @@ UNDECIDED: Mapping[str, str] = {
     replica_findings.TOPIC_RECREATED.code: "the copies are of different topics of this name",
     replica_findings.CLUSTERS_MIXED.code: "the copies are from different clusters",
 }
-# Findings that a copy of a running broker, or a cleaner, explains without any loss; asked after certain damage.
-MAY_BE_NO_LOSS: Mapping[str, str] = {
-    replica_findings.INCOMPLETE_COPY.code: "checkpoints name offsets that no copy of the last moment reaches",
-    replica_findings.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
-    replica_findings.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
+# Findings that a copy of a running broker, or a cleaner, explains without any loss, asked after certain damage; and why
+# another copy of that broker is needed.
+MAY_BE_NO_LOSS: Mapping[str, tuple[str, str]] = {
+    replica_findings.INCOMPLETE_COPY.code: (
+        "checkpoints name offsets that no copy of the last moment reaches",
+        "its copy and its checkpoints do not fit each other",
+    ),
+    replica_findings.START_MISSING.code: (
+        "leader epochs begin below the first segment, and nothing says that retention took it",
+        "its copy begins above its leader epochs",
+    ),
+    replica_findings.GAP_EVERYWHERE.code: (
+        "offsets are in no copy, and nothing shows the compaction or retention that took them",
+        "its copy lacks offsets in the middle of its log",
+    ),
 }
 UNREADABLE = frozenset({replica_findings.COPY_UNREADABLE.code})
 # Findings of what no copy has whole: there is no record to call lost.
@@ -138,12 +148,10 @@ def judge_loss(
         return judged(Verdict.DAMAGED, damaged)
     for finding in findings:
         if finding.code in MAY_BE_NO_LOSS:  # after damage, which is certain
-            broker_id, why = (
-                finding.place.broker_id or 0,
-                "its copy and its checkpoints do not fit each other",
-            )
-            missing = missing_replicas or [replica_of(broker_id, partition, finding.place.moment, why)]
-            return judged(Verdict.COULD_NOT_JUDGE, MAY_BE_NO_LOSS[finding.code], missing)
+            reason, why = MAY_BE_NO_LOSS[finding.code]
+            copy = replica_of(finding.place.broker_id or 0, partition, finding.place.moment, why)
+            missing = missing_replicas or [copy]
+            return judged(Verdict.COULD_NOT_JUDGE, reason, missing)
     for finding in findings:
         if finding.code in UNPROVEN:
             reason, lacking = UNPROVEN[finding.code]
