@@ -64,7 +64,7 @@ TABLE = (
     Repeated("copies under load", r"^tests/brokers/test_collect\.py"),
     Repeated("parts of evidence", r"test_partial_evidence\.py::", 6),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:cluster|audit_of_a_store|elsewhere)\.py"),
-    Repeated("clusters of Spark", r"^tests/spark/test_audit_on_spark\.py::(?:.*\[|test_a_partition_that_is_cut|test_folders_with_many|test_files_lie)", 4),
+    Repeated("clusters of Spark", r"^tests/spark/test_audit_on_spark\.py::(?:.*\[|test_a_partition_that_is_cut|test_folders_with_many|test_files_lie)", 6),
     Repeated("recordings", r"test_audit_reads\.py::test_what_the_scan_saw_of_every_recording", 40),
     Repeated("recordings", r"test_audit_slices\.py::test_(?:recordings|damaged_recordings|damage_on_and_beside_a_border|files_of_slices|a_log_that_changes)", 24),
     Repeated("recordings", r"test_digests_of_every_recording"),
