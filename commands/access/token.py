@@ -128,27 +128,26 @@ def create(
             stages=(Stage(intent=intent, writes=token_writes(intent)),),
             warnings=(warning,) if is_others else (),
         )
-        begun = round(time.time() * 1000)
         with secret_file(None if how.dry_run else secret_to) as file:
             try:
                 outcome = carry_out(frame, how, cluster, plan)
             finally:  # the secret is told once
                 issued = [issued_row(token_id, hmac, file) for token_id, hmac in wire.token_hmacs.items()]
             if not issued and not how.dry_run and frame.status == 0:
-                frame.report(answer_lost(wire, intent, begun))
+                frame.report(answer_lost(wire, intent))
     return outcome._replace(rows=[*issued, *outcome.rows])
 
 
-def answer_lost(wire: Wire, intent: CreateToken, begun_ms: int) -> NotFinished:
-    """The error of a creation whose answer did not arrive, and which token is the one, where that can be told."""
+def answer_lost(wire: Wire, intent: CreateToken) -> NotFinished:
+    """The error of a creation whose answer did not arrive just now, and which token is the one, where that can be told."""
     from kctl.wire.writes.tokens import described_tokens, told_apart
 
     try:
-        token = told_apart(intent, described_tokens(wire), begun_ms)
+        token = told_apart(intent, described_tokens(wire), round(time.time() * 1000))
     except KctlError as error:
         return NotFinished(f"the answer with the secret did not arrive: {error.message}", error.hint)
     return NotFinished(
-        f"token {token.token_id if token else ''} was created, and the answer with its secret did not arrive",
+        f"{f'token {token.token_id}' if token else 'a token'} was created, and the answer with its secret did not arrive",
         "`kctl journal undo` expires it; then create another",
     )
 

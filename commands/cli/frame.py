@@ -300,7 +300,7 @@ class KctlCommand(click.Command):
                 raise
             message = error.format_message().rstrip(".")  # in click's words, which may end in a question
             hint = "a name that begins with - goes behind --"
-            message += f" A{hint[1:]}" if message.endswith("?") else f"; {hint}"
+            message += f" {hint.capitalize()}" if message.endswith("?") else f"; {hint}"
             raise click.UsageError(message, ctx) from None
 
     def invoke(self, ctx: click.Context) -> int:

@@ -36,8 +36,9 @@ from kctl.wire.writes import commit as committing
 from kctl.wire.writes.commit import WireCommit
 from kctl.wire.writes.configs import ConfigOperation, IncrementalAlterConfigs, operations
 from kctl.wire.writes.moves import AlterPartitionReassignments, AlterReplicaLogDirs, KnownLogDirs, reassign
+from kctl.wire.writes.present import KnownTopic
 from kctl.wire.writes.requests import ReplicasOf, Request, RequestItem
-from kctl.wire.writes.topics import add_partitions
+from kctl.wire.writes.topics import CreatePartitions, add_partitions
 
 RATE = "leader.replication.throttled.rate"
 MOVES, DISKS = "AlterPartitionReassignments", "AlterReplicaLogDirs"
@@ -221,6 +222,35 @@ def test_a_request_of_which_a_part_was_carried_out(replicas: dict[int, Any], is_
     commit = WireCommit(cast(AdminCluster, SimpleNamespace(wire=None, read_state=lambda *_, **__: now)))
     moves = [AlterPartitionReassignments(about="2 partitions", partitions=rows)]
     assert commit.is_begun(moves) is is_begun and not commit.is_written(moves)
+
+
+@pytest.mark.parametrize(("replicas", "is_seen"), [((1,), True), ((2,), False)])
+def test_of_an_end_and_a_new_move_the_last_is_to_be_seen(
+    monkeypatch: pytest.MonkeyPatch, replicas: tuple[int, ...], is_seen: bool
+) -> None:
+    monkeypatch.setattr(committing, "SETTLING", 0.01)
+    monkeypatch.setattr(committing, "send", lambda wire, request: [])
+    now = replace(state(None, KRAFT), topics={"t": Topic(name="t", partitions={0: replicas})})
+    end = AlterPartitionReassignments(about="1 partition", partitions=(ReplicasOf("t", 0, None),))
+    asked = SimpleNamespace(wire=None, read_state=lambda *_, **__: now, has_written=False)
+    commit = WireCommit(cast(AdminCluster, asked))
+    if is_seen:
+        commit.carry_out([end, ORDER])
+    else:
+        with pytest.raises(NotFinished, match="it was acknowledged, but is not to be seen"):
+            commit.carry_out([end, ORDER])
+
+
+@pytest.mark.parametrize(
+    ("partitions", "is_shown"),
+    [({0: (9,), 1: (1,), 2: (2,)}, True), ({0: (9,), 1: (1,)}, False), ({0: (1,), 1: (2,), 2: (9,)}, False)],
+)
+def test_new_partitions_are_those_behind_the_former_ones(partitions: dict[int, Any], is_shown: bool) -> None:
+    request = CreatePartitions(
+        about="t", topic="t", count=3, assignments=((1,), (2,)), expected=KnownTopic(topic_id=None, count=1)
+    )
+    now = replace(state(None, KRAFT), topics={"t": Topic(name="t", partitions=partitions)})
+    assert request.is_shown(now) is is_shown
 
 
 HIDDEN = Problem("topic t", "not authorized")
