@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -299,14 +299,14 @@ def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None
     scanned.end_position = int(headers.next_position[-1])
 
 
-def scan_options(options: CheckOptions, report: FileReport, **log_facts: object) -> ScanOptions:
+def scan_options(options: CheckOptions, report: FileReport, **log_facts: Any) -> ScanOptions:
     """The options of a scan for one file; `log_facts` are further fields of `ScanOptions`."""
     return ScanOptions(
         level=options.level,
         place=report.place,
         max_decompressed_bytes=options.max_decompressed_bytes,
         max_findings=options.max_findings,
-        **log_facts,  # type: ignore[arg-type]
+        **log_facts,
     )
 
 

@@ -6,6 +6,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from math import inf
 from types import MappingProxyType
 
@@ -232,7 +233,7 @@ def _placement(node: Node) -> str:
     numbers = [whole_number(part.strip()) for part in ids.split(",")]
     if word != "brokers" or None in numbers or len(set(numbers)) < len(numbers):
         raise wrong(node.place, f"placement is {text!r}", "write racks, untouched or `brokers 1,2,3`")
-    return f"brokers {','.join(map(str, sorted(filter(lambda number: number is not None, numbers))))}"  # type: ignore[type-var]
+    return f"brokers {','.join(map(str, sorted(number for number in numbers if number is not None)))}"
 
 
 Defaults = list[tuple[str, TopicBody]]
@@ -454,10 +455,7 @@ def managed_in(node: Node) -> Iterator[Managed]:
 
 
 READERS: Mapping[str, Callable[[Node], Iterator[Resource]]] = {
-    **{
-        section: lambda node, section=section: configs_in(node, section)  # type: ignore[misc]
-        for section in CONFIG_SECTIONS
-    },
+    **{section: partial(configs_in, section=section) for section in CONFIG_SECTIONS},
     "users": users_in,
     "quotas": quotas_in_file,
     "acls": acls_in_file,

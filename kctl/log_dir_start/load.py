@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from formats.errors import MalformedLine
 from formats.log.columns.headers import Headers
@@ -113,9 +113,9 @@ class _Loader(Struct, dict=True):
     def rules(self) -> StartRules:
         return self.task.rules
 
-    def say(self, step: StepKind, message: str, **values: object) -> None:
+    def say(self, step: StepKind, message: str, **values: Any) -> None:
         """Add a step."""
-        self.start.steps.append(StartStep(step, message, **values))  # type: ignore[arg-type]
+        self.start.steps.append(StartStep(step, message, **values))
 
     def load(self) -> None:
         """Everything, in Kafka's order."""
