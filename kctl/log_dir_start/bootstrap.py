@@ -91,7 +91,11 @@ def is_empty(folder: Path) -> bool:
 
 
 def level_failure(folder: Path, rules: StartRules) -> LoadFails | None:
-    """Why a controller ends when it loads its metadata log: a metadata version that it does not know; None else."""
+    """Why a controller ends when it loads its metadata log: a metadata version that it does not know; None else.
+
+    Its loader of metadata fails in these words. The controller proper reads the record in another thread, and fails with
+    a `RuntimeException` ("this controller only supports versions"): the log has one of them or both.
+    """
     if not rules.has_metadata_version:
         return None
     try:

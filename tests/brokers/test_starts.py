@@ -253,6 +253,11 @@ UNDECIDED = {
     "cut-snapshot-alone": "cannot be read whole, and it tells which folders are stray",
     "bootstrap-servers-for-voters": "nor the metadata log names voters",
 }
+# The controller and the loader of metadata each read the record in their own thread; the first to fail ends the process.
+RACES = {
+    f"unknown-metadata-version-in-{file}": "but this controller only supports versions"
+    for file in ("snapshot", "log")
+}
 VERSIONS = (("kraft", "4.3", KRAFT), ("kraft", "3.9", KRAFT), ("zookeeper", "3.9", ZOOKEEPER), ("zookeeper", "2.8", ZOOKEEPER), ("zookeeper", "2.4", ZOOKEEPER), ("zookeeper", "1.1", ZOOKEEPER))  # fmt: skip
 EVERYWHERE = (("kraft", "4.3"), ("zookeeper", "2.8"))
 # 1.1 writes no cluster id; 3.9 without roles asks ZooKeeper first.
@@ -344,6 +349,8 @@ def test_a_broker_starts_or_ends_as_forecast(stopped: Stopped, name: str, tmp_pa
         return
     assert expected["starts"] is (start.starts is not False), start.log[-3000:]
     if start.starts is False:
+        if name in RACES and RACES[name] in start.log:
+            return
         exception, words = expected["exception"].rpartition(".")[2], expected["fails_with"]
         assert exception == "halt" or exception in start.log, (expected, start.log[-3000:])
         assert exception in ("halt", "NullPointerException") or words.split("\n")[0] in start.log, (
