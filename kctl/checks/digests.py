@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -46,9 +46,12 @@ def digest_of(path: Path, algorithm: str = "sha256") -> tuple[str | None, int]:
 
 
 @contextmanager
-def opened_digested(path: Path, digest: Digest | None) -> Iterator[Source]:
-    """As `opened_source`; at the end the digest has its value, if it is wanted and was not known before."""
-    with opened_source(path) as source:
+def opened_digested(path: Path, digest: Digest | None, opened: Source | None = None) -> Iterator[Source]:
+    """As `opened_source`; at the end the digest has its value, if it is wanted and was not known before.
+
+    `opened` is the source, if it is open already.
+    """
+    with closing(opened) if opened else opened_source(path) as source:
         if digest is None or digest.value is not None:
             yield source
             return

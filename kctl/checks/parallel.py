@@ -30,6 +30,7 @@ from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.pool import Jobs, ordered
 from kctl.scan.source import Source
 from kctl.scan.splits import Split, hints_in, splits_of
+from kctl.scan.together import LARGEST, MOST, TOGETHER, ReadTogether
 
 Check = Callable[..., Report]
 """From a `ReplicaTask` and `options` to a report."""
@@ -66,6 +67,12 @@ class ListedFolder(NamedTuple):
     folder: Folder
 
 
+class SmallFolders(NamedTuple):
+    """Listed folders that one process checks, their small logs read together."""
+
+    folders: list[ListedFolder]
+
+
 class PartRead(NamedTuple):
     """The pieces of a part, as a worker returns them."""
 
@@ -99,7 +106,8 @@ def reports(
                 assert isinstance(task, ReplicaTask) and plan.folder
                 yield ListedFolder(task, plan.folder)
 
-    results = ordered(partial(_done, check=check, options=options), items(), jobs=jobs)
+    done = ordered(partial(_done, check=check, options=options), together(items()), jobs=jobs)
+    results = chain.from_iterable(done)
     for number, task in enumerate(tasks):
         result = next(results)
         plan = plans.pop(number, None)
@@ -116,15 +124,49 @@ def reports(
         yield report
 
 
-def _done(item: Task | ListedFolder | LogPart, check: Check, options: CheckOptions) -> Report | PartRead:
-    """The result of one item of the work. Runs in any process."""
+def together(
+    items: Iterable[Task | ListedFolder | LogPart],
+) -> Iterator[Task | SmallFolders | LogPart]:
+    """The items; listed folders one after another that are small are one item."""
+    small: list[ListedFolder] = []
+    size = 0
+    for item in items:
+        size += item.folder.size_in_bytes if isinstance(item, ListedFolder) else 0
+        if small and (not isinstance(item, ListedFolder) or size > TOGETHER or len(small) == MOST):
+            yield SmallFolders(small)
+            small, size = [], item.folder.size_in_bytes if isinstance(item, ListedFolder) else 0
+        if isinstance(item, ListedFolder):
+            small.append(item)
+        else:
+            yield item
+    if small:
+        yield SmallFolders(small)
+
+
+def _done(
+    item: Task | SmallFolders | LogPart, check: Check, options: CheckOptions
+) -> Sequence[Report | PartRead]:
+    """The results of one item of the work. Runs in any process."""
     if isinstance(item, LogPart):
-        return read_part(item)
-    if isinstance(item, ListedFolder):
-        return check_replica(item.task, options, folder=item.folder)
+        return [read_part(item)]
+    if isinstance(item, SmallFolders):
+        return _checked_together(item.folders, options)
     if isinstance(item, NamedTask):
-        return check_named_file(item.path, item.place, options)
-    return check(item, options=options)
+        return [check_named_file(item.path, item.place, options)]
+    return [check(item, options=options)]
+
+
+def _checked_together(folders: Sequence[ListedFolder], options: CheckOptions) -> list[Report]:
+    with ReadTogether(small_logs(folder for _, folder in folders), scan_of(Place(), options)) as read:
+        return [check_replica(task, options, folder=folder, parts=read) for task, folder in folders]
+
+
+def small_logs(folders: Iterable[Folder]) -> Iterator[Path]:
+    """The live logs of folders that may be read together."""
+    for folder in folders:
+        for segment in folder.segments:
+            if segment.log and 0 < segment.log.size_in_bytes <= LARGEST:
+                yield segment.log.path
 
 
 def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, options: CheckOptions) -> Report:
@@ -241,6 +283,9 @@ class PlannedParts:
         while self._planned[0].path != path:  # of a file that is gone by now
             self._next()
         return self._joined(path, source, options)
+
+    def source_of(self, path: Path) -> None:
+        """None: the bytes are with the process that read them."""
 
     def digest_of(self, path: Path) -> str | None:
         """The digest of a log, if a process has made it."""

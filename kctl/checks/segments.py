@@ -96,6 +96,9 @@ class LogPieces(Protocol):
     def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterable[ScannedPiece] | None:
         """The pieces of a log as one scan would return them; None if no process reads it."""
 
+    def source_of(self, path: Path) -> Source | None:
+        """The bytes of a log, if they are in memory; whoever asks closes it."""
+
     def digest_of(self, path: Path) -> str | None:
         """The digest of a log, if a process has made it."""
 
@@ -116,13 +119,13 @@ def scan_log(
     `checks` are those of the log that the file is a segment of; None if it is checked alone. `next_segment` is the base
     offset of the segment behind it.
     """
-    hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
     report.batches = report.records = 0
     note = partial(on_chunk, file) if on_chunk else None
     if parts and report.digest:
         report.digest.value = parts.digest_of(file.path)
     try:
-        with opened_digested(file.path, report.digest) as source:
+        in_memory = parts.source_of(file.path) if parts else None
+        with opened_digested(file.path, report.digest, in_memory) as source:
             report.size_in_bytes = source.size
             foreign = foreign_in(source)
             if foreign is not None:
@@ -131,7 +134,10 @@ def scan_log(
                 )
                 return ScannedLog(is_readable=False)
             pieces = parts.pieces(file.path, source, options) if parts else None
-            scan = SegmentScan(source, options, pieces or PieceScan(source, options, hints), checks)
+            if pieces is None:
+                hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
+                pieces = PieceScan(source, options, hints)
+            scan = SegmentScan(source, options, pieces, checks)
             return follow_scan(scan, report, indexes, watchers, note, next_segment)
     except FileNotFoundError:
         say_missing(report, file.path)

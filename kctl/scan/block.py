@@ -4,6 +4,8 @@ The memory is taken once and used again, with padding behind the last byte so th
 stay inside.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,6 +56,14 @@ class SourceBlock:
         self.arena = Arena()
         """For what is decompressed from it."""
         self.start = self.end = 0
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8]) -> SourceBlock:
+        """Bytes that are in memory, with their padding."""
+        block = cls.__new__(cls)
+        block.data, block.start, block.end = data, 0, len(data) - PADDING
+        block.arena = Arena()
+        return block
 
     def load(self, position: int, until: int, at_least: int = 0) -> None:
         """Hold bytes from position on, up to `until`, as many as fit; `at_least` makes room for a large batch."""

@@ -38,6 +38,7 @@ class ScannedPiece(Struct, frozen=True):
     records: Records | None = None
     # As stored, if reading compressed sets of magic 0 and 1 changed them.
     stored: Headers | None = None
+    is_examined: bool = False  # whether the checks of headers by themselves have found nothing
 
 
 class PieceScan:

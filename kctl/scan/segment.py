@@ -9,7 +9,7 @@ source that cannot be read or changes meanwhile is a finding in the last chunk. 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -70,19 +70,20 @@ class SegmentScan:
         """A piece with the findings about its headers."""
         headers = piece.headers
         stored = headers if piece.stored is None else piece.stored
-        header_findings = self._of_headers(stored, piece.computed) if len(headers) else []
+        of_headers = self._of_headers(stored, piece) if len(headers) else []
         findings = [
-            finding for _, finding in sorted([*header_findings, *piece.findings], key=lambda pair: pair[0])
+            finding for _, finding in sorted([*of_headers, *piece.findings], key=lambda pair: pair[0])
         ]
         self._count(headers, piece.damage)
         damage = () if piece.damage is None else (piece.damage,)
         return Chunk(piece.position, piece.end, headers, damage, self._limited(findings), piece.records)
 
-    def _of_headers(self, headers: Headers, computed: Mapping[int, int]) -> list[RowFinding]:
-        """What is wrong with these batches; `computed` are the CRCs of unsound ones by row."""
-        if headers.crc_valid.all():
-            return self._listed(self.checks.suspects(headers, self.options), headers)
-        findings = self._listed([crc_mismatches(headers, computed)], headers)
+    def _of_headers(self, headers: Headers, piece: ScannedPiece) -> list[RowFinding]:
+        """What is wrong with the batches of a piece, as they are stored."""
+        if piece.is_examined or headers.crc_valid.all():
+            suspects = self.checks.suspects(headers, self.options, is_examined=piece.is_examined)
+            return self._listed(suspects, headers)
+        findings = self._listed([crc_mismatches(headers, piece.computed)], headers)
         # What an unsound header says is not examined, nor compared with others.
         rows = np.flatnonzero(headers.crc_valid)
         if len(rows):

@@ -21,6 +21,7 @@ class Form(enum.Enum):
     """What a check is; see `kctl.scan.checks.check`."""
 
     HEADERS = enum.auto()  # a function of headers
+    FILE = enum.auto()  # the same, whose answer depends on the file's name
     LOG = enum.auto()  # a class, one object for a log
     RECORDS = enum.auto()  # a function of decoded records
 
@@ -37,7 +38,7 @@ CHECKS: tuple[RegisteredCheck, ...] = (
     RegisteredCheck(Form.HEADERS, batches.counts),
     RegisteredCheck(Form.HEADERS, batches.negative_epochs),
     RegisteredCheck(Form.HEADERS, batches.producer_fields),
-    RegisteredCheck(Form.HEADERS, batches.offsets_against_name),
+    RegisteredCheck(Form.FILE, batches.offsets_against_name),
     RegisteredCheck(Form.LOG, batches.OffsetOrder),
     RegisteredCheck(Form.LOG, batches.EpochOrder),
     RegisteredCheck(Form.LOG, producers.ProducerOrder),
@@ -54,6 +55,11 @@ def record_checks() -> list[RecordCheck]:
     return [check for form, check in CHECKS if form is Form.RECORDS]
 
 
+def header_checks() -> list[HeaderCheck]:
+    """The checks of what headers say of themselves."""
+    return [check for form, check in CHECKS if form is Form.HEADERS]
+
+
 class LogChecks:
     """The checks of headers for one log, from its first segment to its last."""
 
@@ -63,15 +69,20 @@ class LogChecks:
         self._logs: list[LogCheck] = []
         self._feeds: list[HeaderCheck] = []
         for form, check in CHECKS:
-            if form is Form.HEADERS:
+            if form is Form.FILE:
                 self._feeds.append(check)
             elif form is Form.LOG:
                 self._logs.append(check())
                 self._feeds.append(self._logs[-1].feed)
 
-    def suspects(self, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
-        """What is wrong with the next sound batches; gaps that compaction would explain are kept for `finish`."""
-        for feed in self._feeds:
+    def suspects(
+        self, headers: Headers, options: ScanOptions, *, is_examined: bool = False
+    ) -> Iterator[Suspects]:
+        """What is wrong with the next sound batches; gaps that compaction would explain are kept for `finish`.
+
+        With `is_examined`, `header_checks` have found nothing in them.
+        """
+        for feed in self._feeds if is_examined else (*header_checks(), *self._feeds):
             for suspects in feed(headers, options):
                 if not suspects.is_gap:
                     yield suspects

@@ -1,0 +1,140 @@
+"""Small logs that are read together give, row for row, what each gives by itself: recorded ones, and the same damaged."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from formats.log.record_batch import Record, write_batch
+from kctl.checks import parallel
+from kctl.checks.report import CheckOptions
+from kctl.evidence.discover import discover
+from kctl.scan import together
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.pieces import PieceScan
+from kctl.scan.source import LocalFile
+from kctl.scan.together import ReadTogether
+from kctl.verification.verify import verify
+from tests.conftest import recording, recordings
+
+Row = dict[str, object]
+NAMES = [*recordings("segments"), *recordings("incidents")]
+
+
+def found(folder: Path, level: Level = Level.RECORDS) -> list[Row]:
+    return [item.row() for item in verify(discover([folder]), CheckOptions(level=level), jobs=1)]
+
+
+def found_alone(folder: Path, level: Level = Level.RECORDS) -> list[Row]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "LARGEST", 0)
+        return found(folder, level)
+
+
+def logs_of(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.log"))
+
+
+@pytest.fixture
+def five_logs(tmp_path: Path) -> Path:
+    for number in range(5):
+        partition = tmp_path / "data" / f"orders-{number}"
+        partition.mkdir(parents=True)
+        batches = [
+            write_batch([Record(at, 1000 + at, None, b"value %d" % at, ())], codec=number % 2 * 4)
+            for at in range(20)
+        ]
+        (partition / f"{0:020d}.log").write_bytes(b"".join(batches))
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recorded_logs_give_the_same(name: str) -> None:
+    folder = recording(name)
+    assert found(folder) == found_alone(folder)
+
+
+@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_logs_give_the_same_and_spare_their_neighbours(
+    five_logs: Path, seed: int, level: Level
+) -> None:
+    rng = random.Random(seed)
+    for log in rng.sample(logs_of(five_logs), 2):
+        data = bytearray(log.read_bytes())
+        what = rng.randrange(4)
+        if what == 0:
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        elif what == 1:
+            del data[rng.randrange(len(data)) :]
+        elif what == 2:
+            data += bytes(rng.randrange(1, 500))
+        else:
+            at = rng.randrange(len(data) - 100)
+            data[at : at + 100] = rng.randbytes(100)
+        log.write_bytes(data)
+    assert found(five_logs, level) == found_alone(five_logs, level)
+
+
+def test_a_sound_log_has_the_pieces_of_its_own_scan_whatever_lies_beside_it(five_logs: Path) -> None:
+    logs = logs_of(five_logs)
+    logs[1].write_bytes(logs[1].read_bytes()[:-3])
+    logs[3].unlink()
+    with ReadTogether(logs, ScanOptions()) as read:
+        for number, log in enumerate(logs):
+            source = read.source_of(log)
+            assert (source is not None) == (number in (0, 2, 4))
+            if source is None:
+                continue
+            alone = [*PieceScan(LocalFile(log), ScanOptions())]
+            pieces = read.pieces(log, source, ScanOptions())
+            source.close()
+            assert pieces is not None
+            for one, other in zip(pieces, alone, strict=True):
+                assert (one.position, one.end) == (other.position, other.end)
+                for column in one.headers.__struct_fields__:
+                    assert getattr(one.headers, column).tolist() == getattr(other.headers, column).tolist()
+
+
+def test_no_more_logs_are_open_at_once_than_may_be(five_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "MOST", 2)
+    logs = logs_of(five_logs)
+    opened: list[Path] = []
+
+    def open_log(path: Path) -> together.LogInMemory:
+        opened.append(path)
+        return together.LogInMemory(path)
+
+    monkeypatch.setattr(together, "_opened", open_log)
+    with ReadTogether(logs, ScanOptions()) as read:
+        for log, so_far in zip(logs[1:], (2, 2, 4, 4), strict=True):  # the first is not asked for
+            source = read.source_of(log)
+            assert source is not None and len(opened) == so_far
+            source.close()
+        assert read.source_of(logs[0]) is None
+
+
+def test_a_log_that_grows_after_it_was_read_is_a_finding(five_logs: Path) -> None:
+    logs = logs_of(five_logs)
+    with ReadTogether(logs, ScanOptions()) as read:
+        source = read.source_of(logs[0])
+        assert source is not None
+        size = source.size
+        with logs[0].open("ab") as file:
+            file.write(b"more")
+        assert (source.size, source.current_size()) == (size, size + 4)
+        source.close()
+
+
+def test_links_and_folders_in_the_place_of_a_log_are_not_read(five_logs: Path, tmp_path: Path) -> None:
+    logs = logs_of(five_logs)
+    shutil.move(logs[0], tmp_path / "elsewhere")
+    logs[0].symlink_to(tmp_path / "elsewhere")
+    with ReadTogether(logs, ScanOptions()) as read:
+        assert read.source_of(logs[0]) is None
+        source = read.source_of(logs[1])
+        assert source is not None
+        source.close()
