@@ -33,7 +33,7 @@ from kctl.scan.splits import Split, hints_in, splits_of
 from kctl.scan.together import LARGEST, MOST, TOGETHER, ReadTogether
 
 Check = Callable[..., Report]
-"""From a `ReplicaTask` and `options` to a report."""
+"""From a `ReplicaTask` and `options` to a report; `folder` and `parts` as of `check_replica`."""
 
 PART = 32 << 20  # bytes of a log that are read at once
 LARGE = 2 * PART  # bytes of logs from which on a folder is more than one piece of work
@@ -96,8 +96,9 @@ def reports(
 
     def items() -> Iterator[Task | ListedFolder | LogPart]:
         for number, task in enumerate(tasks):
-            plan = plan_of(task, options) if is_local and check is check_replica else None
-            if plan is None:
+            is_sliced = isinstance(task, ReplicaTask) and bool(task.slices)
+            plan = plan_of(task, options) if is_local and not is_sliced else None
+            if plan is None or (plan.parts and check is not check_replica):
                 yield task
             elif plan.parts:
                 plans[number] = plan
@@ -150,15 +151,15 @@ def _done(
     if isinstance(item, LogPart):
         return [read_part(item)]
     if isinstance(item, SmallFolders):
-        return _checked_together(item.folders, options)
+        return _checked_together(item.folders, check, options)
     if isinstance(item, NamedTask):
         return [check_named_file(item.path, item.place, options)]
     return [check(item, options=options)]
 
 
-def _checked_together(folders: Sequence[ListedFolder], options: CheckOptions) -> list[Report]:
+def _checked_together(folders: Sequence[ListedFolder], check: Check, options: CheckOptions) -> list[Report]:
     with ReadTogether(small_logs(folder for _, folder in folders), scan_of(Place(), options)) as read:
-        return [check_replica(task, options, folder=folder, parts=read) for task, folder in folders]
+        return [check(task, options=options, folder=folder, parts=read) for task, folder in folders]
 
 
 def small_logs(folders: Iterable[Folder]) -> Iterator[Path]:
