@@ -75,15 +75,30 @@ def open_file(path: Path | str, *, follow: bool = False) -> BufferedReader:
 
 def read_whole(path: Path | str, limit: int = LARGEST_TEXT, *, follow: bool = False) -> bytes:
     """All bytes of a file; `OSError` where it has more than `limit`, and as of `descriptor_of`."""
-    with open_file(path, follow=follow) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        data = (
-            file.read(size) if size <= limit else b""
-        )  # what is asked for is allocated, however little comes
-    if size > limit:
+    data, size = _small(path, limit, follow=follow)
+    if data is None:
         raise _too_large(path, size, limit)
     return data
+
+
+def _small(path: Path | str, limit: int, *, follow: bool = False) -> tuple[bytes | None, int]:
+    """All bytes of a file and its size; None in their place where they are more than `limit`."""
+    if mirror_of(os.fspath(path)):
+        with open_file(path, follow=follow) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            return file.read(size) if size <= limit else None, size
+    descriptor = descriptor_of(path, follow=follow)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > limit:  # what is asked for is allocated, however little comes
+            return None, size
+        data = os.read(descriptor, size)
+        while len(data) < size and (more := os.read(descriptor, size - len(data))):
+            data += more
+        return data, size
+    finally:
+        os.close(descriptor)
 
 
 def read_text(path: Path | str, limit: int = LARGEST_TEXT, *, follow: bool = False) -> str:
@@ -101,11 +116,10 @@ def read_padded(path: Path | str, limit: int = LARGEST_TABLE) -> bytes:
 
     What is left out is a whole number of rows. `OSError` where other bytes than zeros are behind the limit.
     """
+    data, size = _small(path, limit)
+    if data is not None:
+        return data
     with open_file(path) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        if size <= limit:
-            return file.read(size)
         if not _is_zero(file, limit, size):
             raise _too_large(path, size, limit)
         file.seek(0)

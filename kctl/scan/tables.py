@@ -162,10 +162,11 @@ class _BatchColumns:
     def __init__(self, headers: Headers) -> None:
         self.headers = headers
         self.is_old = headers.magic < 2
+        self.some_are_old = bool(self.is_old.any())
 
     def column(self, name: str) -> pa.Array:
         headers = self.headers
-        mask = self.is_old if name in SINCE_MAGIC_2 and self.is_old.any() else None
+        mask = self.is_old if name in SINCE_MAGIC_2 and self.some_are_old else None
         if name == "codec":
             return CODECS.take(pa.array(headers.codec))
         if name == "timestamp_type":
