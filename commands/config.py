@@ -125,6 +125,7 @@ def _effective(
     with at.open(frame) as cluster:
         if not cluster.can.ask_brokers:
             raise KctlError("only brokers know the effective values", "give --bootstrap-server")
+        from kctl.cluster.config_keys import KEPT_BY_EACH_BROKER
         from kctl.cluster.state import DEFAULT
         from kctl.wire.cluster import AdminCluster
         from kctl.wire.reading import brokers_behind
@@ -147,7 +148,7 @@ def _effective(
                         each, str(row["entity_name"]), [{"key": row["key"], "value": row["value"]}]
                     )
                 continue
-            if each in ("brokers", "broker-loggers") and name is None:
+            if each in KEPT_BY_EACH_BROKER and name is None:
                 names = list(map(str, _expected_brokers(cluster, state)))
             elif name is None:
                 names = list(state.topic_names) if each == "topics" else names_of(cluster.wire, each)
@@ -258,7 +259,7 @@ def get(
     $ kctl config get --effective --entity-type topics --entity-name orders --bootstrap-server kafka1:9092
     $ kctl config get --effective --explain --entity-type brokers --entity-name 1 num.io.threads
     """
-    from kctl.cluster.config_keys import BROKERS_ONLY
+    from kctl.cluster.config_keys import BROKERS_ONLY, KEPT_BY_EACH_BROKER
     from kctl.cluster.names import absent_topics
     from kctl.cluster.state import DEFAULT
     from kctl.operations.configs import entity_path
@@ -290,13 +291,13 @@ def get(
             kafka_version=at.version,
             visibility=topics is None,
         )
-        asks_all = entity_name is None and entity_type in ("brokers", "broker-loggers")
+        asks_all = entity_name is None and entity_type in KEPT_BY_EACH_BROKER
         expected = _expected_brokers(cluster, state) if asks_all and cluster.can.ask_brokers else []
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise absent_topics([entity_name], state)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
     problems = list(state.problems)
-    if not cluster.can.keep_configs_of_dead and entity_type in ("brokers", "broker-loggers"):
+    if not cluster.can.keep_configs_of_dead and entity_type in KEPT_BY_EACH_BROKER:
         place = f"configuration of {entity_type.removesuffix('s')} {{}}".format
         for broker in map(str, expected) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):

@@ -99,6 +99,10 @@ class Several(Intent, frozen=True, kw_only=True):
     def is_visible(self) -> bool:
         return all(part.is_visible() for part in self.parts)
 
+    @property
+    def is_forgotten(self) -> bool:
+        return any(part.is_forgotten for part in self.parts)
+
 
 def _of_all(parts: Iterable[Waited]) -> Waited:
     waits = tuple(parts)

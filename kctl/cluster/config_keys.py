@@ -191,8 +191,10 @@ BROKER_KEYS = (
 )
 IP_KEYS = (Key("connection_creation_rate", V2_8, natural_int),)
 
-# Entity types that only Kafka's protocol has, with the KIP. Those that each broker keeps for itself are in `AT_THE_BROKER` of
-# `kctl/wire/answers/configs.py`.
+# Entity types whose configurations only the broker itself returns, changes and applies.
+KEPT_BY_EACH_BROKER = ("brokers", "broker-loggers")
+
+# Entity types that only Kafka's protocol has, with the KIP.
 BROKERS_ONLY = frozenset({"broker-loggers", "client-metrics", "groups"})
 KIPS = {"broker-loggers": "KIP-412", "client-metrics": "KIP-714", "groups": "KIP-848"}
 

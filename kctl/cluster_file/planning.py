@@ -55,7 +55,7 @@ from kctl.operations.topics import (
 IN_A_STAGE = 100  # intents
 PARTITIONS_IN_A_STAGE = 1000
 MOVED = (REPLICATION_FACTOR, REPLICAS, PLACEMENT)
-CONFIGURED = ("topic", "broker", "client_metrics", "group", "quota")
+WITH_CONFIG = ("topic", "broker", "client_metrics", "group", "quota")
 Step = TypeVar("Step", bound=Intent)
 
 
@@ -226,7 +226,7 @@ class _Planner:
         resource = changed.resource
         if resource.kind == "topic" and changed.action != CHANGE:
             (self._create if changed.action == CREATE else self._delete)(resource)
-        elif resource.kind in CONFIGURED:
+        elif resource.kind in WITH_CONFIG:
             if resource.kind == "topic":
                 self._reshape(changed)
             self._configure(changed)

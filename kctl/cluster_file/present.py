@@ -8,8 +8,7 @@ from formats.secrets import is_secret_key
 from kctl.access.quotas import TYPES
 from kctl.access.view import RULES, USERS, NoAuthorizer
 from kctl.access_sources.live import view_of
-from kctl.cluster.config_keys import BROKERS_ONLY
-from kctl.cluster.config_keys import ENTITY_TYPES as SINCE
+from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES
 from kctl.cluster.interface import Cluster, Users
 from kctl.cluster.names import is_internal
 from kctl.cluster.state import ClusterState, Problem, Topic, unread
@@ -17,7 +16,7 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.cluster_file.holdable import configs_to_hold, stored_quota, to_hold
 from kctl.cluster_file.moving import Racks, placed
 from kctl.cluster_file.resources import (
-    ENTITY_TYPES,
+    ENTITY_TYPE_OF,
     PLACEMENT,
     REPLICAS,
     REPLICATION_FACTOR,
@@ -74,7 +73,7 @@ def resources_in(
                 told = {key: value for key, value in configs.items() if not is_kept_back(state, key, value)}
                 told = configs_to_hold(name, told, left_out)
                 yield topic_resource(topic, told, racks, wanted.get(Key("topic", name)))
-    by_type = {ENTITY_TYPES[kind]: kind for kind in kinds if kind in ENTITY_TYPES and kind != "topic"}
+    by_type = {ENTITY_TYPE_OF[kind]: kind for kind in kinds if kind in ENTITY_TYPE_OF and kind != "topic"}
     for (entity_type, name), config in state.configs.items():
         if entity_type in by_type:
             fields: dict[str, Value] = {
@@ -147,7 +146,7 @@ def present_in(
 ) -> Present:
     """What a cluster has of some kinds; `topics` None: all of them. `wanted`: see `resources_in`. Raises KctlError."""
     now = cluster.read_state((), partition_states=False, kafka_version=version)
-    types = [ENTITY_TYPES[kind] for kind in sorted(ENTITY_TYPES.keys() & set(kinds))]
+    types = [ENTITY_TYPE_OF[kind] for kind in sorted(ENTITY_TYPE_OF.keys() & set(kinds))]
     types += TYPES if "quota" in kinds else ()
     not_asked = {kind: why for kind in types if (why := _why_not_asked(kind, now))}
     can_ask = [kind for kind in types if kind not in not_asked]
@@ -181,8 +180,8 @@ def present_in(
 
 
 def _why_not_asked(kind: str, state: ClusterState) -> str:
-    if SINCE[kind][0] > state.kafka_version:
-        return f"Kafka {state.kafka_version} has no configuration of {kind}; it came with {SINCE[kind][0]}"
+    if ENTITY_TYPES[kind][0] > state.kafka_version:
+        return f"Kafka {state.kafka_version} has no configuration of {kind}; it came with {ENTITY_TYPES[kind][0]}"
     if kind in BROKERS_ONLY and not state.can.ask_brokers:
         return f"only brokers keep {kind}: give --bootstrap-server"
     if kind in ("client-metrics", "groups") and state.quorum is None and state.not_quorum is None:

@@ -37,7 +37,7 @@ from kctl.internal_topics.reading import NOW, AsOf, entries
 from kctl.operations.topics import parse_replica_assignment
 from kctl.times import iso
 
-CONFIGURED = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}
+KIND_OF_CONFIG = {"broker": "broker", "client-metrics": "client_metrics", "group": "group"}
 EVERY_KIND = frozenset(kind for kinds in KINDS.values() for kind in kinds)
 
 
@@ -69,9 +69,9 @@ def image_resources(
             values = configs_to_hold(topic.name, values, left_out)
             yield topic_resource(topic, values, racks, wanted.get(Key("topic", topic.name)))
     for kind, name in image.configs:
-        if CONFIGURED.get(kind) in kinds and (fields := configs(kind, name)):
+        if KIND_OF_CONFIG.get(kind) in kinds and (fields := configs(kind, name)):
             shown = name or (DEFAULT if kind == "broker" else name)
-            yield Resource(kind=CONFIGURED[kind], name=shown, fields=fields)
+            yield Resource(kind=KIND_OF_CONFIG[kind], name=shown, fields=fields)
     if "quota" in kinds:
         for entity, quota_values in image.quotas.items():
             whom = {kind: DEFAULT if name is None else name for kind, name in entity}

@@ -19,7 +19,7 @@ SECTIONS = {
 }
 """The kind of resource in each section of a file, in the order in which they are written.
 
-Other tables by kind or section: `KINDS` and `ENTITY_TYPES` below, `READERS` in `sections.py`, `REFUSALS` in `acceptable.py`, `CONFIGURED` in
+Other tables by kind or section: `KINDS` and `ENTITY_TYPE_OF` below, `READERS` in `sections.py`, `REFUSALS` in `acceptable.py`, `WITH_CONFIG` in
 `planning.py` and in `recorded.py`.
 """
 KINDS = {
@@ -31,7 +31,12 @@ KINDS = {
     "acls": ("acl",),
 }
 """What each name of --kinds stands for."""
-ENTITY_TYPES = {"topic": "topics", "broker": "brokers", "client_metrics": "client-metrics", "group": "groups"}
+ENTITY_TYPE_OF = {
+    "topic": "topics",
+    "broker": "brokers",
+    "client_metrics": "client-metrics",
+    "group": "groups",
+}
 """The entity type of the configuration of a kind."""
 PARTITIONS, REPLICATION_FACTOR, REPLICAS, PLACEMENT = (
     "partitions",
@@ -85,7 +90,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     def of_config(self) -> tuple[str, str]:
         """Entity type and name of its configuration."""
-        return self.entity or (ENTITY_TYPES[self.kind], self.name)
+        return self.entity or (ENTITY_TYPE_OF[self.kind], self.name)
 
 
 Resources = Mapping[Key, Resource]

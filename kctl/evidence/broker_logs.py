@@ -18,7 +18,7 @@ from kctl.text_logs.shapes import shape_of
 LOOKED_AT = 1 << 18  # bytes at the start of a log
 DECIDES = 1 << 16  # bytes of them by which a file of any name is a log or none
 # What a broker says of its configuration as it starts.
-CONFIGURED = re.compile(
+OWN_BROKER_ID = re.compile(
     rb"\.id (?:(?:(?<=\bbroker\.id )|(?<=\bnode\.id ))= |(?<=\bProperty broker\.id )is overridden to )(\d+)"
 )
 # A class that only brokers and controllers have; clients and Connect have others.
@@ -177,7 +177,7 @@ def ids_in_heads(heads: Iterable[bytes]) -> set[int]:
         if len(named) > 1:
             break
         if not named:
-            configured.update(map(int, CONFIGURED.findall(head)))
+            configured.update(map(int, OWN_BROKER_ID.findall(head)))
     return named or configured
 
 

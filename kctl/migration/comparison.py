@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from formats.secrets import REDACTED
 from formats.values import Struct, field
 from kctl.migration.entities import (
-    ENTITY_TYPES,
+    COMPARED_TYPES,
     LEADERSHIP,
     NEXT_PRODUCER_ID,
     PRESENT,
@@ -61,13 +61,13 @@ class Comparison:
 
     def __init__(self, znodes: ZookeeperSide, kraft: KraftSide, status: MigrationStatus) -> None:
         self.znodes, self.kraft, self.status = znodes, kraft, status
-        self.compared = {kind: ComparedEntities(kind) for kind in ENTITY_TYPES}
+        self.compared = {kind: ComparedEntities(kind) for kind in COMPARED_TYPES}
         self._lists: dict[str, bool] = {}
 
     def differences(self) -> Iterator[Difference]:
         """The differences, by type of entity, entity and field."""
         ours, theirs = self.znodes.entities, self.kraft.entities
-        order = {kind: place for place, kind in enumerate(ENTITY_TYPES)}
+        order = {kind: place for place, kind in enumerate(COMPARED_TYPES)}
         for entity in sorted(
             {*ours, *theirs}, key=lambda entity: (order[entity.type], _natural(entity.name))
         ):

@@ -39,7 +39,7 @@ class Entity(NamedTuple):
 Entities = dict[Entity, dict[str, Value]]
 
 # In the order of rows. An entity of a type in the second list that one side lacks is one difference, not one a field.
-ENTITY_TYPES = (
+COMPARED_TYPES = (
     "topic", "partition", "config", "quota", "user", "acl", "delegation_token", "broker", "producer_ids", "feature",
 )  # fmt: skip
 WHOLE = ("topic", "partition", "delegation_token", "broker")

@@ -13,7 +13,7 @@ from formats.whole_numbers import whole_number
 from kctl.changes.kinds.configs import AlterConfig, WaitUntil
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.unclean_allowed import guarded
-from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, key_for
+from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KEPT_BY_EACH_BROKER, KIPS, key_for
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import absent_topics, sanitized
 from kctl.cluster.partition_health import too_many_in_sync
@@ -62,7 +62,7 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
         ):
             raise BadValue(f"no default of {entity_type} in Kafka {version}", "name one with --entity-name")
         return name
-    if entity_type in ("brokers", "broker-loggers"):
+    if entity_type in KEPT_BY_EACH_BROKER:
         broker_id = whole_number(name)
         if broker_id is None:
             raise BadValue(f"{name!r} is not a broker id", "write its number, or <default> for all")

@@ -2,7 +2,7 @@
 
 from kctl.rows import RowType
 
-ENTITY_TYPES = "topic|partition|config|quota|user|acl|delegation_token|broker|producer_ids|feature"
+ENTITY_TYPE = "topic|partition|config|quota|user|acl|delegation_token|broker|producer_ids|feature"
 
 MIGRATION = RowType("""
     migration: The progress of a migration.
@@ -16,7 +16,7 @@ MIGRATION = RowType("""
 
 DIFFERENCE = RowType(f"""
     difference: A field that differs between ZooKeeper and KRaft.
-    entity_type  {ENTITY_TYPES}
+    entity_type  {ENTITY_TYPE}
     entity       string     for example `orders`, `orders-0`, `topic orders`, `user=alice, client-id=<default>`
     field        string?    null if one side lacks the whole entity
     zookeeper    any        null: absent
@@ -27,7 +27,7 @@ DIFFERENCE = RowType(f"""
 
 COMPARISON = RowType(f"""
     comparison: Counts of the comparison for one type of entity.
-    entity_type   {ENTITY_TYPES}
+    entity_type   {ENTITY_TYPE}
     zookeeper     integer  entities
     kraft         integer  entities
     fields        integer  compared

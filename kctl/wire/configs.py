@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from kctl.cluster.config_keys import KEPT_BY_EACH_BROKER
 from kctl.cluster.names import unknown_topics
 from kctl.cluster.requests import SINCE, needs
 from kctl.cluster.state import DEFAULT, EntityConfig, Problem, unread
 from kctl.cluster.versions import parse_version
 from kctl.errors import KctlError
 from kctl.wire.adapter import BrokerError, TooOld, Wire
-from kctl.wire.answers.configs import AT_THE_BROKER, KINDS, DescribeConfigsInForceRequest
+from kctl.wire.answers.configs import KINDS, DescribeConfigsInForceRequest
 from kctl.wire.protocol.messages import DescribeConfigsRequest, ListConfigResourcesRequest
 from kctl.wire.rights import failure
 
@@ -105,7 +106,7 @@ def _answers(
             resources=listed, include_synonyms=True, include_documentation=explain, min_version=1
         )
 
-    if kind in AT_THE_BROKER:
+    if kind in KEPT_BY_EACH_BROKER:
         requests = [(wire.node if name == DEFAULT else int(name), request([name])) for name in names]
         answers = wire.send_all(requests)
         results_by_name = {

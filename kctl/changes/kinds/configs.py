@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from kctl.changes.kinds.codecs import TEXTS
+from kctl.cluster.config_keys import KEPT_BY_EACH_BROKER
 from kctl.cluster.intent import Intent, IntentCodec, Waited
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 from kctl.times import iso
-
-BY_BROKERS = ("brokers", "broker-loggers")  # entity types whose configurations brokers apply themselves
 
 
 class AlterConfig(Intent, frozen=True, kw_only=True):
@@ -70,7 +69,7 @@ class AlterConfig(Intent, frozen=True, kw_only=True):
         return Waited(int(not missing), 1, tuple(f"{key} is {present.get(key)!r}" for key in missing))
 
     def refuse_dead(self, state: ClusterState) -> None:
-        is_broker = self.entity_type in BY_BROKERS and self.entity_name.isdecimal()
+        is_broker = self.entity_type in KEPT_BY_EACH_BROKER and self.entity_name.isdecimal()
         if not state.can.keep_configs_of_dead and is_broker and not state.is_alive(int(self.entity_name)):
             raise Refused(
                 f"broker {self.entity_name} is not alive, and only the broker itself can apply its configuration; "

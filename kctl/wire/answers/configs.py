@@ -37,7 +37,6 @@ KINDS = {
     "client-metrics": EntityKind(16, 7),
     "groups": EntityKind(32, 8),
 }
-AT_THE_BROKER = ("brokers", "broker-loggers")  # only the broker itself returns and changes them
 
 
 class Config(NamedTuple):

@@ -12,14 +12,14 @@ from formats.values import Struct
 from formats.whole_numbers import whole_number
 from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.kinds.throttles import LISTS, RATES, ClearThrottle, clearing_changes, rates_of_dead, split
-from kctl.cluster.config_keys import BROKERS_ONLY
+from kctl.cluster.config_keys import BROKERS_ONLY, KEPT_BY_EACH_BROKER
 from kctl.cluster.interface import refuse_changed
 from kctl.cluster.rights import GROUP, RESOURCES
 from kctl.cluster.state import NOT_RETURNED, ClusterState
 from kctl.errors import KctlError, Refused
 from kctl.model import Json
 from kctl.wire.adapter import Wire
-from kctl.wire.answers.configs import AT_THE_BROKER, KINDS
+from kctl.wire.answers.configs import KINDS
 from kctl.wire.protocol.messages import AlterClientQuotasRequest, IncrementalAlterConfigsRequest
 from kctl.wire.reading import DEFAULT, QUOTA_TYPES
 from kctl.wire.writes.present import existing
@@ -125,7 +125,7 @@ class IncrementalAlterConfigs(ConfigRequest, frozen=True, kw_only=True):
             ],
         )
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-        node = int(name) if self.entity_type in AT_THE_BROKER and name != DEFAULT else None
+        node = int(name) if self.entity_type in KEPT_BY_EACH_BROKER and name != DEFAULT else None
         answer = ask_leader(wire, request) if self.at_controller else ask(wire, request, node)
         for result in answer.responses:
             what = f"{self.entity_type.removesuffix('s')} {name}"
@@ -215,11 +215,7 @@ def config_request(fresh: ClusterState, change: AlterConfig) -> Request:
         )
     if kind == "topics":
         existing(fresh, name)
-    elif (
-        kind in ("brokers", "broker-loggers")
-        and (id := whole_number(name)) is not None
-        and not fresh.is_alive(id)
-    ):
+    elif kind in KEPT_BY_EACH_BROKER and (id := whole_number(name)) is not None and not fresh.is_alive(id):
         raise Refused(
             f"broker {name} is not alive, and only the broker itself can apply its configuration; nothing was written",
             f"start broker {name}"

@@ -25,7 +25,7 @@ from kctl.cluster_file.acceptable import REFUSALS
 from kctl.cluster_file.difference import CHANGE, CREATE, DELETE, NONE, differences
 from kctl.cluster_file.document import Node, Scalar, parse_documents
 from kctl.cluster_file.loading import load
-from kctl.cluster_file.planning import CONFIGURED, deletions
+from kctl.cluster_file.planning import WITH_CONFIG, deletions
 from kctl.cluster_file.present import Present, remarks_of
 from kctl.cluster_file.resources import KINDS, SECTIONS, Key, Resource, Wanted, by_key, shape_of
 from kctl.cluster_file.schema import file_schema
@@ -435,7 +435,7 @@ def test_a_kind_is_in_every_table_of_kinds() -> None:
     """One that the planner does not know would be shown by `diff`, and never changed by `apply`."""
     kinds = set(SECTIONS.values())
     assert set(REFUSALS) == {kind for named in KINDS.values() for kind in named} == kinds
-    assert {*CONFIGURED, "user", "acl"} == kinds
+    assert {*WITH_CONFIG, "user", "acl"} == kinds
     assert {*READERS, "topics"} == set(SECTIONS)
     assert set(SECTIONS) <= cast(dict[str, object], file_schema()["properties"]).keys()
     assert set(DRIFT.fields["kind_of_resource"].choices) == kinds
