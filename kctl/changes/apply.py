@@ -7,11 +7,11 @@ is written as it was shown; later ones are computed from the cluster's state at 
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from formats.values import Struct, replace
+from formats.values import Struct, field, replace
 from formats.words import counted
 from kctl.changes.entry import WRITTEN, Entry, RecordedStage, recorded
 from kctl.changes.faults import reach
@@ -45,6 +45,8 @@ class ChangeRun(Struct, frozen=True, kw_only=True):
     progress: Progress = SILENT
     note: Callable[[str], None] = lambda text: None
     is_resumed: bool = False
+    cut_off: Mapping[int, tuple[Write, ...]] = field(default_factory=dict)
+    """By the number of a stage, the writes that were on their way when an earlier run ended and were not to be seen."""
     credentials: Callable[[Any], tuple[Write, ...]] | None = None
     """The writes that give a user a password, which only this run of kctl knows."""
 
@@ -111,12 +113,7 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     # Of an earlier stage, or of an earlier run that was cut off.
     has_written = any(other.may_be_written for other in entry.stages)
     try:
-        if not stage.writes or index > 0 or stage.state == "refused":
-            stage.writes = _writes_for(stage.intent, run)
-        stage.state = "writing"
-        run.journal.write(entry)
-        reach(f"before-write:{index}")
-        _commit(entry, index, run)
+        _send(entry, index, run)
     except KctlError as error:
         if isinstance(
             error, NotFinished
@@ -141,6 +138,22 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     _note_progress(entry, run)
     reach(f"written:{index}")
     _read_back(stage.intent, run)
+
+
+def _send(entry: Entry, index: int, run: ChangeRun) -> None:
+    """Send the writes of a stage; raises Conflict unless those of an earlier run have become visible since it began."""
+    stage = entry.stages[index]
+    try:
+        if not stage.writes or index > 0 or stage.state == "refused":
+            stage.writes = _writes_for(stage.intent, run)
+        stage.state = "writing"
+        run.journal.write(entry)
+        reach(f"before-write:{index}")
+        _commit(entry, index, run)
+    except Conflict:
+        late = run.cut_off.get(index, ())
+        if not late or not run.cluster.is_written(late):
+            raise
 
 
 def _writes_for(intent: Intent, run: ChangeRun) -> tuple[Write, ...]:
@@ -385,8 +398,10 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
     remaining = [stage.intent for stage in entry.stages if stage.state not in WRITTEN]
     refuse_other_topics(entry, remaining, run.cluster)
     split_begun(entry, run)
+    cut_off = dict[int, tuple[Write, ...]]()
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":
+            cut_off[index] = tuple(stage.writes)
             _find_out(entry, index, run)
         elif stage.state == "written":
             stage.state = "written" if not stage.intent.is_forgotten else "finished"
@@ -399,7 +414,7 @@ def resume(entry: Entry, run: ChangeRun, *, accepted: bool = False) -> None:
     if not accepted:
         unfinished = [stage.intent for stage in entry.stages if stage.state in ("planned", "refused")]
         refuse_unaccepted(run.cluster, unfinished, entry.details, run.kafka_version)
-    apply(entry, replace(run, is_resumed=True))
+    apply(entry, replace(run, is_resumed=True, cut_off=cut_off))
     if lost := _lost_answer(entry):
         raise NotFinished(f"change {entry.id} is carried out", lost)
 

@@ -458,6 +458,38 @@ def test_what_becomes_visible_while_a_change_is_resumed_is_no_conflict(
     assert left == ([] if is_resumed else [2])
 
 
+class Later(ZookeeperCluster):
+    """Brokers that show a write only as it is worked out anew, which they refuse since it is not as it was."""
+
+    late: Sequence[Write] = ()
+    is_lost = False
+
+    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+        late, self.late = self.late, ()
+        if late and not self.is_lost:
+            super().commit(late)
+        if late:
+            raise Conflict("it is not as it was planned; nothing was written")
+        return super().writes_for(intent, state)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_what_becomes_visible_before_it_is_written_again_is_no_conflict(
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    cluster = Later(store)
+    late = replace(course, cluster=cluster, wait=False)
+    plan = plan_creation(cluster, NEW)
+    entry = killed_at("before-write:0", entry_of(plan), late, monkeypatch)
+    cluster.late, cluster.is_lost = plan.stages[0].writes, is_lost
+    if is_lost:  # it was somebody else
+        with pytest.raises(KctlError, match="not as it was planned"):
+            applying.resume(entry, late)
+        return
+    applying.resume(entry, late)
+    assert late.journal.find(entry.id).state == "applied" and len(store.transactions) == 1
+
+
 @pytest.mark.parametrize("point", ("journalled", "before-write:0", "after-write:0", "written:0"))
 def test_a_change_that_nothing_waits_for_is_resumed(
     store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, point: str
