@@ -14,6 +14,7 @@ import numpy as np
 
 from formats.arrays import Ints, Mask
 from formats.log.records import DamageReason
+from formats.log_dir.file_names import FileState
 from formats.values import Struct, field, replace
 from kctl.copies.lineage import Lineage, normalised
 from kctl.copies.scanned import ScannedRun, scan_folder
@@ -281,6 +282,26 @@ class ReplicaLog(Struct):
     def local_log_start_offset(self) -> int:
         """The first offset that can be on disk."""
         return max(self.copy.checkpoint("log_start") or 0, self.base_offset or 0)
+
+    @property
+    def kept_from(self) -> int:
+        """The first offset that the broker keeps on disk.
+
+        Where it was about to delete a segment while the directory was copied, that is behind it: it deletes from the
+        front, and what the copy has before was copied earlier.
+        """
+        start = self.local_log_start_offset
+        if not self.missing_segments or self.copy.replica.log_dir.is_clean:
+            return start
+        try:
+            leftovers = read_folder(self.copy.folder).leftovers
+        except OSError:
+            return start
+        leaving = [one.base_offset for one in leftovers if one.log and one.state is FileState.DELETED]
+        ends = (
+            end for begin, end in self.missing_segments if any(begin <= offset < end for offset in leaving)
+        )
+        return max((start, *ends))
 
     def lineage(self) -> Lineage:
         """The replica's lineage; if batches contradict the checkpoint, the batches count."""

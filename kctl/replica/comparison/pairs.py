@@ -348,7 +348,7 @@ def _compare(pair: Pair, logs: Sequence[ReplicaLog], window: BatchWindow) -> Non
     ):
         return
     first_log, second_log = logs[pair.first], logs[pair.second]
-    start = max(first_log.local_log_start_offset, second_log.local_log_start_offset)
+    start = max(first_log.kept_from, second_log.kept_from)
     sides = (
         _columns(first, first_log, is_over=window.is_over[pair.first]),
         _columns(second, second_log, is_over=window.is_over[pair.second]),
@@ -366,7 +366,7 @@ def _columns(batches: SoundBatches, log: ReplicaLog, *, is_over: bool) -> BatchC
         batches.last_offset,
         batches.leader_epoch,
         batches.crc,
-        log.local_log_start_offset,
+        log.kept_from,
         log.next_offset if is_over else NOT_OVER,
     )
 
