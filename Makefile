@@ -33,11 +33,11 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Three levels. While editing: no Java, nothing outside of this machine, under a minute on two cores. What takes longer
-# than a second is marked `slow`.
+# Three levels. While editing: no Java, nothing outside of this machine, a minute on two cores. What takes longer than
+# half a second is marked `slow`; of what repeats a subject tests/levels.py names a part.
 test-quick: $(VENV)/.dev
 	$(COMPILE)
-	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix)' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix or later or repeated)' $(PYTEST_ARGS)
 
 # Before a merge: every subject against the real thing once, in ten minutes; `make check` is among the tests. Three
 # processes on two cores, since clusters are mostly waited for.

@@ -22,7 +22,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from tests.levels import EVERY_VERSION, left_to, repeated, what_levels_add
+from tests.levels import EVERY_VERSION, later, left_to, repeated, what_levels_add
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
@@ -89,6 +89,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.repeated(reason))
             if reason == EVERY_VERSION:
                 item.add_marker(pytest.mark.matrix)
+        elif reason := later(item.nodeid):
+            item.add_marker(pytest.mark.later(reason))
         for name in TOGETHER:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.xdist_group(shared_by(item, name)))
@@ -127,8 +129,12 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
     """Count the tests that this level leaves to others, by level and reason."""
     for item in items:
         left = item.config.stash.setdefault(LEFT, Counter())
-        mark = item.get_closest_marker("repeated")  # by its name, to which xdist may have added a group since
-        left[left_to({mark.name for mark in item.iter_markers()}, mark.args[0] if mark else None)] += 1
+        # Reasons are of markers, not of the name again, to which xdist may have added a group since.
+        markers = {
+            mark.name: mark.args[0] if mark.name in ("repeated", "later") else mark.name
+            for mark in item.iter_markers()
+        }
+        left[left_to(markers)] += 1
         worker = getattr(
             item.config, "workeroutput", None
         )  # of xdist: the process that prints collects nothing

@@ -1,20 +1,21 @@
-"""Which tests `make test` leaves to `make test-all`, and why.
+"""Which tests `make test` leaves to `make test-all`, which `make test-quick` leaves to `make test`, and why.
 
-`make test` holds every subject against the real thing once. A line below names tests that repeat it: with other versions,
-at every step, on every recording. A test that no line names is in `make test`.
+`make test` holds every subject against the real thing once. A line of `TABLE` names tests that repeat it: with other
+versions, at every step, on every recording. A test that no line names is in `make test`. `QUICK` names likewise what
+repeats a subject of `make test-quick`: of each line some are left in it, and all are in `make test`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import NamedTuple
 from zlib import crc32
 
 
 class Repeated(NamedTuple):
-    """Tests that `make test-all` alone runs."""
+    """Tests that repeat a subject of the level before, and are not in it."""
 
     reason: str
     tests: str
@@ -116,14 +117,50 @@ TABLE = (
     Repeated("ways to be silent", r"test_(?:first_ready|remote_audit)\.py::test_(?:nobody_that_can_be_used|a_store_that_cannot_be_reached)\w*\[", 6),
     Repeated("ways to be silent", r"test_collect_remote\.py::test_what_may_not_be_read_there\w*\[", 3),
 )  # fmt: skip
-COMPILED = [(row, re.compile(row.tests)) for row in TABLE]
+QUICK = (
+    # Most of these files run commands on copies of whole incidents.
+    Repeated("recordings", r"commands/test_(?:remote|state_log|internal_topics|cluster_file|clock|replica_truth|remote_audit_contents|drills|inventory|collect_headers|collect_remote|misspelt_subjects)\.py::", 3),
+    Repeated("recordings", r"kctl/(?:test_(?:rebuild|timeline|quorum_clocks|clock_offsets|metadata_decisions|kraft_logs)|checks/test_(?:damage|table|properties|leaving_folders)|report/test_(?:timeline_section|lineage))\.py::", 3),
+    Repeated("recordings", r"kctl/(?:evidence/test_discover|stores/test_(?:mirror|publishing)|collect/test_(?:fetched_copies|copies_as_evidence))\.py::", 3),
+    Repeated("recordings", r"test_partial_evidence\.py::|test_state_log\.py::test_format_kafka", 6),
+    Repeated("recordings", r"test_(?:migration\.py::test_znodes_that_nobody|loss\.py::test_(?:brokers_that_do_not_tell|leader_epochs_that|an_unclean|moments|a_tail)|log_dir\.py::test_(?:settings_of_a|the_newest))", 4),
+    Repeated("recordings", r"test_(?:carriers_of_three_brokers|log_carriers)\.py::test_(?:lines_|the_time_of_a)\w*\[", 6),
+    Repeated("recordings", r"test_(?:log_brokers\.py::test_each_line|line_writers\.py::test_how_a_line|broker_logs\.py::test_of_an_unknown|broker_log_templates\.py::test_what_a)\w*\[", 6),
+    Repeated("recordings", r"test_dump_like_kafka\.py::test_files|dump/test_json_lines\.py::test_filters|test_segment_dump\.py::test_offset_filters", 6),
+    Repeated("hostile files", r"test_hostile_evidence\.py::test_(?:statements|codecs|what_lies|damaged_tables)|test_extreme_numbers\.py::test_every_command", 4),
+    Repeated("bounds of memory", r"test_(?:leaving|bounded_text|record_groups|walk)\.py::test_(?:rows_as_text|long_json|long_text|nothing_takes|what_grows|time_grows)\w*\[", 4),
+    Repeated("messages of Kafka's protocol", r"wire/test_messages\.py::test_bytes_are_those_of_another_client\[", 4),
+    Repeated("commands", r"test_nothing_there\.py::test_(?:nothing_where|a_topic_that_is_not)|test_secrets\.py::test_(?:client_properties|no_command)|test_questions\.py::test_each_command", 4),
+    Repeated("commands", r"test_(?:start\.py::test_modules|closed_streams\.py::test_closed|frame\.py::test_colour|pager\.py::)", 3),
+    Repeated("ways to connect", r"test_connection_mistakes\.py::test_a_(?:broker|zookeeper)_that|test_tls_files\.py::test_(?:mistakes|what_can)|test_logins\.py::test_refusals", 4),
+    Repeated("killed at every step", r"cluster_file/test_plans\.py::test_killed_and", 3),
+)  # fmt: skip
+
+
+def compiled(table: tuple[Repeated, ...]) -> list[tuple[Repeated, re.Pattern[str]]]:
+    return [(row, re.compile(row.tests)) for row in table]
+
+
+COMPILED = compiled(TABLE)
+COMPILED_QUICK = compiled(QUICK)
+OTHER_CHOICE = 10
+"""The start of the sums by which tests are chosen: with that of `TABLE`, all that it chose would be chosen again."""
 
 
 def repeated(name: str) -> str | None:
     """Why a test is left to `make test-all`; None for one of `make test`."""
-    for row, tests in COMPILED:
+    return _left(name, COMPILED, 0)
+
+
+def later(name: str) -> str | None:
+    """Why a test of `make test` that has no marker is left to it by `make test-quick`; None for one of both."""
+    return _left(name, COMPILED_QUICK, OTHER_CHOICE)
+
+
+def _left(name: str, table: list[tuple[Repeated, re.Pattern[str]]], start: int) -> str | None:
+    for row, tests in table:
         if match := tests.search(name):
-            chosen = sum(crc32(part.encode()) for part in match.groups() or (name,))
+            chosen = sum(crc32(part.encode(), start) for part in match.groups() or (name,))
             if not row.one_of or chosen % row.one_of:
                 return row.reason
             if row.reason != EVERY_VERSION:
@@ -131,18 +168,21 @@ def repeated(name: str) -> str | None:
     return None
 
 
-# Markers that `make test-quick` leaves out, and `make test` does not.
-LEFT_BY_QUICK = ("brokers", "spark", "java", "slow")
+# Markers that `make test-quick` leaves out, and `make test` does not; `later` is of tests that `QUICK` names.
+LEFT_BY_QUICK = ("brokers", "spark", "java", "slow", "later")
 LEVELS = ("make test", "make test-all", "make test-matrix")
 
 
-def left_to(markers: Collection[str], repeats: str | None) -> tuple[str, str]:
-    """The level that a test which was left out is in, and why it is not in an earlier one; "" where it is in all."""
+def left_to(markers: Mapping[str, str]) -> tuple[str, str]:
+    """The level that a test which was left out is in, and why it is not in an earlier one; "" where it is in all.
+
+    Markers are with their reasons, or with their names where they have none.
+    """
     if "matrix" in markers:
         return "make test-matrix", EVERY_VERSION
-    if repeats:
-        return "make test-all", repeats
-    return "make test", next((name for name in LEFT_BY_QUICK if name in markers), "")
+    if "repeated" in markers:
+        return "make test-all", markers["repeated"]
+    return "make test", next((markers[name] for name in LEFT_BY_QUICK if name in markers), "")
 
 
 def what_levels_add(left: Counter[tuple[str, str]]) -> list[str]:

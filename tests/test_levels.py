@@ -1,7 +1,8 @@
-"""Which tests `make test` leaves to `make test-all`."""
+"""Which tests `make test` leaves to `make test-all`, and `make test-quick` to `make test`."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -34,23 +35,15 @@ def test_a_name_tells_the_level(name: str, reason: str | None) -> None:
 def test_every_line_names_tests_that_there_are() -> None:
     """A file or function that was renamed would silently come into `make test`."""
     texts = {path.relative_to(HERE.parent).as_posix(): path.read_text() for path in HERE.rglob("test_*.py")}
-    for row, tests in levels.COMPILED:
-        names = [
-            f"{file}::{line.removeprefix('def ').partition('(')[0]}"
-            for file, text in texts.items()
-            for line in text.splitlines()
-            if line.startswith("def test_")
-        ]
-        shapes = (
-            "",
-            "[",
-            "[2.8]",
-            "[zookeeper-2.8]",
-            "[3.9-groups]",
-            "[journalled]",
-            "[kraft-4.3-journalled]",
-        )
-        assert any(tests.search(name + shape) for name in names for shape in shapes), row
+    shapes = ("", "[", "[2.8]", "[zookeeper-2.8]", "[3.9-groups]", "[journalled]", "[kraft-4.3-journalled]")
+    names = [
+        f"{file}::{name}{shape}"
+        for file, text in texts.items()
+        for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)
+        for shape in shapes
+    ]
+    for row, tests in (*levels.COMPILED, *levels.COMPILED_QUICK):
+        assert any(map(tests.search, names)), row
 
 
 @pytest.mark.parametrize(("test", "commands"), [("folders", FOLDERS), ("files", FILES)])
@@ -76,18 +69,17 @@ def test_what_starts_brokers_says_so(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("markers", "repeats", "level"),
+    ("markers", "level"),
     [
-        ({"brokers", "matrix"}, "versions of brokers", ("make test-matrix", "every version")),
-        ({"brokers", "slow"}, "versions of brokers", ("make test-all", "versions of brokers")),
-        ({"slow", "spark"}, None, ("make test", "spark")),
-        ({"parametrize"}, None, ("make test", "")),
+        ({"brokers": "brokers", "matrix": "matrix", "repeated": "starts"}, ("make test-matrix", "every version")),
+        ({"brokers": "brokers", "slow": "slow", "repeated": "starts"}, ("make test-all", "starts")),
+        ({"slow": "slow", "spark": "spark"}, ("make test", "spark")),
+        ({"later": "recordings"}, ("make test", "recordings")),
+        ({"parametrize": "parametrize"}, ("make test", "")),
     ],
-)
-def test_what_is_left_out_is_in_one_level(
-    markers: set[str], repeats: str | None, level: tuple[str, str]
-) -> None:
-    assert levels.left_to(markers, repeats) == level
+)  # fmt: skip
+def test_what_is_left_out_is_in_one_level(markers: dict[str, str], level: tuple[str, str]) -> None:
+    assert levels.left_to(markers) == level
 
 
 def test_the_end_of_a_run_names_the_levels_that_add_to_it() -> None:

@@ -182,7 +182,7 @@ def test_every_test_is_in_a_level() -> None:
         re.findall(r"^(test[\w-]*):.*\n(?:\t\$\(COMPILE\)\n)?\t.* -m pytest.*?-m '(.*?)'", makefile, re.M)
     )
     assert selected == {
-        "test-quick": "not (slow or java or brokers or spark or matrix)",
+        "test-quick": "not (slow or java or brokers or spark or matrix or later or repeated)",
         "test": "not matrix and not repeated",
         "test-all": "repeated and not matrix",
     }

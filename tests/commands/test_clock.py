@@ -67,6 +67,7 @@ def test_an_explanation_says_day_and_zone(local: bool) -> None:
     assert lines[-1].split()[0] == ("05:00:00.000" if local else "23:30:00.000")
 
 
+@pytest.mark.slow
 def test_the_option_and_its_variable(local: bool) -> None:
     def zone(*options: str) -> str:
         ran = kctl(

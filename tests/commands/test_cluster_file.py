@@ -31,6 +31,7 @@ def evidence(name: str) -> tuple[Path, list[str]]:
     return export, ["--snapshot", str(export)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [KRAFT, ZOOKEEPER])
 def test_an_export_asks_for_what_the_evidence_has(name: str, tmp_path: Path) -> None:
     place, options = evidence(name)

@@ -314,6 +314,7 @@ def written(content: Content) -> bytes:
     return b"".join(bytes(piece) for piece in content.pieces())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_a_packed_log_that_breaks_off_does_so_in_the_copy(pack: Any) -> None:
     lines = b"".join(
@@ -330,6 +331,7 @@ def test_a_packed_log_that_breaks_off_does_so_in_the_copy(pack: Any) -> None:
     assert whole.what_happened() is None
 
 
+@pytest.mark.slow
 def test_a_very_long_line_stays_one() -> None:
     text = b"first\n" + b"x" * (19 << 20) + b"\nlast"
     assert written(RedactedLog(Given(text), nothing)) == text

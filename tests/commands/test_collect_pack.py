@@ -36,6 +36,7 @@ def archive(path: Path, *members: tuple[str, bytes, bytes], first: bytes = b'{"k
     return path
 
 
+@pytest.mark.slow
 def test_a_packed_copy_is_evidence_as_its_folder_is(tmp_path: Path) -> None:
     source, made, packed = recording("incidents/unclean-2.8"), tmp_path / "copy", tmp_path / "copy.tar.zst"
     assert rows("collect", "--to", made, source).status == 0

@@ -226,6 +226,7 @@ def test_a_narrow_page_breaks_between_words() -> None:
     assert list(folded("", 10)) == [""]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab ,\x1b[0m", max_size=60), st.integers(1, 30))
 def test_folding_keeps_every_character_but_spaces(line: str, width: int) -> None:
     pieces = list(folded(line, width))

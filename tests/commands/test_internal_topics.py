@@ -351,6 +351,7 @@ def test_an_aborted_metadata_transaction_never_counts() -> None:
     assert sorted(image.names) == ["b", "c"]
 
 
+@pytest.mark.slow
 def test_evidence_stays_as_it_was(evidence: Any) -> None:
     folder = evidence("segments/3.9.1-kraft")
     for args in (
@@ -502,6 +503,7 @@ def test_the_newest_segments_are_read(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_audit_has_the_state_of_a_kraft_cluster_as_tables(tmp_path: Path) -> None:
     data = recording("segments/4.3.0-kraft") / "data-killed"
     shown = rows("metadata", "show", data)

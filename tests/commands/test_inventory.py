@@ -24,6 +24,7 @@ def files_of(ran: Ran) -> dict[str, dict[str, Any]]:
     return {row["file"]: row for row in ran.of("evidence_file")}
 
 
+@pytest.mark.slow
 def test_every_file_is_listed_once_and_the_sums_are_those_of_the_files() -> None:
     with unchanged(recording("incidents/unclean-2.8")) as folder:
         ran = rows("inventory", folder)
@@ -111,6 +112,7 @@ def test_no_more_than_the_start_of_a_file_is_read(tmp_path: Path) -> None:
     assert files_of(ran)["server.log"]["looked_at"] == OF_A_LOG
 
 
+@pytest.mark.slow
 def test_files_are_not_kept(tmp_path: Path) -> None:
     """Ten times the files take no more memory."""
 

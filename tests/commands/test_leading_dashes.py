@@ -47,6 +47,7 @@ def commands() -> Iterator[click.Command]:
             yield from map(load, filter(None, (*entry.verbs.values(), entry.own)))
 
 
+@pytest.mark.slow
 @given(IDS, st.integers(0, 4), st.booleans())
 def test_an_id_of_a_token_is_one_wherever_it_stands(id: str, place: int, is_marked: bool) -> None:
     for options, command, own in (
@@ -60,6 +61,7 @@ def test_an_id_of_a_token_is_one_wherever_it_stands(id: str, place: int, is_mark
         assert given.items() >= {**own, "verbose": True, "output": "json", "context": "c"}.items()
 
 
+@pytest.mark.slow
 @given(IDS, IDS)
 def test_the_value_of_an_option_is_no_id(id: str, value: str) -> None:
     for option in (["--context", value], [f"--context={value}"]):

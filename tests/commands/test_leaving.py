@@ -209,6 +209,7 @@ def test_exact_bytes_are_exact_in_a_pipe_only(text: str) -> None:
         sys.stdout = stream
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [True, False])
 @given(HOSTILE)
 def test_errors_notes_and_progress(terminal: bool, text: str) -> None:

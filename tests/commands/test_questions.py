@@ -61,6 +61,7 @@ def test_what_people_say(said: str, title: str) -> None:
     assert title in [question.words[0] for question in answers(said)][:2]
 
 
+@pytest.mark.slow
 def test_every_question_finds_itself_by_each_of_its_words() -> None:
     for question in QUESTIONS:
         for said in question.words:

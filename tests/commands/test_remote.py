@@ -129,6 +129,7 @@ def test_format_of_one_segment_one_folder_and_of_lines_and_values_on_standard_in
     assert (len(broken.of("remote_log_metadata")), broken.codes()) == (4, ["remote-metadata-record-bad"])
 
 
+@pytest.mark.slow
 def test_format_goes_on_behind_records_that_are_none(tmp_path: Path) -> None:
     made = Tiered(tmp_path)
     made.append(0, None, b"\1\7\0", ADD, b"\1\0\0", DONE)
@@ -264,6 +265,7 @@ def test_partition_of() -> None:
         assert kctl("remote", "partition-of", bad).status == 2
 
 
+@pytest.mark.slow
 def test_every_offset_of_a_healthy_tier_is_served_by_the_segment_that_holds_it() -> None:
     case = recording("tier/a-healthy")
     segments = [
@@ -283,6 +285,7 @@ def test_every_offset_of_a_healthy_tier_is_served_by_the_segment_that_holds_it()
             assert on_disk <= held and held - on_disk <= {n for n in held if n.endswith(".txnindex")}
 
 
+@pytest.mark.slow
 def test_after_an_unclean_election_the_fork_that_leads_is_read() -> None:
     case = recording("tier/e-unclean-election")
     options = ["--topic", "sensor.raw", "--partition", 0, "--offset", 90]
@@ -307,6 +310,7 @@ def test_keys_that_are_too_long_for_a_terminal_stand_below_their_folder() -> Non
     assert list(_keys([], 80)) == []
 
 
+@pytest.mark.slow
 def test_lookup_says_why_nothing_serves_an_offset() -> None:
     case = recording("tier/bc-retention-topic-delete")
     asked = ["--topic", "clicks", "--partition", 0]
@@ -321,6 +325,7 @@ def test_lookup_says_why_nothing_serves_an_offset() -> None:
     assert "no segment of epoch 77" in ran.rows[-1]["reason"]
 
 
+@pytest.mark.slow
 def test_the_objects_of_another_layout(tmp_path: Path) -> None:
     layout = tmp_path / "layout.toml"
     layout.write_text(
@@ -351,6 +356,7 @@ def test_plan_has_the_offsets_that_brokers_answered(name: str) -> None:
             assert row["local_log_start_offset"] == said["earliest_local"]
 
 
+@pytest.mark.slow
 def test_plan_copies_what_has_no_metadata_and_expires_by_the_time_given() -> None:
     case = recording("tier/a-healthy")
     last = max(
@@ -394,6 +400,7 @@ def test_a_new_follower_is_built_as_the_recorded_one_was() -> None:
     assert row["producer_snapshot"].endswith(".snapshot") and row["is_possible"]
 
 
+@pytest.mark.slow
 def test_a_follower_that_is_there_fetches_and_one_without_a_tier_object_cannot(tmp_path: Path) -> None:
     asked = ["--topic", "stock", "--partition", 0]
     (row,) = rows("remote", "follower", recording("tier/g-follower-from-tier"), *asked, "--broker", 3).rows
@@ -425,6 +432,7 @@ def test_a_replica_that_becomes_leader_goes_on_where_the_tier_ends() -> None:
     )
 
 
+@pytest.mark.slow
 def test_text_for_people_has_no_trace_of_python(capsys: pytest.CaptureFixture[str]) -> None:
     case = recording("tier/e-unclean-election")
     asked = ["--topic", "sensor.raw", "--partition", 0]
@@ -445,6 +453,7 @@ def test_text_for_people_has_no_trace_of_python(capsys: pytest.CaptureFixture[st
         )
 
 
+@pytest.mark.slow
 def test_evidence_stays_as_it_is(evidence: Any) -> None:
     case = evidence("tier/d-failed-copies")
     asked = ["--topic", "ledger", "--partition", 0]

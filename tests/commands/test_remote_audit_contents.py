@@ -76,6 +76,7 @@ def test_logs_of_one_layout_that_were_exchanged(tmp_path: Path, what: str) -> No
     )
 
 
+@pytest.mark.slow
 def test_a_log_copied_over_another_one_names_where_it_is_from(tmp_path: Path) -> None:
     made = Tiered(tmp_path)
     # The newer one's place: that its metadata have a later timestamp than its log is innocent by itself.

@@ -61,6 +61,7 @@ def test_is_my_tier_whole_runs_as_written(tmp_path: Path) -> None:
     assert (tmp_path / "cleanup.jsonl").read_text() and (tmp_path / "report" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_which_object_holds_an_offset_runs_as_written(tmp_path: Path) -> None:
     case = recording("tier/e-unclean-election")
     (copied,) = re.findall(

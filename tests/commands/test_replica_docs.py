@@ -48,6 +48,7 @@ def commands_of(page: Path) -> list[tuple[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_runbook_runs_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE.parent)
     commands = commands_of(LOST)

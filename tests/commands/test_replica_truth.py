@@ -143,6 +143,7 @@ def test_without_znodes_and_logs_contradicting_copies_leave_the_leader_unknown(s
     ) == set(range(40, 70))
 
 
+@pytest.mark.slow
 def test_a_zombie_is_told_from_lines_alone(scene: Any) -> None:
     (row,) = rows("replica", "loss", scene("incidents/pauses-2.8")).of("loss")
     assert (row["from_offset"], row["to_offset"], row["class"]) == (20, 26, "uncommitted")
@@ -184,6 +185,7 @@ def test_lost_records_are_exported_ready_to_be_produced(scene: Any, tmp_path: Pa
     assert not (folder / "lost").exists()
 
 
+@pytest.mark.slow
 def test_what_a_tier_still_holds_of_a_loss_is_named() -> None:
     (row,) = rows("replica", "loss", recording("tier/e-unclean-election")).of("loss")
     assert (row["from_offset"], row["to_offset"], row["recoverable_from"]) == (100, 260, [])

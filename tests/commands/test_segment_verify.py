@@ -33,6 +33,7 @@ def test_a_sound_directory_ends_with_zero_and_counts_what_it_saw(evidence: Any) 
     assert all(row["batches"] is None for row in files if row["type"] != "log")
 
 
+@pytest.mark.slow
 def test_several_moments_and_several_paths_are_named(evidence: Any) -> None:
     folder = evidence("incidents/unclean-2.8")
     ran = rows("segment", "verify", folder)

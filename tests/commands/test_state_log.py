@@ -82,6 +82,7 @@ def test_a_topic_is_found_in_every_spelling(name: str) -> None:
     assert 0 < len(some) < len(events)
 
 
+@pytest.mark.slow
 def test_filters_by_time_level_template_and_expression() -> None:
     folder = recording("incidents/unclean-2.8")
     one = rows("state-log", "merge", folder, "--event", "C15", "--topic", "ledger", "--partition", "0").of(
@@ -108,6 +109,7 @@ def test_lines_as_they_are_and_lines_with_marks() -> None:
     assert b"\x1b[31;1m" in colored
 
 
+@pytest.mark.slow
 def test_a_merge_reads_what_a_merge_printed() -> None:
     folder = recording("incidents/unclean-2.8")
     merged = kctl("state-log", "merge", "--format", "lines", "--time-zone", "UTC", folder).out
@@ -148,6 +150,7 @@ def test_the_timeline_of_an_unclean_election(evidence: Any) -> None:
     assert killed == [(2, "killed"), (1, "killed")]
 
 
+@pytest.mark.slow
 def test_a_paused_cluster_shows_small_isrs_and_stale_requests() -> None:
     ran = rows("state-log", "timeline", recording("incidents/pauses-2.8"))
     assert set(ran.codes()) == {"isr-below-minimum", "stale-controller-request", "zombie-leader-write"}
@@ -192,6 +195,7 @@ def test_missing_epochs_are_named(tmp_path: Path) -> None:
     assert "epochs 4, 5 are not in these logs" in shown
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_has_its_own_epochs() -> None:
     ran = rows("state-log", "timeline", recording("incidents/life-2.8"))
     scratch = [row for row in ran.of("leader") if row["topic"] == "scratch"]
@@ -334,6 +338,7 @@ def test_wrong_usage(arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(ran.errors) == 1
 
 
+@pytest.mark.slow
 def test_the_runbook_runs_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE.parent)
     monkeypatch.setenv("COLUMNS", "100")

@@ -19,6 +19,7 @@ DENSE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(VALUES, st.booleans())
 def test_every_document_is_parsed_as_by_json(value: object, is_ascii: bool) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii)

@@ -52,6 +52,7 @@ def sentence(template: Template, random: Random) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_every_template_fits_what_it_prints_and_is_looked_for_there() -> None:
     random = Random(5)
     for template in TEMPLATES:
@@ -72,6 +73,7 @@ def test_what_a_template_prints_is_found_as_it_among_the_templates_of_its_log(lo
             assert found and found.template is template, (template.id, text, found and found.template.id)
 
 
+@pytest.mark.slow
 def test_few_templates_of_two_logs_print_alike() -> None:
     random = Random(11)
     alike = set()

@@ -209,6 +209,7 @@ def test_a_text_is_no_number_of_a_header(field: str) -> None:
         assert text[:size] not in hashed(between(data)) and text[:size] not in hashed(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_contents_that_bytes_which_are_gone_bring_into_a_header_are_not_to_be_seen(magic: int) -> None:
     """Small zeros in front of a text may be taken for an offset, and the text for the rest of a header."""
@@ -235,6 +236,7 @@ def test_what_is_wrong_with_a_segment_is_wrong_without_contents(kind: Any, data:
     assert found_in(hashed(data)) == found_in(data)
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(LOG) - 1), st.integers(1, 255), st.integers(0, len(LOG)))
 @settings(max_examples=200, deadline=None)
 def test_damage_stays_the_same_damage(place: int, change: int, cut: int) -> None:

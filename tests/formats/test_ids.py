@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from formats.tier.ids import Ids
 pairs = st.tuples(st.integers(0, (1 << 64) - 1), st.integers(0, 3))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.sets(pairs, max_size=40), max_size=6), st.lists(pairs, max_size=20))
 def test_every_id_is_found_where_it_was_put_and_no_other(

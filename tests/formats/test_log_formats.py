@@ -277,12 +277,14 @@ any_records = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(any_records, st.sampled_from(Codec))
 def test_what_was_written_is_read(records: list[Record], codec: Codec) -> None:
     batch = write_batch(records, codec=codec, last_offset_delta=1000, base_offset=0)
     assert records_of(entry(batch)) == records
 
 
+@pytest.mark.slow
 @given(any_records, st.sampled_from([Codec.GZIP, Codec.SNAPPY, Codec.LZ4]), st.sampled_from([0, 1]))
 def test_wrappers_that_were_written_are_read(records: list[Record], codec: Codec, magic: int) -> None:
     records = [r._replace(offset=n, timestamp=r.timestamp if magic else -1) for n, r in enumerate(records)]

@@ -355,6 +355,7 @@ def dated(line: Line, form: str) -> str:
     return f"[{line.at(form + ' %H:%M:%S')},{ms(line)}] {line.level} {line.message} ({line.logger})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"])
 @pytest.mark.parametrize("mark", ["", "kafka-3 | "])
 def test_the_end_of_a_log_tells_what_its_start_leaves_open(tmp_path: Path, form: str, mark: str) -> None:

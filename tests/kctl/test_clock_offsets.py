@@ -204,6 +204,7 @@ def test_zones_that_were_given_are_believed(tmp_path: Path) -> None:
     assert abs(max(estimate_skew(merging.events()).ahead.values(), key=abs)) > 9 * 3_600_000 - 1000
 
 
+@pytest.mark.slow
 def test_no_more_is_read_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ends of logs say it, unless a broker is missing from them; one that never speaks is not searched for."""
     read: list[tuple[int | None, int]] = []
@@ -259,6 +260,7 @@ def test_an_offset_is_believed_where_it_comes_again(
     assert agreed_gap(pairs) == said
 
 
+@pytest.mark.slow
 def test_rows_of_a_broker_whose_clock_is_off_say_by_how_much_they_are_corrected(tmp_path: Path) -> None:
     folder = shifted("incidents/pauses-1.1", {2: 7}, tmp_path)
     told = rows("state-log", "timeline", folder).rows
@@ -276,6 +278,7 @@ def test_rows_of_a_broker_whose_clock_is_off_say_by_how_much_they_are_corrected(
     assert {"log-clock-off"}.isdisjoint(row.get("code") for row in merged)
 
 
+@pytest.mark.slow
 def test_what_was_found_out_is_said_on_both_outputs(tmp_path: Path) -> None:
     folder = shifted("incidents/unclean-0.10.2", {2: 540}, tmp_path)
     sentence = "the times of broker 2 differ by +09:00 from those of broker 1"

@@ -95,6 +95,7 @@ def test_a_container_whose_lines_nobody_knows_is_named(tmp_path: Path) -> None:
     assert [source.broker_id for source in sources.sources] == [11, 12]
 
 
+@pytest.mark.slow
 def test_the_lines_of_countless_names_are_read_and_given_to_no_broker(tmp_path: Path) -> None:
     path = tmp_path / "compose.log"
     path.write_text(
@@ -115,6 +116,7 @@ def test_a_host_that_begins_to_print_late_is_not_the_one_before_it(tmp_path: Pat
     assert events[-1].line == 700 * 5 + 1
 
 
+@pytest.mark.slow
 def test_a_file_of_several_is_taken_apart_once_and_where_the_disk_is_full_read_for_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

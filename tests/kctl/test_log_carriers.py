@@ -300,6 +300,7 @@ def test_a_record_that_is_too_long_is_given_in_parts(monkeypatch: pytest.MonkeyP
     assert len(parts) > 5 and max(len(line.text) for line in parts) < 5100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

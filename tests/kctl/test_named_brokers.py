@@ -109,6 +109,7 @@ def test_lines_that_name_their_broker_count_before_the_pod(tmp_path: Path) -> No
     assert [row["broker_by_name"] for row in rows("state-log", "merge", path).of("event")] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_line_far_behind_the_start_counts_before_the_pod(tmp_path: Path) -> None:
     path = tmp_path / "export.json"
     many = [LATER] * (2 * PEEKED // len(LATER))

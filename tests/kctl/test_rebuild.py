@@ -115,6 +115,7 @@ def test_untrimmed_files_are_equal_up_to_their_zeros() -> None:
     assert {row["verdict"] for row in found if row["type"] in ("index", "timeindex")} == {"equal"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delete", "stray", "future"])
 def test_folders_that_are_not_live_are_read_as_verify_reads_them(kind: str, tmp_path: Path) -> None:
     folder = copy_of(CLEAN, tmp_path)

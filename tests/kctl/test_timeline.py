@@ -150,6 +150,7 @@ def test_what_is_drawn_from_logs_names_file_and_line(name: str) -> None:
         assert all(proof["file"] and proof["line"] for proof in of_row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_every_announced_unclean_election_is_told(name: str) -> None:
     codes = ("unclean-leader-election", "last-of-isr-elected")

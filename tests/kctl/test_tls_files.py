@@ -136,6 +136,7 @@ NO_PASSWORD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["bootstrap-server", "zookeeper"])
 def test_a_mistake_is_found_before_anything_is_connected(
     backend: str, monkeypatch: pytest.MonkeyPatch

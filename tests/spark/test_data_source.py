@@ -263,6 +263,7 @@ def reader_of(where: Path, table: str, columns: str) -> Any:
     return KafkaSegments({"path": str(where), "table": table}).reader(schema)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_listed_is_a_finding_too(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kctl.findings import Place, evidence
 

@@ -168,6 +168,7 @@ def test_what_evidence_takes_and_refuses(tmp_path: Path) -> None:
     assert kctl.Evidence(brokers).paths == kctl.Evidence(*brokers).paths == tuple(map(str, brokers))
 
 
+@pytest.mark.slow
 def test_rows_as_frames_and_by_their_values() -> None:
     losses = kctl.Evidence(recording("incidents/unclean-2.8")).losses()
     topic = losses[0].topic

@@ -527,6 +527,7 @@ def test_the_newest_snapshot_is_empty_where_a_broker_was_killed_as_it_wrote_it(t
     assert "snapshot-malformed" in Seen(folder).wrong, "only the newest is being written"
 
 
+@pytest.mark.slow
 def test_an_empty_log_below_a_checkpoint_may_be_of_a_topic_made_anew(tmp_path: Path) -> None:
     folder = copy_of(KILLED, tmp_path)
     new = folder / "anew-0"

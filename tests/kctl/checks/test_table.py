@@ -225,6 +225,7 @@ def test_all_who_scan_say_the_same_of_a_damaged_log(tmp_path: Path, topic: str) 
         assert of_log(findings_of_spark(folder, target, to_offset=5)) == expected
 
 
+@pytest.mark.slow
 def test_scan_of_a_tier(entered: None, tmp_path: Path) -> None:
     from kctl.tier.audit.audit import tier_rows
 

@@ -88,6 +88,7 @@ def what(resources: dict[Key, Resource]) -> list[tuple[Key, dict[str, object]]]:
     ]
 
 
+@pytest.mark.slow
 @given(RESOURCES)
 def test_what_is_written_asks_for_the_same(resources: dict[Key, Resource]) -> None:
     for suffix in (".yaml", ".json"):

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -90,11 +91,13 @@ def read(document: object, reader: Callable[[Path], object]) -> None:
             assert error.hint and "\n" not in error.message
 
 
+@pytest.mark.slow
 @given(DOCUMENTS)
 def test_a_document_is_resources_or_an_error(document: object) -> None:
     read(document, lambda path: load([path], {}, {}))
 
 
+@pytest.mark.slow
 @given(DOCUMENTS, st.sampled_from(FORMATS))
 def test_a_document_of_another_tool_is_resources_or_an_error(document: object, tool: str) -> None:
     read(document, lambda path: read_other(tool, path))

@@ -296,6 +296,7 @@ def test_a_topic_made_by_somebody_else_meanwhile_is_theirs(
     assert error.exit_code == 4
 
 
+@pytest.mark.slow
 def test_many_are_carried_out_together(run: ChangeRun, tmp_path: Path, store: FakeStore) -> None:
     names = "\n".join(f"  t{n}: {{configs: {{retention.ms: {n}}}}}" for n in range(250))
     text = f"defaults: {{topics: {{'*': {{partitions: 1, replication_factor: 1}}}}}}\ntopics:\n{names}\n"

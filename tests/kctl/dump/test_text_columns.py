@@ -5,6 +5,7 @@ from base64 import b64encode
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ NUMBERS = st.sampled_from(
 TEXTS = st.binary(max_size=5) | st.just(b"constant " * 9)
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 6))
 def test_columns_of_every_kind(data: st.DataObject, rows: int) -> None:
     columns: list[object] = []

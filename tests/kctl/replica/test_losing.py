@@ -13,6 +13,7 @@ from kctl.scan import pool
 from tests.conftest import recording
 
 
+@pytest.mark.slow
 def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "ALONE_FOR", 0)
 

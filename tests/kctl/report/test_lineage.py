@@ -6,6 +6,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def titles(root: ElementTree.Element) -> list[str]:
     return [one.text or "" for one in root.iter("title")]
 
 
+@pytest.mark.slow
 def test_an_incident_shows_bands_branch_points_and_what_was_lost() -> None:
     folder = recording("incidents/unclean-2.8")
     wanted = ("--topic", "ledger", "--partition", 0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
+import pytest
+
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import read_events
 from kctl.report.timeline import leaders_section, leadership_of
@@ -91,6 +93,7 @@ def test_every_bar_leads_to_its_line() -> None:
     assert "broker-3/logs/state-change.log:176" in page
 
 
+@pytest.mark.slow
 def test_rows_from_tables_hold_lists_as_json() -> None:
     for row in rows("incidents/life-3.9"):
         stored = {key: json.dumps(value) if isinstance(value, list) else value for key, value in row.items()}
@@ -105,6 +108,7 @@ def test_evidence_cannot_write_the_page() -> None:
     assert parsed(made).count("text", "unclean") == 1
 
 
+@pytest.mark.slow
 def test_five_hundred_histories_have_low_rows_and_quiet_ones_are_counted() -> None:
     made = rows("incidents/life-2.8")
     alike = [{**row, "topic": f"{row['topic']}-{n}"} for n in range(50) for row in made]

@@ -67,6 +67,7 @@ def test_clear_text_and_tls(
     )
 
 
+@pytest.mark.slow
 def test_certificates(tmp_path: Path, ca: str) -> None:
     with listener(tls=SERVER.server_context(tmp_path, CA)) as port:
         assert refusal(port, tls=True, tls_ca=ca) == (
