@@ -110,12 +110,12 @@ def kill(rule: dict[str, Any], client: socket.socket, harm: Harm, line: str) -> 
             rule["times"] += 1
         return
     dead = java_above(dead) if who == "executor" else dead
-    os.kill(dead, signal.SIGKILL)
+    with harm.lock:  # who waits for the process may ask at once who was killed
+        os.kill(dead, signal.SIGKILL)
+        harm.seen.append(f"{line} killed {dead}")
     with suppress(OSError):
         while "Z" not in (Path("/proc") / str(dead) / "stat").read_text().rpartition(")")[2]:
             time.sleep(0.01)
-    with harm.lock:
-        harm.seen.append(f"{line} killed {dead}")
 
 
 def serve_raw(client: socket.socket, port: int, harm: Harm) -> None:
