@@ -5,7 +5,7 @@ from how many bytes before it grew. Rows that are not UTF-8 are encoded as one b
 """
 
 from binascii import b2a_base64, hexlify
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import msgspec
@@ -15,15 +15,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from formats.arrays import Ints, Mask
-from formats.kafka_text.dump_log_segments import codec_name, time_name
+from formats.kafka_text.dump_log_segments import time_name
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import (
+    CODEC_MASK,
     CONTROL,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE,
     TRANSACTIONAL,
     Record,
 )
+from kctl.dump.batches import codec
 from kctl.dump.decoded import decoded
 from kctl.dump.plain_runs import (
     Columns,
@@ -47,6 +49,8 @@ from kctl.dump.text_columns import (
     texts_at,
 )
 from kctl.dump.values import named
+from kctl.rows import RowType
+from kctl.rows.dump import BATCH, RECORD
 from kctl.scan.records import Records
 
 Octets = NDArray[np.uint8]
@@ -172,53 +176,47 @@ def _encoded(name: str) -> bytes:
     return encode(name.encode("utf-8", "backslashreplace").decode())
 
 
+def line_columns(row: RowType, file: bytes, values: Mapping[str, Column | Columns], owner: object) -> Columns:
+    """The fields of a row, in its order, to be joined; a field without a value is the owner's column of that name."""
+    columns: list[Column] = [b'{"kind":' + encode(row.kind)]
+    for name in row.required[1:]:
+        value = file if name == "file" else values[name] if name in values else getattr(owner, name)
+        columns += (b"," + encode(name) + b":", *(value if isinstance(value, tuple) else (value,)))
+    return tuple(columns)
+
+
 def batch_columns(headers: Headers, file: bytes) -> Columns:
     """The line of each batch, to be joined."""
-    return (
-        b'{"kind":"batch","file":' + file + b',"position":', headers.position,
-        b',"size_in_bytes":', headers.size_in_bytes,
-        b',"base_offset":', headers.base_offset,
-        b',"last_offset":', headers.last_offset,
-        b',"magic":2,"crc":', headers.crc,
-        b',"crc_valid":true,', by_attributes(headers, _codec_and_time),
-        b',"max_timestamp":', headers.max_timestamp,
-        b',"records_count":', headers.records_count,
-        b',"batch_length":', headers.size_in_bytes - LOG_OVERHEAD,
-        b',"partition_leader_epoch":', headers.partition_leader_epoch,
-        b',"last_offset_delta":', headers.last_offset_delta,
-        b',"base_timestamp":', headers.base_timestamp,
-        b',"delete_horizon_ms":', delete_horizons(headers, b"null"),
-        b',"producer_id":', headers.producer_id,
-        b',"producer_epoch":', headers.producer_epoch,
-        b',"base_sequence":', headers.base_sequence,
-        b',"last_sequence":', last_sequences(headers),
-        by_attributes(headers, _flags),
-    )  # fmt: skip
 
+    def text(of_bits: Callable[[int], object]) -> Column:
+        return by_attributes(headers, lambda bits: encode(of_bits(bits)))
 
-def _codec_and_time(bits: int) -> bytes:
-    time = time_name(bool(bits & TIMESTAMP_TYPE))
-    return f'"codec":"{codec_name(bits & 7)}","attributes":{bits},"timestamp_type":"{time}"'.encode()
-
-
-def _flags(bits: int) -> bytes:
-    flags = encode({"is_transactional": bool(bits & TRANSACTIONAL), "is_control": bool(bits & CONTROL)})
-    return b"," + flags[1:] + b"\n"
+    values: dict[str, Column | Columns] = {
+        "crc_valid": b"true",
+        "codec": text(lambda bits: codec(bits & CODEC_MASK)),
+        "timestamp_type": text(lambda bits: time_name(bool(bits & TIMESTAMP_TYPE))),
+        "batch_length": headers.size_in_bytes - LOG_OVERHEAD,
+        "delete_horizon_ms": delete_horizons(headers, b"null"),
+        "last_sequence": last_sequences(headers),
+        "is_transactional": text(lambda bits: bool(bits & TRANSACTIONAL)),
+        "is_control": text(lambda bits: bool(bits & CONTROL)),
+    }
+    return (*line_columns(BATCH, file, values, headers), b"}\n")
 
 
 def record_columns(records: Records, file: bytes, headers: Headers, selection: DumpSelection) -> Columns:
-    """The line of each record, to be joined."""
+    """The line of each record, to be joined; key and value are last, as their names depend on their bytes."""
 
     def control(key: bytes | None, value: bytes | None) -> bytes:
         return encode(decoded(selection.topic, True, Record(0, 0, key, value)))
 
+    values: dict[str, Column | Columns] = {
+        "position": headers.position[records.batch],
+        "headers": (b"[", _headers(records), b"]"),
+        "decoded": control_texts(records, headers, b"null", control),
+    }
     return (
-        b'{"kind":"record","file":' + file + b',"position":', headers.position[records.batch],
-        b',"offset":', records.offset,
-        b',"timestamp":', records.timestamp,
-        b',"headers":[', _headers(records),
-        b'],"sequence":', records.sequence,
-        b',"decoded":', control_texts(records, headers, b"null", control), b",",
+        *line_columns(RECORD, file, values, records), b",",
         *field("key", records.data, records.key_position, records.key_size, selection.keys), b",",
         *field("value", records.data, records.value_position, records.value_size, selection.values), b"}\n",
     )  # fmt: skip

@@ -1,14 +1,27 @@
 """JSON lines made of columns are the rows, line by line."""
 
+import random
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+from formats.binary.crc import crc32c
 from formats.compression import Codec
-from formats.log.record_batch import Record, write_batch
+from formats.kafka_text.dump_log_segments import decode_text
+from formats.log.log_bytes import LogBytes
+from formats.log.record_batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+    Record,
+    write_batch,
+)
 from kctl.dump.files import dump_lines, dump_rows
+from kctl.dump.kafka_text.log import LogText
+from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
 from tests.conftest import kctl, recording, recordings
 from tests.log_examples import EXAMPLES, LOG
@@ -148,3 +161,73 @@ def test_batches_of_one_record(tmp_path: Path, count: int, codec: Codec) -> None
         entries = np.stack((np.arange(len(positions)), positions + wrong), 1).astype(">i4")
         log.with_suffix(".index").write_bytes(entries.tobytes())
         assert lines([str(log)], wanted) == right
+
+
+def any_batch(rng: random.Random, offset: int) -> bytes:
+    """A batch of anything that a producer or a broker may write."""
+
+    def some() -> bytes | None:
+        octets = rng.randbytes(rng.choice((0, 1, 9, 3000)))
+        return rng.choice((None, octets, octets.hex().encode(), b'{"\\": "\x01\xc3\xa9"}'))
+
+    records = [
+        Record(
+            offset + n,
+            rng.choice((-(1 << 40), -1, 0, T, 1 << 61)),
+            some(),
+            some(),
+            tuple((some() or b"", some()) for _ in range(rng.choice((0, 0, 1, 3)))),
+        )
+        for n in range(rng.choice((1, 2, 30)))
+    ]
+    attributes = rng.choice((0, TIMESTAMP_TYPE, TRANSACTIONAL, DELETE_HORIZON))
+    if rng.random() < 0.3:
+        marker = rng.choice((bytes(4), b"\0\0\0\1", b"\0\0\0\2", b"\0\0\0\x63"))
+        records = [Record(offset, T, marker, bytes(2) + rng.randbytes(4))]
+        attributes |= CONTROL
+    return write_batch(
+        records,
+        codec=rng.choice([*Codec]),
+        attributes=attributes,
+        producer_id=1 << 40,
+        producer_epoch=3,
+        base_sequence=rng.choice((-1, 0, 0x7FFFFFFF)),
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(5))
+def test_both_ways_give_the_same_bytes(form: str, seed: int, tmp_path: Path) -> None:
+    """Lines of columns, and rows encoded one by one, of arbitrary batches; Kafka's text likewise."""
+    rng = random.Random(seed)
+    file = tmp_path / f"{0:020d}.log"
+    file.write_bytes(b"".join(any_batch(rng, 100 * n) for n in range(40)))
+    wanted = DumpSelection(records=True, keys=form, values=form)
+    encode, errors = msgspec.json.Encoder().encode, list[Exception]()
+    columns = b"".join(
+        encode(part) + b"\n" if isinstance(part, dict) else bytes(part)
+        for part in dump_lines([str(file)], wanted, errors.append)
+    )
+    one_by_one = b"".join(encode(row) + b"\n" for row in dump_rows([str(file)], wanted, errors.append))
+    assert columns == one_by_one
+    with opened(file) as source:
+        texts = [
+            b"".join(
+                map(
+                    bytes,
+                    LogText(LogBytes(source), records=True, decode=decode_text, limit=1 << 28).pieces(quick),
+                )
+            )
+            for quick in (source, None)
+        ]
+    assert texts[0] == texts[1]
+    assert not errors
+
+
+def test_a_codec_that_no_version_has(tmp_path: Path) -> None:
+    made = bytearray(write_batch([Record(0, T, b"k", b"v")]))
+    made[22] |= 5
+    made[17:21] = crc32c(bytes(made[21:])).to_bytes(4, "big")
+    file = tmp_path / f"{0:020d}.log"
+    file.write_bytes(made)
+    assert lines([str(file)], DumpSelection()) == rows([str(file)], DumpSelection())
