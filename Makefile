@@ -33,7 +33,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Three levels. While editing: no Java, nothing outside of this machine, a minute on two cores. What takes longer than
+# Three levels. While editing: no Java, nothing outside of this machine, two minutes on two cores. What takes longer than
 # half a second is marked `slow`; of what repeats a subject tests/levels.py names a part.
 test-quick: $(VENV)/.dev
 	$(COMPILE)

@@ -21,7 +21,7 @@ class Form(enum.Enum):
     """What a check is; see `kctl.scan.checks.check`."""
 
     HEADERS = enum.auto()  # a function of headers
-    FILE = enum.auto()  # the same, whose answer depends on the file's name
+    FILE = enum.auto()  # the same, whose answer depends on the file's name or topic
     LOG = enum.auto()  # a class, one object for a log
     RECORDS = enum.auto()  # a function of decoded records
 
@@ -37,7 +37,7 @@ CHECKS: tuple[RegisteredCheck, ...] = (
     RegisteredCheck(Form.HEADERS, batches.attributes),
     RegisteredCheck(Form.HEADERS, batches.counts),
     RegisteredCheck(Form.HEADERS, batches.negative_epochs),
-    RegisteredCheck(Form.HEADERS, batches.producer_fields),
+    RegisteredCheck(Form.FILE, batches.producer_fields),
     RegisteredCheck(Form.FILE, batches.offsets_against_name),
     RegisteredCheck(Form.LOG, batches.OffsetOrder),
     RegisteredCheck(Form.LOG, batches.EpochOrder),

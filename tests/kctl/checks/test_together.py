@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from formats.binary.crc import crc32c
 from formats.log.record_batch import Record, write_batch
 from kctl.checks import parallel
 from kctl.checks.report import CheckOptions
@@ -77,6 +78,38 @@ def test_damaged_logs_give_the_same_and_spare_their_neighbours(
             data[at : at + 100] = rng.randbytes(100)
         log.write_bytes(data)
     assert found(five_logs, level) == found_alone(five_logs, level)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_headers_say_of_themselves_gives_the_same(five_logs: Path, seed: int) -> None:
+    """A byte of a header is another, and the CRC is right all the same."""
+    rng = random.Random(seed)
+    log = rng.choice(logs_of(five_logs))
+    data = bytearray(log.read_bytes())
+    at = 0
+    for _ in range(rng.randrange(20)):
+        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    end = at + 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    position = at + 21 + seed % 40
+    data[position] ^= rng.choice((0x01, 0x08, 0x10, 0x20, 0x80, 0xFF))
+    data[at + 17 : at + 21] = crc32c(bytes(data[at + 21 : end])).to_bytes(4, "big")
+    log.write_bytes(data)
+    assert found(five_logs) == found_alone(five_logs)
+
+
+class Anywhere(ScanOptions, frozen=True, kw_only=True):
+    """Options that do not say which file it is."""
+
+    def __getattribute__(self, name: str) -> object:
+        assert name not in ("place", "base_offset", "is_compacted", "last_offset"), name
+        return super().__getattribute__(name)
+
+
+def test_what_is_checked_for_several_logs_at_once_does_not_depend_on_the_file(five_logs: Path) -> None:
+    with ReadTogether(logs_of(five_logs), Anywhere()) as read:
+        source = read.source_of(logs_of(five_logs)[0])
+        assert source is not None
+        source.close()
 
 
 def test_a_sound_log_has_the_pieces_of_its_own_scan_whatever_lies_beside_it(five_logs: Path) -> None:
