@@ -96,9 +96,9 @@ def reports(
 
     def items() -> Iterator[Task | ListedFolder | LogPart]:
         for number, task in enumerate(tasks):
-            is_sliced = isinstance(task, ReplicaTask) and bool(task.slices)
-            plan = plan_of(task, options) if is_local and not is_sliced else None
-            if plan is None or (plan.parts and check is not check_replica):
+            # An audit keeps each folder's report by itself, and may read stores: there each folder is work of its own.
+            plan = plan_of(task, options) if is_local and check is check_replica else None
+            if plan is None:
                 yield task
             elif plan.parts:
                 plans[number] = plan
