@@ -20,7 +20,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -139,19 +139,18 @@ def check_or_recall(
     *,
     check: Callable[..., Report],
     resume_folder: Path,
-    out: BatchFiles,
-    **listed: Any,
+    parts: BatchFiles,
 ) -> Report:
     """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:
         name = _fingerprint(task, options)
     except OSError:
-        return check(task, options=options, **listed)
-    own = out.path_of(task.place)
+        return check(task, options=options)
+    own = parts.path_of(task.place)
     # If what is kept is damaged, the folder is examined again.
     with contextlib.suppress(OSError, ValueError, pa.ArrowException, msgspec.MsgspecError):
         return _recalled(resume_folder, name, own)
-    report = check(task, options=options, **listed)
+    report = check(task, options=options)
     if any(finding.code in PASSING for finding in report.all_findings()):
         return report
     with contextlib.suppress(UnicodeEncodeError):  # names that are no text are not kept

@@ -154,6 +154,7 @@ def _send(entry: Entry, index: int, run: ChangeRun) -> None:
         late = run.cut_off.get(index, ())
         if not late or not run.cluster.is_written(late):
             raise
+        stage.writes = late
 
 
 def _writes_for(intent: Intent, run: ChangeRun) -> tuple[Write, ...]:

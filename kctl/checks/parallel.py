@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -31,9 +32,10 @@ from kctl.scan.pool import Jobs, ordered
 from kctl.scan.source import Source
 from kctl.scan.splits import Split, hints_in, splits_of
 from kctl.scan.together import LARGEST, MOST, TOGETHER, ReadTogether
+from kctl.stores.mirror import mirror_of
 
 Check = Callable[..., Report]
-"""From a `ReplicaTask` and `options` to a report; `folder` and `parts` as of `check_replica`."""
+"""From a `ReplicaTask` and `options` to a report."""
 
 PART = 32 << 20  # bytes of a log that are read at once
 LARGE = 2 * PART  # bytes of logs from which on a folder is more than one piece of work
@@ -96,7 +98,6 @@ def reports(
 
     def items() -> Iterator[Task | ListedFolder | LogPart]:
         for number, task in enumerate(tasks):
-            # An audit keeps each folder's report by itself, and may read stores: there each folder is work of its own.
             plan = plan_of(task, options) if is_local and check is check_replica else None
             if plan is None:
                 yield task
@@ -128,18 +129,25 @@ def reports(
 def together(
     items: Iterable[Task | ListedFolder | LogPart],
 ) -> Iterator[Task | SmallFolders | LogPart]:
-    """The items; listed folders one after another that are small are one item."""
+    """The items; listed folders one after another that are small are one item.
+
+    A folder of a store is one by itself: its files are waited for, which several processes do at once.
+    """
     small: list[ListedFolder] = []
     size = 0
     for item in items:
-        size += item.folder.size_in_bytes if isinstance(item, ListedFolder) else 0
-        if small and (not isinstance(item, ListedFolder) or size > TOGETHER or len(small) == MOST):
+        added = item.folder.size_in_bytes if isinstance(item, ListedFolder) else 0
+        is_alone = not isinstance(item, ListedFolder) or mirror_of(os.fspath(item.folder.path)) is not None
+        if small and (is_alone or size + added > TOGETHER or len(small) == MOST):
             yield SmallFolders(small)
-            small, size = [], item.folder.size_in_bytes if isinstance(item, ListedFolder) else 0
-        if isinstance(item, ListedFolder):
-            small.append(item)
-        else:
+            small, size = [], 0
+        if not isinstance(item, ListedFolder):
             yield item
+        elif is_alone:
+            yield SmallFolders([item])
+        else:
+            small.append(item)
+            size += added
     if small:
         yield SmallFolders(small)
 
@@ -151,15 +159,16 @@ def _done(
     if isinstance(item, LogPart):
         return [read_part(item)]
     if isinstance(item, SmallFolders):
-        return _checked_together(item.folders, check, options)
+        return _checked_together(item.folders, options)
     if isinstance(item, NamedTask):
         return [check_named_file(item.path, item.place, options)]
     return [check(item, options=options)]
 
 
-def _checked_together(folders: Sequence[ListedFolder], check: Check, options: CheckOptions) -> list[Report]:
-    with ReadTogether(small_logs(folder for _, folder in folders), scan_of(Place(), options)) as read:
-        return [check(task, options=options, folder=folder, parts=read) for task, folder in folders]
+def _checked_together(folders: Sequence[ListedFolder], options: CheckOptions) -> list[Report]:
+    logs = small_logs(folder for _, folder in folders)
+    with closing(ReadTogether(logs, scan_of(Place(), options))) as read:
+        return [check_replica(task, options, folder=folder, parts=read) for task, folder in folders]
 
 
 def small_logs(folders: Iterable[Folder]) -> Iterator[Path]:

@@ -20,7 +20,7 @@ SECTIONS = {
 """The kind of resource in each section of a file, in the order in which they are written.
 
 Other tables by kind or section: `KINDS` and `ENTITY_TYPE_OF` below, `READERS` in `sections.py`, `REFUSALS` in `acceptable.py`, `WITH_CONFIG` in
-`planning.py` and in `recorded.py`.
+`planning.py`, `KIND_OF_CONFIG` in `recorded.py`.
 """
 KINDS = {
     "topics": ("topic",),

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -61,18 +60,10 @@ class ReadTogether:
         self._logs: dict[Path, LogInMemory] = {}
         self._pieces: dict[Path, ScannedPiece] = {}
 
-    def __enter__(self) -> ReadTogether:
-        return self
-
-    def __exit__(
-        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._forget()
-
     def source_of(self, path: Path) -> Source | None:
         """The bytes of a sound log, which the caller closes; None for any other."""
         if path in self._to_read:
-            self._forget()
+            self.close()
             self._read(self._next_from(path))
         return self._logs.pop(path, None)
 
@@ -84,7 +75,7 @@ class ReadTogether:
     def digest_of(self, path: Path) -> None:
         """None: no digest is made here."""
 
-    def _forget(self) -> None:
+    def close(self) -> None:
         """Close what nobody asked for."""
         for log in self._logs.values():
             log.close()

@@ -487,7 +487,11 @@ def test_what_becomes_visible_before_it_is_written_again_is_no_conflict(
             applying.resume(entry, late)
         return
     applying.resume(entry, late)
-    assert late.journal.find(entry.id).state == "applied" and len(store.transactions) == 1
+    found = late.journal.find(entry.id)
+    assert found.state == "applied" and len(store.transactions) == 1
+    assert [write.target for write in found.stages[0].writes] == [
+        write.target for write in plan.stages[0].writes
+    ]
 
 
 @pytest.mark.parametrize("point", ("journalled", "before-write:0", "after-write:0", "written:0"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from formats.binary.crc import crc32c
 from formats.log.record_batch import Record, write_batch
 from kctl.checks import parallel
-from kctl.checks.report import CheckOptions
+from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.evidence.discover import discover
+from kctl.findings import Place
+from kctl.log.folder import read_folder
 from kctl.scan import together
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.pieces import PieceScan
@@ -106,7 +109,7 @@ class Anywhere(ScanOptions, frozen=True, kw_only=True):
 
 
 def test_what_is_checked_for_several_logs_at_once_does_not_depend_on_the_file(five_logs: Path) -> None:
-    with ReadTogether(logs_of(five_logs), Anywhere()) as read:
+    with closing(ReadTogether(logs_of(five_logs), Anywhere())) as read:
         source = read.source_of(logs_of(five_logs)[0])
         assert source is not None
         source.close()
@@ -116,7 +119,7 @@ def test_a_sound_log_has_the_pieces_of_its_own_scan_whatever_lies_beside_it(five
     logs = logs_of(five_logs)
     logs[1].write_bytes(logs[1].read_bytes()[:-3])
     logs[3].unlink()
-    with ReadTogether(logs, ScanOptions()) as read:
+    with closing(ReadTogether(logs, ScanOptions())) as read:
         for number, log in enumerate(logs):
             source = read.source_of(log)
             assert (source is not None) == (number in (0, 2, 4))
@@ -132,6 +135,21 @@ def test_a_sound_log_has_the_pieces_of_its_own_scan_whatever_lies_beside_it(five
                     assert getattr(one.headers, column).tolist() == getattr(other.headers, column).tolist()
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_folder_of_a_store_is_work_of_its_own(
+    five_logs: Path, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+) -> None:
+    monkeypatch.setattr(parallel, "mirror_of", lambda path: object() if is_stored else None)
+    listed = [
+        parallel.ListedFolder(ReplicaTask(log.parent, Place()), read_folder(log.parent))
+        for log in logs_of(five_logs)
+    ]
+    sizes = [
+        len(item.folders) for item in parallel.together(listed) if isinstance(item, parallel.SmallFolders)
+    ]
+    assert sizes == ([1] * 5 if is_stored else [5])
+
+
 def test_no_more_logs_are_open_at_once_than_may_be(five_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "MOST", 2)
     logs = logs_of(five_logs)
@@ -142,7 +160,7 @@ def test_no_more_logs_are_open_at_once_than_may_be(five_logs: Path, monkeypatch:
         return together.LogInMemory(path)
 
     monkeypatch.setattr(together, "_opened", open_log)
-    with ReadTogether(logs, ScanOptions()) as read:
+    with closing(ReadTogether(logs, ScanOptions())) as read:
         for log, so_far in zip(logs[1:], (2, 2, 4, 4), strict=True):  # the first is not asked for
             source = read.source_of(log)
             assert source is not None and len(opened) == so_far
@@ -152,7 +170,7 @@ def test_no_more_logs_are_open_at_once_than_may_be(five_logs: Path, monkeypatch:
 
 def test_a_log_that_grows_after_it_was_read_is_a_finding(five_logs: Path) -> None:
     logs = logs_of(five_logs)
-    with ReadTogether(logs, ScanOptions()) as read:
+    with closing(ReadTogether(logs, ScanOptions())) as read:
         source = read.source_of(logs[0])
         assert source is not None
         size = source.size
@@ -166,7 +184,7 @@ def test_links_and_folders_in_the_place_of_a_log_are_not_read(five_logs: Path, t
     logs = logs_of(five_logs)
     shutil.move(logs[0], tmp_path / "elsewhere")
     logs[0].symlink_to(tmp_path / "elsewhere")
-    with ReadTogether(logs, ScanOptions()) as read:
+    with closing(ReadTogether(logs, ScanOptions())) as read:
         assert read.source_of(logs[0]) is None
         source = read.source_of(logs[1])
         assert source is not None
