@@ -115,6 +115,21 @@ def test_what_is_checked_for_several_logs_at_once_does_not_depend_on_the_file(fi
         source.close()
 
 
+def test_a_batch_that_is_too_large_once_decompressed_gives_the_same(five_logs: Path) -> None:
+    log = logs_of(five_logs)[1]
+    log.write_bytes(write_batch([Record(0, 1000, None, bytes(5000), ())], codec=4))
+    options = CheckOptions(max_decompressed_bytes=2000)
+
+    def rows() -> list[Row]:
+        return [item.row() for item in verify(discover([five_logs]), options, jobs=1)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "LARGEST", 0)
+        alone = rows()
+    assert rows() == alone
+    assert "batch-not-examined" in [row.get("code") for row in alone]
+
+
 def test_a_sound_log_has_the_pieces_of_its_own_scan_whatever_lies_beside_it(five_logs: Path) -> None:
     logs = logs_of(five_logs)
     logs[1].write_bytes(logs[1].read_bytes()[:-3])

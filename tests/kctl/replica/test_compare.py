@@ -180,18 +180,23 @@ def test_a_batch_that_is_not_there_is_a_hole(tmp_path: Path) -> None:
     assert compared(tmp_path, "--compacted", "orders").of("finding") == []
 
 
-@pytest.mark.parametrize("is_clean", [False, True])
-def test_a_segment_that_a_broker_was_about_to_delete_is_no_hole(tmp_path: Path, is_clean: bool) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "is_clean", "is_hole"),
+    [("deleted", False, False), ("deleted", True, True), ("cleaned", False, True)],
+)
+def test_a_segment_that_a_broker_was_about_to_delete_is_no_hole(
+    tmp_path: Path, suffix: str, is_clean: bool, is_hole: bool
+) -> None:
     """Retention ran while a directory was copied by hand: the first segment was copied before, the next was renamed."""
     log_dir(tmp_path, 1, FRONT)
     folder = log_dir(tmp_path, 2, [FRONT[0]]) / "orders-0"
-    (folder / f"{5:020d}.log.deleted").write_bytes(FRONT[1])
+    (folder / f"{5:020d}.log.{suffix}").write_bytes(FRONT[1])
     (folder / f"{10:020d}.log").write_bytes(FRONT[2])
     if is_clean:  # no broker leaves such a file at a shutdown in good order
         (folder.parent / ".kafka_cleanshutdown").touch()
     ran = compared(tmp_path)
-    assert [finding["code"] for finding in ran.of("finding")] == ["replica-hole"] * is_clean
-    assert verdict(ran)["verdict"] == ("hole" if is_clean else "equal")
+    assert [finding["code"] for finding in ran.of("finding")] == ["replica-hole"] * is_hole
+    assert verdict(ran)["verdict"] == ("hole" if is_hole else "equal")
 
 
 def test_a_copy_with_a_hole_is_not_the_one_to_trust(tmp_path: Path) -> None:
