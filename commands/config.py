@@ -17,7 +17,7 @@ from commands.cli.connecting import At, answer_timeout, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import folded
 from commands.cli.options import SNAPSHOT, Decorator, Duration, flag, option
-from commands.cli.render import Outcome, Page, Row, json_encoder, tab_separated
+from commands.cli.render import Outcome, Page, Row, cell, json_encoder, tab_separated
 from commands.topic import note_hidden, note_problems
 from kctl.errors import BadValue, KctlError
 from kctl.rows.cluster import CONFIG
@@ -76,15 +76,14 @@ def _expected_brokers(cluster: Cluster, state: ClusterState) -> list[int]:
 
 
 class Effective(NamedTuple):
-    """An entity and what is told of each of its keys: the values of a row, one object where entities share them."""
+    """An entity's name, and the rows of its keys without it: one object where entities share them."""
 
-    entity_type: str
-    entity_name: str
-    configs: list[Row]
+    name: str
+    unnamed: list[Row]
 
-    def row(self, values: Row) -> Row:
-        """The row of a key."""
-        return CONFIG(entity_type=self.entity_type, entity_name=self.entity_name, **values)
+    def rows(self) -> Iterator[Row]:
+        """The rows of its keys."""
+        return ({**row, "entity_name": self.name} for row in self.unnamed)
 
 
 def _effective(
@@ -110,7 +109,7 @@ def _effective(
             return value
         return REDACTED if is_secret_key(key) and not is_known else redact_text(value)
 
-    def values_of(config: ConfigInForce, each: str) -> Row:
+    def row_of(config: ConfigInForce, each: str) -> Row:
         is_known = config.type is not None or each == "broker-loggers"  # then brokers keep secrets back
         synonyms = [{**s, "value": shown(str(s["key"]), s["value"], is_known)} for s in config.synonyms]
         values = {
@@ -120,7 +119,7 @@ def _effective(
         }
         if not explain:
             del values["documentation"]
-        return values
+        return CONFIG(entity_type=each, entity_name="", **values)
 
     with at.open(frame) as cluster:
         if not cluster.can.ask_brokers:
@@ -144,9 +143,7 @@ def _effective(
             path = None if name is None else entity_path(each, name, state.kafka_version)
             if each in QUOTAS:
                 for row in rows_of(state, each, path, keys, show_secrets=show_secrets):
-                    yield Effective(
-                        each, str(row["entity_name"]), [{"key": row["key"], "value": row["value"]}]
-                    )
+                    yield Effective(str(row["entity_name"]), [row])
                 continue
             if each in KEPT_BY_EACH_BROKER and name is None:
                 names = list(map(str, _expected_brokers(cluster, state)))
@@ -166,46 +163,47 @@ def _effective(
                 for config in configs:
                     known = made.get(config.key)
                     if known is None or known[0] is not config:
-                        known = made[config.key] = config, values_of(config, each)
+                        known = made[config.key] = config, row_of(config, each)
                     listed.append(known[1])
-                yield Effective(each, entity, listed)
+                yield Effective(entity, listed)
 
 
 def effective_lines(entities: Sequence[Effective], form: str) -> Iterator[bytes] | None:
     """The rows in an output form, the lines of an entity in a part; None for a form without lines.
 
-    Most keys hold the same in all topics: what follows the entity's name in such a line is encoded once.
+    Most keys hold the same in all topics: what stands around the entity's name is encoded once.
     """
-    first = next((entity.row(values) for entity in entities for values in entity.configs), None)
+    first = next((row for entity in entities for row in entity.rows()), None)
     if form == "json" or first is None:
         return None
-    encode, header = json_encoder(), b""
-    if form != "jsonl":
-        header = ("\t".join(first) + "\n").encode()
+    encode = json_encoder()
 
-    def parted(row: Row) -> tuple[bytes, bytes]:
-        """A line up to the entity's name, and the rest."""
-        name = {key: row[key] for key in ("kind", "entity_type", "entity_name")}
+    def around_name(row: Row) -> list[bytes]:
+        row = {**row, "entity_name": PLACE}
         if form == "jsonl":
-            begin = encode(name)[:-1]
-            return begin, encode(row)[len(begin) :] + b"\n"
-        (_, head), (_, line) = tab_separated([name]), tab_separated([row])
-        return head.encode(), f"{line[len(head) :]}\n".encode()
+            return (encode(row) + b"\n").split(b'"%b"' % PLACE.encode(), 1)
+        *_, line = tab_separated([row])
+        return f"{line}\n".encode().split(PLACE.encode(), 1)
 
     def lines() -> Iterator[bytes]:
-        yield header
-        rests: dict[object, tuple[Row, bytes]] = {}  # by key, as it was told last
+        if form != "jsonl":
+            yield ("\t".join(first) + "\n").encode()
+        known: dict[int, list[bytes]] = {}  # by the row's identity
         for entity in entities:
-            begin, parts = None, list[bytes]()
-            for values in entity.configs:
-                known = rests.get(values["key"])
-                if begin is None or known is None or known[0] is not values:
-                    begin, rest = parted(entity.row(values))
-                    known = rests[values["key"]] = values, rest
-                parts += (begin, known[1])
+            name = encode(entity.name) if form == "jsonl" else cell(entity.name).encode()
+            parts = []
+            for row in entity.unnamed:
+                around = known.get(id(row))
+                if around is None:
+                    around = known[id(row)] = around_name(row)
+                parts.append(name.join(around))
             yield b"".join(parts)
 
     return lines()
+
+
+PLACE = "<entity>"
+"""Stands for the entity's name, which is the first of a row's values that comes from brokers."""
 
 
 def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterator[str]:
@@ -267,7 +265,7 @@ def get(
     if effective:
         entities = list(_effective(frame, at, entity_type, entity_name, key, explain, show_secrets))
         return Outcome(
-            (entity.row(values) for entity in entities for values in entity.configs),
+            (row for entity in entities for row in entity.rows()),
             encoded=partial(effective_lines, entities),
             text=partial(effective_text, verbose=frame.verbose),
             nothing="there is no such key" if key else NOTHING_SET,

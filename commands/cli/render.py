@@ -139,17 +139,17 @@ def _line_by_line(lines: Iterable[Chunk]) -> None:
         write([line])
 
 
-def json_encoder() -> Callable[[Row], bytes]:
-    """One row as JSON. Bytes of file names that are no UTF-8, which JSON cannot hold, become \\udcNN."""
+def json_encoder() -> Callable[[object], bytes]:
+    """A row or a value as JSON. Bytes of file names that are no UTF-8, which JSON cannot hold, become \\udcNN."""
     import msgspec
 
     encoder = msgspec.json.Encoder()
 
-    def encode(row: Row) -> bytes:
+    def encode(value: object) -> bytes:
         try:
-            return encoder.encode(row)
+            return encoder.encode(value)
         except UnicodeEncodeError:
-            return encoder.encode(_with_surrogates_escaped(row))
+            return encoder.encode(_with_surrogates_escaped(value))
 
     return encode
 
@@ -164,10 +164,33 @@ def _with_surrogates_escaped(value: object) -> object:
     return value
 
 
+ROWS_AT_ONCE = 64
+
+
 def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
-    encode = json_encoder()
-    for row in rows:
-        yield encode(row) + b"\n"
+    """The rows, some at once; those before an error too."""
+    import msgspec
+
+    encode, encode_one = msgspec.json.Encoder().encode_lines, json_encoder()
+    for block in _blocks(rows):
+        try:
+            yield encode(block)
+        except UnicodeEncodeError:
+            yield b"".join(encode_one(row) + b"\n" for row in block)
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    block: list[Row] = []
+    try:
+        for row in rows:
+            block.append(row)
+            if len(block) == ROWS_AT_ONCE:
+                yield block
+                block = []
+    except (Exception, KeyboardInterrupt):
+        yield block
+        raise
+    yield block
 
 
 def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from commands.cli import completing
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, flag, option
-from commands.cli.render import Outcome, Page, Row, folding, json_encoder
+from commands.cli.render import Outcome, Page, Row, folding
 from commands.remote.text import segments_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def segments(
     $ kctl remote segments evidence/ --all --output jsonl | jq 'select(.state == "COPY_SEGMENT_STARTED")'
     """
     from kctl.tier.metadata.fold import fold_findings, folded
-    from kctl.tier.metadata.rows import SegmentTotals, segment_lines, segment_rows
+    from kctl.tier.metadata.rows import SegmentTotals, segment_rows
     from kctl.tier.metadata.selection import NOW, parse_as_of
     from kctl.tier.metadata.sources import open_sources
 
@@ -55,8 +55,7 @@ def segments(
         sources, arriving = live_paths.sources(frame, sources)
     when = parse_as_of(as_of) if as_of else NOW
 
-    def rows(*, in_lines: bool = False) -> Iterator[Any]:
-        """Rows; those of segments as JSON lines with `in_lines`."""
+    def rows() -> Iterator[Row]:
         findings: list[Finding] = []
         opened = open_sources(sources, findings.append, sys.stdin.buffer.read, arriving)
         for failure in opened.failures:
@@ -65,16 +64,10 @@ def segments(
         yield from (finding.row() for finding in (*findings, *fold_findings(fold, opened.log)))
 
         totals = SegmentTotals()
-        if in_lines:
-            yield from segment_lines(fold, totals, json_encoder(), topic, partition)
-        else:
-            yield from segment_rows(fold, totals, topic, partition)
+        yield from segment_rows(fold, totals, topic, partition)
         yield from totals.rows()
 
-    def encoded(form: str) -> Iterator[bytes | memoryview] | None:
-        return frame.json_lines(rows(in_lines=True)) if form == "jsonl" else None
-
-    return Outcome(rows(), text=folding(segments_text), encoded=encoded)
+    return Outcome(rows(), text=folding(segments_text))
 
 
 @command("partition-of", status="0 done · 2 not a topic id and partition")

@@ -5,10 +5,10 @@ missing values as null; an unknown key is a bug and raises TypeError.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kctl.model import TopicPartition
 
@@ -69,17 +69,6 @@ evidence  string  the folder given, where several were
 moment  string  the copy it is from, where there are several
 """.strip().split("\n"):
     SHARED.update(_fields(_line))
-
-
-def _spelt(column: Sequence[object], encode: Callable[[Any], bytes]) -> tuple[bytes, Sequence[object]]:
-    """The format of a column in a line, and the value for each row."""
-    types = set(map(type, column))
-    if types == {int}:
-        return b"%d", column
-    if list in types:
-        return b"%b", list(map(encode, column))
-    texts = {value: encode(value) for value in set(column)}
-    return b"%b", list(map(texts.__getitem__, column))
 
 
 class RowType:
@@ -145,20 +134,6 @@ class RowType:
             strict=False,
         ):
             yield dict(zip(names, values, strict=True))
-
-    def lines(self, encode: Callable[[Any], bytes], **columns: Sequence[object]) -> bytes:
-        """The rows of `many` as lines of JSON; `encode` gives that of a value."""
-        self._check_keys(columns)
-        places, values = [], []
-        for name in self.required:
-            if name in columns:
-                place, spelt = _spelt(columns[name], encode)
-                values.append(spelt)
-            else:
-                place = encode(self.kind if name == "kind" else None)
-            places.append(encode(name) + b":" + place)
-        line = b"{" + b",".join(places) + b"}\n"
-        return b"".join(map(line.__mod__, zip(*values, strict=True)))
 
     def problem_of(self, row: object) -> str | None:
         """What keeps a value that was read back from being such a row; lists and objects are not looked into."""

@@ -183,6 +183,29 @@ def test_rows_as_json(output: str, name: str, more: str) -> None:
     assert (read[0] if output == "json" else read) == json.loads(json_encoder()(row))
 
 
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
+def test_rows_before_an_error_leave(count: int) -> None:
+    """Also names that are no UTF-8, which the encoder of many rows refuses."""
+    names = ["orders", "caf\udce9"]
+
+    def rows() -> Iterator[Row]:
+        for number in range(count):
+            yield {"kind": "x", "name": names[number % 100 == 70]}
+        raise OSError("gone")
+
+    stream, sys.stdout = sys.stdout, Stream(is_terminal=False)
+    try:
+        with pytest.raises(OSError, match="gone"):
+            deliver(Outcome(rows()), "jsonl", "never", lambda: None)
+        written = sys.stdout.buffer.getvalue()
+    finally:
+        sys.stdout = stream
+    lines = list(map(json.loads, written.splitlines()))
+    assert [line["name"] for line in lines] == [
+        "caf\\udce9" if number % 100 == 70 else "orders" for number in range(count)
+    ]
+
+
 @given(name=HOSTILE, cuts=st.lists(st.integers(0, 60)))
 @example(name="\r\n", cuts=[])  # a line end, which stays as it is
 @example(name="\r", cuts=[4])

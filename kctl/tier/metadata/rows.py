@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -69,18 +69,6 @@ def segment_rows(
     """The rows of all segments, or of a topic or partition number; `totals` counts them."""
     for columns in _columns(fold, totals, topic, partition):
         yield from REMOTE_SEGMENT.many(**columns)
-
-
-def segment_lines(
-    fold: Fold,
-    totals: SegmentTotals,
-    encode: Callable[[Any], bytes],
-    topic: str | None = None,
-    partition: int | None = None,
-) -> Iterator[bytes]:
-    """The same rows as lines of JSON, many at a time; `encode` gives the JSON of a value."""
-    for columns in _columns(fold, totals, topic, partition):
-        yield REMOTE_SEGMENT.lines(encode, **columns)
 
 
 def _columns(

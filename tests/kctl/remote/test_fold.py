@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,7 +24,7 @@ from kctl.tier.metadata.fold import Fold, fold_findings, folded
 from kctl.tier.metadata.log import chunk_of
 from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
-from kctl.tier.metadata.rows import SegmentTotals, segment_lines, segment_row, segment_rows
+from kctl.tier.metadata.rows import SegmentTotals, segment_row, segment_rows
 from kctl.tier.metadata.selection import MetadataAsOf
 from tests.kctl.remote.strategies import metadata_records
 
@@ -283,7 +282,5 @@ def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteL
         len(rows),
         sum(row["size_in_bytes"] for row in rows),
     )
-    lines = b"".join(segment_lines(fold, SegmentTotals(), msgspec.json.encode))
-    assert lines == b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     some = [one for one in single if one["topic"] == "orders" and one["partition"] == 3]
     assert list(segment_rows(fold, SegmentTotals(), "orders", 3)) == some
