@@ -251,9 +251,15 @@ CELLS: dict[type, Callable[[Any], str]] = {  # by type, since large tables have 
 }
 
 
-def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
-    """A header line before the first row of each kind, and where its keys change; then a line a row."""
-    keys_by_kind: dict[object, tuple[str, ...]] = {}
+KeysByKind = dict[object, tuple[str, ...]]
+
+
+def tab_separated(rows: Iterable[Row], keys_by_kind: KeysByKind | None = None) -> Iterator[str]:
+    """A header line before the first row of each kind, and where its keys change; then a line a row.
+
+    What has a header line already is in `keys_by_kind`, and what gets one is put there.
+    """
+    keys_by_kind = {} if keys_by_kind is None else keys_by_kind
     for row in rows:
         keys = tuple(row)
         if keys_by_kind.get(row["kind"]) != keys:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import Chunk, say
 from commands.cli.options import GIVEN, flag, option
-from commands.cli.render import Outcome
+from commands.cli.render import Outcome, Row
 from commands.segment.dump_text import dump_text
 from kctl.errors import BadValue
+
+if TYPE_CHECKING:
+    from kctl.dump.spelling import Spelling
 
 TYPES = ("log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "epochs")
 FORMS = ("utf8", "hex", "base64", "json")
@@ -98,8 +102,9 @@ def dump(frame: Frame, files: tuple[str, ...], form: str, **options: Any) -> Out
 
 def as_rows(frame: Frame, files: Iterable[str], options: dict[str, Any]) -> Outcome:
     """The rows of kctl. What is given are fields of `DumpSelection`."""
-    from kctl.dump.files import dump_rows
+    from kctl.dump.files import SMALL, dump_lines, dump_rows
     from kctl.dump.selection import DumpSelection
+    from kctl.dump.spelling import json_spelling
     from kctl.times import parse_time
 
     for name in ("from_time", "to_time"):
@@ -107,18 +112,27 @@ def as_rows(frame: Frame, files: Iterable[str], options: dict[str, Any]) -> Outc
     if options["key"] is not None:
         options["key"] = options["key"].encode("utf-8", "surrogateescape")
     selection = DumpSelection(**options)
-    is_much = selection.limit is None or selection.limit >= MANY
-    if frame.output in ("jsonl", "json") and is_much:
-        from kctl.dump.files import dump_lines
+    is_little = selection.limit is not None and selection.limit < MANY
 
-        lines = frame.json_lines(dump_lines(files, selection, frame.report))
-        return Outcome(encoded=lambda output: as_array(lines) if output == "json" else lines)
+    def lines(spelling: Spelling) -> Iterator[Chunk | Row]:
+        return dump_lines(files, selection, frame.report, spelling, least=inf if is_little else SMALL)
+
+    def encoded(output: str) -> Iterable[Chunk] | None:
+        if output == "text":
+            from commands.segment.dump_lines import TAB_SEPARATED, tab_separated_lines
+
+            return tab_separated_lines(lines(TAB_SEPARATED), frame.checked)
+        if frame.output == "text":
+            return None  # for a selection of rows
+        json = frame.json_lines(lines(json_spelling()))
+        return as_array(json) if output == "json" else json
+
     rows = dump_rows(files, selection, frame.report)
     if frame.output == "text":
         from kctl.rows.dump import RECORD
 
         rows = (RECORD.with_all_keys(row) if row["kind"] == "record" else row for row in rows)
-    return Outcome(rows, text=dump_text)
+    return Outcome(rows, text=dump_text, encoded=encoded)
 
 
 def as_array(lines: Iterable[Chunk]) -> Iterator[bytes]:

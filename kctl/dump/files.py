@@ -11,6 +11,7 @@ from kctl.dump.entries import ENTRIES, partition_of
 from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
+from kctl.dump.spelling import Spelling
 from kctl.errors import KctlError, UnreadableFile
 from kctl.model import Row
 from kctl.stores.mirror import given_name
@@ -30,12 +31,19 @@ def dump_rows(
             return
 
 
-def dump_lines(
-    paths: Iterable[str], selection: DumpSelection, report: Callable[[Exception], None]
-) -> Iterator[bytes | memoryview | Row]:
-    """The same rows: as JSON lines if they can be made from columns, else as rows."""
-    from kctl.dump.json_lines import log_lines
+SMALL = 512 << 10
+"""Bytes of a log below which its rows are made sooner than the libraries for columns are loaded."""
 
+
+def dump_lines(
+    paths: Iterable[str],
+    selection: DumpSelection,
+    report: Callable[[Exception], None],
+    spelling: Spelling,
+    *,
+    least: float = 0,
+) -> Iterator[bytes | memoryview | Row]:
+    """The same rows: as lines if they can be made from columns and the log has so many bytes, else as rows."""
     row_limit = RowLimit(selection.limit)
     for path in paths:
         if row_limit.is_empty:
@@ -44,8 +52,10 @@ def dump_lines(
             with opened(path) as source:
                 of_topic = replace(selection, topic=selection.topic or topic_of(path))
                 quick = (of_topic.kind or kind_of(source, basename(path))) is FileKind.LOG
-                if quick and of_topic.topic not in TOPICS:
-                    yield from log_lines(source, path, given_name(path), of_topic, row_limit)
+                if quick and of_topic.topic not in TOPICS and source.size >= least:
+                    from kctl.dump.row_lines import log_lines
+
+                    yield from log_lines(source, path, given_name(path), of_topic, row_limit, spelling)
                     continue
             yield from _file_rows(path, selection, row_limit)
         except KctlError as error:

@@ -1,4 +1,4 @@
-"""JSON lines made of columns are the rows, line by line."""
+"""Lines made of columns, JSON and tab-separated, are the rows, line by line."""
 
 import random
 from pathlib import Path
@@ -7,6 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from commands.cli.leaving import text_chunks
+from commands.cli.render import tab_separated
+from commands.segment.dump_lines import TAB_SEPARATED, tab_separated_lines
 from formats.binary.crc import crc32c
 from formats.compression import Codec
 from formats.kafka_text.dump_log_segments import decode_text
@@ -19,10 +22,12 @@ from formats.log.record_batch import (
     Record,
     write_batch,
 )
-from kctl.dump.files import dump_lines, dump_rows
+from kctl.dump.files import SMALL, dump_lines, dump_rows
 from kctl.dump.kafka_text.log import LogText
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
+from kctl.dump.spelling import json_spelling
+from kctl.rows.dump import RECORD
 from tests.conftest import kctl, recording, recordings
 from tests.log_examples import EXAMPLES, LOG
 
@@ -33,7 +38,7 @@ decode = msgspec.json.Decoder().decode
 def lines(files: list[str], wanted: DumpSelection) -> list[object]:
     said: list[Exception] = []
     found: list[object] = []
-    for item in dump_lines(files, wanted, said.append):
+    for item in dump_lines(files, wanted, said.append, json_spelling()):
         found += [item] if isinstance(item, dict) else [decode(line) for line in bytes(item).splitlines()]
     assert not said
     return found
@@ -51,6 +56,19 @@ def rows(files: list[str], wanted: DumpSelection) -> list[object]:
 def test_recorded_logs(name: str) -> None:
     files = [str(path) for path in sorted(recording(name).rglob("data-*/**/*.log"))]
     assert lines(files, DumpSelection(records=True)) == rows(files, DumpSelection(records=True))
+    columns, one_by_one = as_tabs(files, DumpSelection(records=True))
+    assert columns == one_by_one
+
+
+def as_tabs(files: list[str], wanted: DumpSelection) -> tuple[bytes, bytes]:
+    """Tab-separated lines of columns, and those of rows."""
+    said: list[Exception] = []
+    items = dump_lines(files, wanted, said.append, TAB_SEPARATED)
+    columns = b"".join(map(bytes, tab_separated_lines(items, lambda row: row)))
+    all_rows = dump_rows(files, wanted, said.append)
+    full = (RECORD.with_all_keys(row) if row["kind"] == "record" else row for row in all_rows)
+    assert not said
+    return columns, "".join(f"{line}\n" for line in tab_separated(full)).encode()
 
 
 def log() -> bytes:
@@ -116,6 +134,8 @@ def test_filters(wanted: DumpSelection, tmp_path: Path) -> None:
     file = tmp_path / "00000000000000000000.log"
     file.write_bytes(log())
     assert lines([str(file)], wanted) == rows([str(file)], wanted)
+    columns, one_by_one = as_tabs([str(file)], wanted)
+    assert columns == one_by_one
 
 
 @pytest.mark.slow
@@ -127,6 +147,8 @@ def test_damage_and_every_magic(at: int, tail: bytes, tmp_path: Path) -> None:
     file = tmp_path / "00000000000000000000.log"
     file.write_bytes(data)
     assert lines([str(file)], DumpSelection(records=True)) == rows([str(file)], DumpSelection(records=True))
+    columns, one_by_one = as_tabs([str(file)], DumpSelection(records=True))
+    assert columns == one_by_one
 
 
 @pytest.mark.parametrize(
@@ -134,7 +156,8 @@ def test_damage_and_every_magic(at: int, tail: bytes, tmp_path: Path) -> None:
 )
 def test_an_array_has_the_same_rows(options: tuple[str, ...], tmp_path: Path) -> None:
     files = [tmp_path / f"{base:020d}.log" for base in (0, 7)]
-    files[0].write_bytes(log() + bytes(40))
+    filler = write_batch([Record(0, T, b"k", b"v" * SMALL)])
+    files[0].write_bytes(log() + filler + bytes(40))
     files[1].write_bytes(b"")
     array = decode(kctl("segment", "dump", *options, "--output", "json", *files).out)
     ran = kctl("segment", "dump", *options, "--output", "jsonl", *files)
@@ -168,7 +191,9 @@ def any_batch(rng: random.Random, offset: int) -> bytes:
 
     def some() -> bytes | None:
         octets = rng.randbytes(rng.choice((0, 1, 9, 3000)))
-        return rng.choice((None, octets, octets.hex().encode(), b'{"\\": "\x01\xc3\xa9"}'))
+        odd = rng.choice(("\x7f", "\x85", "\u200f", "\u2028\u2028", "\\ \t\n\r\x1b", "\u00ad", "\u201c"))
+        texts = (b'{"\\": "\x01\xc3\xa9"}', f'["{odd}", 1.50, null]'.encode(), f"{odd}é{odd}".encode())
+        return rng.choice((None, octets, octets.hex().encode(), *texts))
 
     records = [
         Record(
@@ -198,7 +223,7 @@ def any_batch(rng: random.Random, offset: int) -> bytes:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(5))
 def test_both_ways_give_the_same_bytes(form: str, seed: int, tmp_path: Path) -> None:
-    """Lines of columns, and rows encoded one by one, of arbitrary batches; Kafka's text likewise."""
+    """Lines of columns, and rows encoded one by one, of arbitrary batches; tab-separated lines and Kafka's text likewise."""
     rng = random.Random(seed)
     file = tmp_path / f"{0:020d}.log"
     file.write_bytes(b"".join(any_batch(rng, 100 * n) for n in range(40)))
@@ -206,9 +231,11 @@ def test_both_ways_give_the_same_bytes(form: str, seed: int, tmp_path: Path) -> 
     encode, errors = msgspec.json.Encoder().encode, list[Exception]()
     columns = b"".join(
         encode(part) + b"\n" if isinstance(part, dict) else bytes(part)
-        for part in dump_lines([str(file)], wanted, errors.append)
+        for part in dump_lines([str(file)], wanted, errors.append, json_spelling())
     )
     one_by_one = b"".join(encode(row) + b"\n" for row in dump_rows([str(file)], wanted, errors.append))
+    assert columns == one_by_one
+    columns, one_by_one = as_tabs([str(file)], wanted)
     assert columns == one_by_one
     with opened(file) as source:
         texts = [
@@ -231,3 +258,20 @@ def test_a_codec_that_no_version_has(tmp_path: Path) -> None:
     file = tmp_path / f"{0:020d}.log"
     file.write_bytes(made)
     assert lines([str(file)], DumpSelection()) == rows([str(file)], DumpSelection())
+
+
+@pytest.mark.parametrize("options", [(), ("--records",), ("--records", "--limit", "1000")], ids=str)
+def test_tab_separated_lines_of_large_and_small_logs(options: tuple[str, ...], tmp_path: Path) -> None:
+    """A command prints the same lines, headed once, of a log that is made of columns and of one that is made of rows."""
+    paths = [tmp_path / f"{base:020d}.log" for base in (0, 7)]
+    filler = write_batch([Record(0, T, b"k", b"v" * SMALL)])
+    paths[0].write_bytes(
+        write_batch([], base_offset=0, last_offset_delta=3, max_timestamp=T) + log() + filler + b"\xa5" * 100
+    )
+    paths[1].write_bytes(log())
+    limit = int(options[-1]) if options[-1:] == ("1000",) else None
+    wanted = DumpSelection(records="--records" in options, limit=limit)
+    ran = kctl("segment", "dump", *options, *paths)
+    expected = as_tabs([str(path) for path in paths], wanted)[1]
+    assert b"".join(text_chunks([expected])) == ran.out
+    assert ran.status == 5

@@ -2,14 +2,15 @@
 
 from base64 import b64encode
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.dump.json_columns import base64_texts, hex_texts, json_texts
+from commands.segment.dump_lines import TAB_SEPARATED
+from kctl.dump.escaped_texts import base64_texts, escaped_texts, hex_texts
+from kctl.dump.spelling import Spelling, json_spelling
 from kctl.dump.text_columns import at_first_rows, joined, lines_of
 
 NUMBERS = st.sampled_from(
@@ -58,26 +59,32 @@ def test_a_line_stands_before_the_first_row_of_its_batch(batches: list[tuple[boo
     assert found == expected
 
 
+ODD = "\x7f\x85\u00ad\u061c\u200f\u2028\u202e\u2069\ue000"
+
+
+@pytest.mark.parametrize("spelling", [json_spelling(), TAB_SEPARATED], ids=["json", "tabs"])
 @given(
-    st.lists(
+    texts=st.lists(
         st.binary(max_size=40)
         | st.text(max_size=40).map(str.encode)
-        | st.text('ab"\\\n\x0b', max_size=200).map(str.encode),
+        | st.text('ab"\\\n\r\t\x0b\x7f', max_size=200).map(str.encode)
+        | st.text("aé\\\n" + ODD, max_size=20).map(str.encode),
         min_size=1,
     )
 )
-def test_texts_are_encoded_as_each_is_alone(texts: list[bytes]) -> None:
+def test_texts_are_encoded_as_each_is_alone(spelling: Spelling, texts: list[bytes]) -> None:
     data = np.frombuffer(b"between".join(texts) + b"between", np.uint8)
     sizes = np.array([len(text) for text in texts])
     starts = np.cumsum(sizes + 7) - sizes - 7
     assert base64_texts(data, starts, starts + sizes).to_pylist() == [b64encode(text) for text in texts]
-    assert hex_texts(data, starts, starts + sizes)[0].to_pylist() == [text.hex().encode() for text in texts]
-    found, bad = json_texts(data, starts, starts + sizes)
+    assert hex_texts(data, starts, starts + sizes).to_pylist() == [text.hex().encode() for text in texts]
+    found, bad = escaped_texts(data, starts, starts + sizes, spelling)
+    quote = spelling.value("")[:1]
     for row, text in enumerate(texts):
         try:
-            expected = msgspec.json.encode(text.decode())
+            expected = spelling.value(text.decode())
         except UnicodeDecodeError:
             assert bad is not None and bad[row] and found[row].as_py() == b""
             continue
         assert bad is None or not bad[row]
-        assert b'"' + found[row].as_py() + b'"' == expected
+        assert quote + found[row].as_py() + quote == expected

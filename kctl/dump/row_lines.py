@@ -1,4 +1,4 @@
-"""Batches and records of a log as JSON lines, made of columns and not of rows.
+"""Batches and records of a log as lines of an output form, made of columns and not of rows.
 
 The lines are those of the rows of `kctl.dump.batches`. Runs of sound batches become lines as Arrow strings
 joined column by column; a run with anything out of the ordinary in it (damage, old magics, records that
@@ -11,10 +11,11 @@ from formats.log.columns.headers import Headers
 from formats.log.log_bytes import LogBytes
 from formats.log.records import walk
 from kctl.dump.batches import RowLimit, item_rows
-from kctl.dump.json_columns import chunk_lines, lines_of_batches
 from kctl.dump.plain_runs import has_plain_batches, is_plain
+from kctl.dump.row_columns import chunk_lines, lines_of_batches
 from kctl.dump.seeking import first_position, likely_positions
 from kctl.dump.selection import DumpSelection
+from kctl.dump.spelling import Spelling
 from kctl.dump.text_columns import Lines
 from kctl.model import Row
 from kctl.scan.options import Chunk, Level, ScanOptions
@@ -24,7 +25,7 @@ from kctl.scan.source import Source
 
 
 def log_lines(
-    source: Source, path: str, file: str, selection: DumpSelection, row_limit: RowLimit
+    source: Source, path: str, file: str, selection: DumpSelection, row_limit: RowLimit, spelling: Spelling
 ) -> Iterator[Lines | Row]:
     """The selected lines of a log, in pieces, and rows where columns do not do, up to the limit."""
     log = LogBytes(source)
@@ -41,9 +42,10 @@ def log_lines(
         if chunk.position == chunk.end:
             yield from (finding.row() | {"file": file} for finding in chunk.findings)
         elif selection.records and chunk.records is not None and is_plain(chunk, chunk.records, selection):
-            yield from chunk_lines(*_at_most(row_limit, chunk.headers, chunk.records), file, selection)
+            headers, records = _at_most(row_limit, chunk.headers, chunk.records)
+            yield from chunk_lines(headers, records, file, selection, spelling)
         elif not selection.records and not selection.is_filtered and has_plain_batches(chunk):
-            yield lines_of_batches(chunk.headers[: row_limit.rows], file)
+            yield lines_of_batches(chunk.headers[: row_limit.rows], file, spelling)
             row_limit.take_all(len(chunk.headers))
         else:
             yield from _rows(log, chunk, source, file, selection, last_offset, row_limit)
