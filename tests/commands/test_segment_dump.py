@@ -401,8 +401,10 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_that_is_cut_as_its_columns_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kctl.dump import files
     from kctl.scan import source
 
+    monkeypatch.setattr(files, "SMALL", 0)
     path = tmp_path / f"{NAME}.log"
     path.write_bytes(b"".join(batches(20)))
     read_into = source.LocalFile.read_into
