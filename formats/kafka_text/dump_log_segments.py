@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from formats.log.control_records import ControlType, read_key, read_marker, read_value
 from formats.log.message_set import MessageHeader
-from formats.log.record_batch import CODEC_MASK, CONTROL, TRANSACTIONAL, BatchHeader, Record
+from formats.log.record_batch import CODEC_MASK, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL, BatchHeader, Record
 from formats.log_dir.index_files import AbortedTransaction
 from formats.log_dir.producer_snapshot import ProducerEntry
 
@@ -54,40 +54,57 @@ def optional_long(value: int | None) -> str:
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
 
 
+# The lines of batches of magic 2, of their records, and of older entries; `kctl.dump.kafka_text.columns` fills the first
+# two with columns.
+BATCH_LINE = (
+    "baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.records_count}"
+    " baseSequence: {batch.base_sequence} lastSequence: {last_sequence}"
+    " producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch}"
+    " partitionLeaderEpoch: {batch.partition_leader_epoch}"
+    " isTransactional: {is_transactional} isControl: {is_control}"
+    " deleteHorizonMs: {delete_horizon} position: {position}"
+    " {time}: {batch.max_timestamp} size: {batch.size_in_bytes} magic: {batch.magic}"
+    " compresscodec: {codec} crc: {batch.crc} isvalid: {is_valid}\n"
+)
+RECORD = "| offset: {record.offset} {time}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"
+RECORD_LINE = RECORD + " sequence: {record.sequence} headerKeys: [{header_keys}]{contents}\n"
+KEY, PAYLOAD = " key: ", " payload: "
+MESSAGE_LINE = (
+    "offset: {message.offset} position: {position} {time}: {timestamp} size: {message.size_in_bytes}"
+    " magic: {message.magic} compresscodec: {codec} crc: {message.crc} isvalid: {is_valid}\n"
+)
+MESSAGE_RECORD_LINE = RECORD + " isValid: {is_valid} crc: {record.crc}}}{contents}\n"
+
+OF_ATTRIBUTES: dict[str, Callable[[int], str]] = {
+    "time": lambda bits: time_name(bool(bits & TIMESTAMP_TYPE)),
+    "is_transactional": lambda bits: boolean(bool(bits & TRANSACTIONAL)),
+    "is_control": lambda bits: boolean(bool(bits & CONTROL)),
+    "codec": lambda bits: str(codec_name(bits & CODEC_MASK)),
+}
+"""What a batch's line has of its attributes, by name."""
+
+
 def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
     """The line of a batch of magic 2, or of a higher one, which Kafka takes for 2."""
-    time = time_name(header.is_log_append_time)
-    return (
-        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.records_count}"
-        f" baseSequence: {header.base_sequence} lastSequence: {header.last_sequence}"
-        f" producerId: {header.producer_id} producerEpoch: {header.producer_epoch}"
-        f" partitionLeaderEpoch: {header.partition_leader_epoch}"
-        f"{batch_flags(header.attributes)}"
-        f" deleteHorizonMs: {optional_long(header.delete_horizon_ms)} position: {position}"
-        f" {time}: {header.max_timestamp} size: {header.size_in_bytes} magic: {header.magic}"
-        f" compresscodec: {codec_name(header.codec)} crc: {header.crc} isvalid: {boolean(is_valid)}\n"
+    return BATCH_LINE.format(
+        batch=header,
+        position=position,
+        last_sequence=header.last_sequence,
+        delete_horizon=optional_long(header.delete_horizon_ms),
+        is_valid=boolean(is_valid),
+        **{name: text(header.attributes) for name, text in OF_ATTRIBUTES.items()},
     )
-
-
-def batch_flags(attributes: int) -> str:
-    """What attributes say of transactions."""
-    return (
-        f" isTransactional: {boolean(bool(attributes & TRANSACTIONAL))}"
-        f" isControl: {boolean(bool(attributes & CONTROL))}"
-    )
-
-
-def batch_end(attributes: int) -> str:
-    """What stands between the size and the CRC of a batch of magic 2."""
-    return f" magic: 2 compresscodec: {codec_name(attributes & CODEC_MASK)} crc: "
 
 
 def message_line(header: MessageHeader, timestamp: int, position: int, is_valid: bool) -> str:
     """The line of an entry of magic 0 or 1."""
-    return (
-        f"offset: {header.offset} position: {position} {timestamp_type(header)}: {timestamp}"
-        f" size: {header.size_in_bytes} magic: {header.magic} compresscodec: {codec_name(header.codec)}"
-        f" crc: {header.crc} isvalid: {boolean(is_valid)}\n"
+    return MESSAGE_LINE.format(
+        message=header,
+        position=position,
+        time=timestamp_type(header),
+        timestamp=timestamp,
+        codec=codec_name(header.codec),
+        is_valid=boolean(is_valid),
     )
 
 
@@ -113,20 +130,23 @@ def record_line(header: BatchHeader | MessageHeader, time: str, record: Record, 
 
     Like Kafka's, it may span several lines: nothing in keys and payloads is escaped.
     """
-    key_size = -1 if record.key is None else len(record.key)
-    value_size = -1 if record.value is None else len(record.value)
-    line = f"| offset: {record.offset} {time}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"
-    if isinstance(header, MessageHeader):
-        line += f" isValid: {boolean(bool(record.crc_valid))} crc: {record.crc}}}"
+    if isinstance(header, BatchHeader) and header.is_control:
+        contents = control_text(record)
     else:
-        names = ",".join([java_text(name) for name, _ in record.headers]) if record.headers else ""
-        line += f" sequence: {record.sequence} headerKeys: [{names}]"
-        if header.is_control:
-            return line + control_text(record) + "\n"
-    key, payload = decode(record.key, record.value, record.offset)
-    if key is not None:
-        line += " key: " + key
-    return f"{line} payload: {payload}\n" if payload is not None else line + "\n"
+        key, payload = decode(record.key, record.value, record.offset)
+        contents = "" if key is None else KEY + key
+        if payload is not None:
+            contents += PAYLOAD + payload
+    line = RECORD_LINE if isinstance(header, BatchHeader) else MESSAGE_RECORD_LINE
+    return line.format(
+        record=record,
+        time=time,
+        key_size=-1 if record.key is None else len(record.key),
+        value_size=-1 if record.value is None else len(record.value),
+        header_keys=",".join([java_text(name) for name, _ in record.headers]) if record.headers else "",
+        is_valid="true" if record.crc_valid else "false",
+        contents=contents,
+    )
 
 
 CONTROL_NAMES = {

@@ -4,6 +4,7 @@ The same text as `kctl.dump.kafka_text.log` makes batch by batch, many times qui
 """
 
 from collections.abc import Iterator
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,17 @@ from numpy.typing import NDArray
 from formats.arrays import Ints, Mask
 from formats.errors import FormatError
 from formats.kafka_text.dump_log_segments import (
-    batch_end,
-    batch_flags,
+    BATCH_LINE,
+    KEY,
+    OF_ATTRIBUTES,
+    PAYLOAD,
+    RECORD_LINE,
     control_text,
     java_text,
     optional_long,
 )
 from formats.log.columns.headers import Headers
-from formats.log.record_batch import TIMESTAMP_TYPE, Record
+from formats.log.record_batch import Record
 from kctl.dump.plain_runs import (
     Columns,
     by_attributes,
@@ -32,59 +36,62 @@ from kctl.dump.plain_runs import (
     last_sequences,
     run_lines,
 )
-from kctl.dump.text_columns import Lines, joined, slices
+from kctl.dump.text_columns import Column, Lines, joined, slices
 from kctl.scan.records import Records
-
-TIMES = pa.array([b"CreateTime: ", b"LogAppendTime: "], pa.binary())
 
 
 def kafka_lines(headers: Headers, records: Records) -> Iterator[Lines]:
     """The lines of batches, each followed by those of its records."""
-    times = _times(headers)
+    times = _of_attributes(headers, "time")
     return run_lines(headers, records, batch_columns, lambda chosen: record_columns(chosen, times, headers))
 
 
-def _times(headers: Headers) -> Any:
-    return TIMES.take(pa.array((headers.attributes & TIMESTAMP_TYPE != 0).astype(np.int8)))
+def _of_attributes(headers: Headers, name: str) -> Column:
+    return by_attributes(headers, lambda bits: OF_ATTRIBUTES[name](bits).encode())
+
+
+def filled(line: str, owner: object, **values: Column | Columns) -> Columns:
+    """A line with fields in braces, to be joined; `{x.NAME}` is the owner's column of that name."""
+    columns: list[Column] = []
+    for text, name, _, _ in Formatter().parse(line):
+        columns.append(text.encode())
+        if name is not None:
+            value = getattr(owner, name.partition(".")[2]) if "." in name else values[name]
+            columns += value if isinstance(value, tuple) else (value,)
+    return tuple(columns)
 
 
 def batch_columns(headers: Headers) -> Columns:
     """The line of each batch of magic 2, to be joined."""
-    return (
-        b"baseOffset: ", headers.base_offset,
-        b" lastOffset: ", headers.last_offset,
-        b" count: ", headers.records_count,
-        b" baseSequence: ", headers.base_sequence,
-        b" lastSequence: ", last_sequences(headers),
-        b" producerId: ", headers.producer_id,
-        b" producerEpoch: ", headers.producer_epoch,
-        b" partitionLeaderEpoch: ", headers.partition_leader_epoch,
-        by_attributes(headers, lambda bits: batch_flags(bits).encode()), b" deleteHorizonMs: ",
-        delete_horizons(headers, optional_long(None).encode(), b"OptionalLong[", b"]"),
-        b" position: ", headers.position, b" ",
-        _times(headers),
-        headers.max_timestamp,
-        b" size: ", headers.size_in_bytes,
-        by_attributes(headers, lambda bits: batch_end(bits).encode()), headers.crc, b" isvalid: true\n",
-    )  # fmt: skip
-
-
-def record_columns(records: Records, times: Any, headers: Headers) -> Columns:
-    """The line of each record, to be joined."""
-    control = is_control(headers, records)
-    header_keys = header_lists(
-        records,
-        b"",
-        lambda keys, sizes, *_: (_java_texts(b"", records.data, keys, keys + sizes),),
+    return filled(
+        BATCH_LINE,
+        headers,
+        position=headers.position,
+        last_sequence=last_sequences(headers),
+        delete_horizon=delete_horizons(headers, optional_long(None).encode(), b"OptionalLong[", b"]"),
+        is_valid=b"true",
+        **{name: _of_attributes(headers, name) for name in OF_ATTRIBUTES},
     )
-    key = _text(b" key: ", records.data, records.key_position, records.key_size, control)
-    value = _text(b" payload: ", records.data, records.value_position, records.value_size, control)
-    return (
-        b"| offset: ", records.offset, b" ", times.take(pa.array(records.batch)), records.timestamp,
-        b" keySize: ", records.key_size, b" valueSize: ", records.value_size,
-        b" sequence: ", records.sequence, b" headerKeys: [", header_keys, b"]",
-        control_texts(records, headers, b"", _control), key, value, b"\n",
-    )  # fmt: skip
+
+
+def record_columns(records: Records, times: Column, headers: Headers) -> Columns:
+    """The line of each record, to be joined; `times` are the names of the batches' timestamps."""
+    control = is_control(headers, records)
+    return filled(
+        RECORD_LINE,
+        records,
+        time=times if isinstance(times, bytes) else times.take(pa.array(records.batch)),
+        key_size=records.key_size,
+        value_size=records.value_size,
+        header_keys=header_lists(
+            records, b"", lambda keys, sizes, *_: (_java_texts(b"", records.data, keys, keys + sizes),)
+        ),
+        contents=(
+            control_texts(records, headers, b"", _control),
+            _text(KEY.encode(), records.data, records.key_position, records.key_size, control),
+            _text(PAYLOAD.encode(), records.data, records.value_position, records.value_size, control),
+        ),
+    )
 
 
 def _control(key: bytes | None, value: bytes | None) -> bytes:
