@@ -353,6 +353,7 @@ def _findings_lines(
 
 def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) -> Iterator[str]:
     from kctl.audit.tables import Tables
+    from kctl.replica.loss.words import where_else
     from kctl.report.answer import START, answer_of
     from kctl.report.incidents import incidents
 
@@ -372,6 +373,8 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
     yield from (f"  {sentence}" for sentence, _ in answer.incidents)
     if answer.more_incidents:
         yield f"  {answer.more_incidents}"
+    if elsewhere := where_else(answer.losses):
+        yield elsewhere
     if answer.severity in SEVERITIES:
         commands = [command for command, _ in answer.commands]
         following += [commands[0], *(command for command in commands[1:] if command.startswith(START))]

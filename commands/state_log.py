@@ -56,7 +56,7 @@ class LogOptions(NamedTuple):
                 frame.note(layout_in_words(file))
         if sources.copies_left:
             frame.note(
-                f"not read, since the brokers that they begin with have logs here: {some_of(sources.copies_left)} (name a file to read it)"
+                f"not read: {some_of(sources.copies_left)}: lines of brokers whose own logs are here (name a file to read it)"
             )
         others = sources.of_other_systems
         is_read = bool(sources.sources or sources.failures or "-" in self.source)
@@ -335,8 +335,8 @@ def timeline(frame: Frame, options: LogOptions, min_isr: int | None) -> Outcome:
     """Show the leadership history of partitions, controllers and brokers.
 
     SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Each row says how a
-    leadership began and which log line proves it; controller terms, broker states and findings follow. Where the
-    evidence has a copy of `__cluster_metadata`, its records decide who led and whether an election was unclean.
+    leadership began and which log line proves it; controller terms, broker states and findings follow. In the chart
+    `!` is an unclean election, and `·` an epoch or ISR that has no room there. Where the evidence has a copy of `__cluster_metadata`, its records decide who led and whether an election was unclean.
 
     $ kctl state-log timeline evidence/                         every partition, controller and broker
     $ kctl state-log timeline evidence/ --topic ledger --partition 0

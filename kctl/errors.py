@@ -149,15 +149,18 @@ def near_path(path: str) -> str:
     except OSError:
         return ""
     name = os.path.basename(missing)
-    if not names or name in names or folder == "/":
-        return ""
+    if name in names:
+        is_link = os.path.islink(missing)
+        return f"{missing} is a link to {os.readlink(missing)}, which is not there" if is_link else ""
     if near := near_names(name, names, otherwise=""):
         return f"{near} (in {folder})" if folder != "." else near
+    if folder == "/":
+        return f"there is no /{name}; a path from the current folder begins without /"
     from kctl.model import some  # most commands fail without it
 
     where = folder if folder != "." else "the current folder"
     visible = sorted(other for other in names if not other.startswith("."))
-    return f"{where} holds {some(visible)}" if visible else ""
+    return f"{where} holds {some(visible)}" if visible else f"{where} is empty" if missing else ""
 
 
 def near_names(name: str, known: Iterable[str], *, otherwise: str) -> str:

@@ -339,7 +339,7 @@ def _narrow(
     least = [max(len(head[i]) for head in heads) for i in range(len(names))]
     widths = list(map(max, widest, least))
     gap = 2 if _total(widths, 2) <= room else 1
-    for_first = max(min(room // 4, widest[0]), least[0])
+    for_first = max(least[0], *(len(row[0]) for row in cells if len(row[0]) <= room // 4), 0)
     foldable = [i for i in range(1, len(names)) if not all(re.fullmatch(NUMBERS, row[i]) for row in cells)]
     while (remaining := room - _total([0, *widths[1:]], gap)) < for_first:
         fold = max(foldable, key=widths.__getitem__, default=0)

@@ -86,7 +86,7 @@ def audit(
         from kctl.evidence.discover import refuse_nothing
 
         refuse_nothing(opened.evidence)
-    if not opened.stores:
+    if not opened.stores and opened.evidence.roots:
         frame.note("no tier in the evidence and no --tier: metadata are compared with local logs only")
     given = ["--tier", given_name(tier)] if tier else []
     following: list[str] = []

@@ -10,7 +10,14 @@ from commands.cli.clock import day, shown
 from commands.cli.render import Page, Row, finding_line
 from formats.words import counted
 from kctl.broker_logs.history.leaderships import place_of
-from kctl.replica.loss.words import MOST_COPIES, cause_words, copy_names, lost_sentence, offsets_of, still_on
+from kctl.replica.loss.words import (
+    MOST_COPIES,
+    cause_words,
+    copy_names,
+    lost_sentence,
+    offsets_of,
+    where_else,
+)
 
 PAD = " " * 4
 SHORTEST_QUOTE = 48
@@ -41,19 +48,13 @@ def loss_text(
             yield from _block(row, page)
     if len(losses) > SHOWN and not everything:
         yield f"{counted(len(losses) - SHOWN, 'more loss', 'more losses')}, which --all shows"
-    is_gone = any(row["class"] != "uncommitted" and not still_on(row) for row in losses)
-    if is_gone:
-        is_all = not any(map(still_on, losses))
-        yield (
-            f"{'No copy here holds these records' if is_all else 'Not all of these records are in a copy here'}. Before you "
-            "start a broker, see what its start would cut; look for the records on disks of brokers that are down or were "
-            "replaced, in backups and mirrors."
-        )
     if losses:
         yield lost_sentence(losses)
+    if elsewhere := where_else(losses):
+        yield elsewhere
     if propose and any(row["recoverable_from"] and not row["exported"] for row in losses):
         propose("kctl replica loss", "--export", "lost")
-    if propose and (is_damaged or is_gone):  # what would the start of its broker cut
+    if propose and (is_damaged or elsewhere):  # what would the start of its broker cut
         propose("kctl log-dir start")
 
 

@@ -66,9 +66,11 @@ def no_loss(coverages: Iterable[Mapping[str, object]], *questions: str) -> str:
 
 def audit_sentence(wrong: Sequence[str], coverages: Sequence[Mapping[str, object]]) -> str:
     """What an audit says in the end: what is wrong, or that nothing is; how much was judged and what was not."""
-    judged = [f"{row['question']} of {row['judged']:,}" for row in coverages if row["judged"]]
+    judged = [
+        of_subjects(str(row["question"]), int(str(row["judged"]))) for row in coverages if row["judged"]
+    ]
     open_ = [
-        f"{row['question']} of {count:,}{_named(row['missing']) if isinstance(row['missing'], Sequence) else ''}"
+        f"{of_subjects(str(row['question']), count)}{_named(row['missing']) if isinstance(row['missing'], Sequence) else ''}"
         for row in coverages
         if (count := sum(int(str(row[verdict])) for verdict in OPEN))
     ]
@@ -79,15 +81,18 @@ def audit_sentence(wrong: Sequence[str], coverages: Sequence[Mapping[str, object
     if not clauses and not judged:
         clauses.append("nothing could be judged")
     elif not clauses:
-        is_one = all(row["judged"] == 1 for row in coverages if row["judged"])
-        subjects = "subject" if is_one else "subjects"
-        clauses.append(f"nothing wrong was found in what was judged: {', '.join(judged)} {subjects}")
+        clauses.append(f"nothing wrong was found in what was judged: {', '.join(judged)}")
     if open_:
         clauses.append(f"not judged: {', '.join(open_)}")
     if nothing:
         clauses.append(f"the evidence has nothing on {', '.join(nothing)}")
     text = "; ".join(clauses)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def of_subjects(question: str, count: int) -> str:
+    """A question and how many subjects are meant: "integrity of 3 copies"."""
+    return f"{question} of {count:,} {_subjects(question, count)}"
 
 
 def _subjects(question: str, count: int) -> str:

@@ -12,7 +12,7 @@ from formats.words import counted
 from kctl.audit.tables import Tables
 from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
-from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss
+from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss, of_subjects
 from kctl.model import StoredRow, command_line
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.copies import failed_copies
@@ -125,7 +125,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     if coverages and not sentences:
         sentences.append(audit_sentence((), coverages))
     elif open_ := [
-        f"{coverage['question']} of {number:,}"
+        of_subjects(str(coverage["question"]), number)
         for coverage in coverages
         if (number := sum(coverage[verdict] for verdict in OPEN))
         and f"{_capital(coverage_sentence(coverage))}." not in sentences
@@ -282,8 +282,9 @@ def _commands(
         purpose = NO_COPY if is_gone else "whether each broker starts, and what its start would cut"
         chosen.insert(0 if is_gone else 1, (_command(tables, "log-dir start"), purpose))
     if len(chosen) < 3 and missing and missing[0].get:
-        subjects = counted(len(missing[0].subjects), "subject")
-        chosen.append((missing[0].get, f"to judge {missing[0].question} of {subjects}"))
+        chosen.append(
+            (missing[0].get, f"to judge {of_subjects(missing[0].question, len(missing[0].subjects))}")
+        )
     if not chosen:
         chosen.append((_sql(tables, "SELECT * FROM judgements"), "every verdict with its reason"))
     yield from chosen[:3]

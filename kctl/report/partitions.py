@@ -179,7 +179,6 @@ def _verdicts(tables: Tables, keys: set[Key]) -> dict[Key, list[str]]:
     for row in tables.rows("verdicts"):
         key = row["topic"], row["partition"]
         if key in keys:
-            at = f"copy '{row['moment']}': " if row["moment"] else ""
             newest = (
                 f"; current records: broker {row['best_source']}" if row["best_source"] is not None else ""
             )
@@ -188,9 +187,24 @@ def _verdicts(tables: Tables, keys: set[Key]) -> dict[Key, list[str]]:
                 if row["most_committed"] is not None
                 else ""
             )
-            reason = f" ({row['reason']})" if row["reason"] else ""
-            sentences[key].append(f"{at}{row['verdict']}{reason}{newest}{most}")
+            sentences[key].append(f"{_verdict_words(row)}{newest}{most}")
     return sentences
+
+
+def _verdict_words(row: StoredRow) -> str:
+    """`In copy 'found' some replicas are behind but agree`; a verdict without a sentence of its own with its reason."""
+    agreed = {"behind": "some replicas are behind but agree", "equal": "all replicas agree"}.get(
+        row["verdict"]
+    )
+    reason = f" ({row['reason']})" if row["reason"] and row["verdict"] != "behind" else ""
+    if agreed is None:
+        return f"{_place(row, 'copy {}: ')}{row['verdict']}{reason}"
+    said = f"{_place(row, 'in copy {} ')}{agreed}{reason}"
+    return f"{said[0].upper()}{said[1:]}"
+
+
+def _place(row: StoredRow, form: str) -> str:
+    return form.format(f"'{row['moment']}'") if row["moment"] else ""
 
 
 def loss_words(row: dict[str, Any]) -> Html:

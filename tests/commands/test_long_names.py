@@ -91,3 +91,22 @@ def test_tables_of_every_kind_fold_names_and_no_numbers(row_type: RowType) -> No
     lines = list(aligned(rows, Page(80, color=False)))
     assert max(map(len, lines), default=0) <= 80
     assert "\n".join(lines).count("1234567") == 2 * sum(value == 1234567 for value in values.values())
+
+
+def test_a_first_column_on_lines_of_its_own_takes_no_room_from_the_others() -> None:
+    user = "CN=billing," * 10
+    keys = ("consumer_byte_rate", "request_percentage", "producer_byte_rate")
+    rows: list[dict[str, object]] = [
+        {
+            "kind": "quota",
+            "user": name,
+            "client_id": client,
+            "key": key,
+            "value": 1048576,
+            "source": "client-id",
+        }
+        for name, client, key in zip((None, user, user), ("client." * 20, None, "app"), keys, strict=True)
+    ]
+    lines = list(aligned(rows, Page(80, color=False)))
+    assert all(sum(key in line for line in lines) == 1 for key in keys), "only the widest column is folded"
+    assert [line for line in lines if len(line) > 80] == [user, user]

@@ -139,10 +139,8 @@ def test_errors_of_the_system_say_what_to_do() -> None:
         Path("/nowhere/at/all").read_bytes()
     error = file_error("/nowhere/at/all", raised.value, BadValue)
     assert isinstance(error, BadValue)
-    assert (error.message, error.hint.partition(":")[0]) == (
-        "/nowhere/at/all: no such file or directory",
-        "check the path",
-    )
+    assert error.message == "/nowhere/at/all: no such file or directory"
+    assert error.hint.startswith("there is no /nowhere; ")
     assert file_error("a", OSError(12345, "strange")).hint
     assert pickle.loads(pickle.dumps(error)).hint == error.hint
 
@@ -167,7 +165,18 @@ def test_a_relative_path_that_is_not_there(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "evidence").mkdir()
     assert near_path("evidnce/") == "did you mean evidence?"
     assert near_path("evidnce/broker-1") == "did you mean evidence?"
-    assert near_path("/nowhere/at/all") == near_path("") == ""
+    assert (
+        near_path("/nowhere/at/all")
+        == "there is no /nowhere; a path from the current folder begins without /"
+    )
+    assert near_path("/vra/log") == "did you mean var? (in /)"
+    assert near_path("") == ""
+
+
+def test_a_link_to_nothing_and_an_empty_folder_are_named(tmp_path: Path) -> None:
+    assert near_path(f"{tmp_path}/evidence") == f"{tmp_path} is empty"
+    (tmp_path / "link").symlink_to("gone")
+    assert near_path(f"{tmp_path}/link") == f"{tmp_path}/link is a link to gone, which is not there"
 
 
 def test_a_file_too_large_to_read_is_not_one_too_large_to_write() -> None:

@@ -16,7 +16,7 @@ CAUSES = {
     "power_failure_tail": "unflushed tail lost in a power failure",
     "disk_lost": "a broker led whose disk had been lost or replaced",
     "handover": "a leader told to stop had records that no follower had fetched",
-    "zombie_leader": "a leader cut off from ZooKeeper kept accepting records",
+    "zombie_leader": "a leader that was cut off kept accepting records",
     "unknown": "cause unknown",
 }
 HANDOVER = "handover"  # drops no committed record
@@ -31,6 +31,7 @@ KINDS = {
     ),
 }
 MOST_COPIES = 4  # in a sentence
+NO_COPY = "No copy here holds these records"
 
 
 def cause_words(cause: object) -> str:
@@ -111,6 +112,18 @@ def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
             words = amount.words(noun)
             sentences.append(f"{words[0].upper()}{words[1:]} {gone}; {_still(amount)}.")
     return " ".join(sentences)
+
+
+def where_else(losses: Iterable[Mapping[str, Any]]) -> str:
+    """What not to start, and where to look for records that no copy has; empty where copies have all that may be committed."""
+    rows = list(losses)
+    if not any(row["class"] != "uncommitted" and not still_on(row) for row in rows):
+        return ""
+    begin = "Not all of these records are in a copy here" if any(map(still_on, rows)) else NO_COPY
+    return (
+        f"{begin}. Before you start a broker, see what its start would cut; look for the records on disks of brokers "
+        "that are down or were replaced, in backups and mirrors."
+    )
 
 
 def _still(amount: Amount) -> str:

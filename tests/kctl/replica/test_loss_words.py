@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kctl.replica.loss.words import lost_sentence
+from kctl.replica.loss.words import CAUSES, lost_sentence
 
 
 def loss(topic: str = "orders", start: int = 0, end: int | None = 10, **more: Any) -> dict[str, Any]:
@@ -37,3 +37,7 @@ WHOLE = {"records": 10, "recoverable_from": [{"moment": None, "broker_id": 1}]}
 )  # fmt: skip
 def test_what_a_total_says(losses: list[dict[str, Any]], words: str) -> None:
     assert words in lost_sentence(losses)
+
+
+def test_the_words_of_a_cause_hold_with_and_without_zookeeper() -> None:
+    assert not [words for words in CAUSES.values() if "ZooKeeper" in words]

@@ -21,6 +21,7 @@ from kctl.replica.loss.words import amount_of
 from kctl.report.answer import AuditAnswer, answer_of, markdown
 from kctl.report.incidents import CONSEQUENCES, incidents
 from kctl.report.page import render
+from kctl.report.partitions import _verdict_words
 from kctl.rows.audit import AUDIT
 from tests.audit_rows import whole_row
 
@@ -151,13 +152,13 @@ def test_what_was_not_judged_stands_beside_what_is_lost(tmp_path: Path) -> None:
             judged("integrity", "sound"),
         ],
     )
-    assert told.sentences[-1] == "Not judged: loss of 1."
+    assert told.sentences[-1] == "Not judged: loss of 1 partition."
 
 
 def test_a_cluster_without_faults_gets_one_sentence_and_then_what_it_rests_on(tmp_path: Path) -> None:
     told = answer(tmp_path, judgements=[judged("loss", "sound"), judged("integrity", "sound")])
     assert told.sentences == (
-        "Nothing wrong was found in what was judged: loss of 1, integrity of 1 subject.",
+        "Nothing wrong was found in what was judged: loss of 1 partition, integrity of 1 copy.",
     )
     assert told.severity == "good"
     assert told.coverages == (
@@ -391,6 +392,9 @@ def test_where_no_copy_has_the_records_it_says_what_not_to_start_and_where_to_lo
     assert not any("start a broker" in line for line in laid_out([{**row, "class": "uncommitted"}]))
     first, _ = answer(tmp_path, losses=[row]).commands[0]
     assert first.startswith("kctl log-dir start ")
+    assert lines.index(next(line for line in lines if "gone from the cluster" in line)) < lines.index(
+        next(line for line in lines if sentence[:20] in line)
+    ), "the total comes first"
 
 
 @pytest.mark.parametrize(
@@ -471,3 +475,15 @@ def test_several_incidents_are_a_list_below_the_total(tmp_path: Path) -> None:
     assert html.index("82 committed") < html.index('class="incidents"') < html.index('id="next"')
     text = markdown(made)
     assert text.index("82 committed") < text.index("- 40 records") < text.index("Next:")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "moment", "words"),
+    [
+        ("behind", "found", "In copy 'found' some replicas are behind but agree"),
+        ("equal", None, "All replicas agree (why)"),
+        ("diverged", "found", "copy 'found': diverged (why)"),
+    ],
+)
+def test_what_a_comparison_of_copies_says(verdict: str, moment: str | None, words: str) -> None:
+    assert _verdict_words({"verdict": verdict, "reason": "why", "moment": moment}) == words
