@@ -22,7 +22,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from tests.levels import EVERY_VERSION, later, left_to, repeated, what_levels_add
+from tests.levels import later, left_to, nightly, repeated, what_levels_add
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
@@ -87,8 +87,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if reason := repeated(item.nodeid):
             item.add_marker(pytest.mark.repeated(reason))
-            if reason == EVERY_VERSION:
-                item.add_marker(pytest.mark.matrix)
+            if reason := nightly(item.nodeid):
+                item.add_marker(pytest.mark.matrix(reason))
         elif reason := later(item.nodeid):
             item.add_marker(pytest.mark.later(reason))
         for name in TOGETHER:
@@ -131,7 +131,9 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         left = item.config.stash.setdefault(LEFT, Counter())
         # Reasons are of markers, not of the name again, to which xdist may have added a group since.
         markers = {
-            mark.name: mark.args[0] if mark.name in ("repeated", "later") else mark.name
+            mark.name: str(mark.args[0])
+            if mark.name in ("repeated", "matrix", "later") and mark.args
+            else mark.name
             for mark in item.iter_markers()
         }
         left[left_to(markers)] += 1

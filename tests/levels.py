@@ -1,7 +1,8 @@
 """Which tests `make test` leaves to `make test-all`, which `make test-quick` leaves to `make test`, and why.
 
 `make test` holds every subject against the real thing once. A line of `TABLE` names tests that repeat it: with other
-versions, at every step, on every recording. A test that no line names is in `make test`. `QUICK` names likewise what
+versions, at every step, on every recording. A test that no line names is in `make test`. Of those in `TABLE`, a line of
+`NIGHTLY` names what `make test-all` leaves to `make test-matrix`, which runs at night. `QUICK` names likewise what
 repeats a subject of `make test-quick`: of each line some are left in it, and all are in `make test`.
 """
 
@@ -27,16 +28,23 @@ class Repeated(NamedTuple):
     """
 
 
-EVERY_VERSION = "every version"
-"""The reason of tests that `make test-matrix` alone runs."""
+NIGHTLY = (
+    Repeated("every version", r"test_(?:starts|rights_to_change)\.py::.*\[(?!kraft-4\.3)"),
+    Repeated("every version", r"test_starts\.py::.*\[kraft-4\.3-(?!healthy|other-node-id)", 5),
+    Repeated("every version", r"^tests/brokers/(?:wire|access)/.*(?:_killed_|killed_at|halfway/test_returns).*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
+    Repeated("every version", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]", 2),
+    Repeated("every version", r"wire/(?:test_disks\.py::|test_recover\.py::.*zookeeper|test_rights\.py::test_a_user_with_exactly)", 2),
+    Repeated("every version", r"^tests/spark/test_(?:cluster|elsewhere)\.py::", 2),
+    Repeated("every version", r"test_log_dir_start_as_kafka\.py::", 2),
+    Repeated("every version", r"access/test_cluster_file\.py::test_five_hundred\w*\[zookeeper"),
+    Repeated("every user", r"test_rights_to_change\.py::", 2),
+    Repeated("every broker", r"wire/halfway/test_returns\.py::|test_elections\.py::test_what_is_predicted", 3),
+    Repeated("every step", r"test_migration\.py::test_killed|access/test_cluster_file\.py::test_killed_at_a_stage|access/test_a_day\.py::test_a_day_killed|wire/test_killed\.py::", 2),
+    Repeated("every copy", r"test_collect(?:_headers)?\.py::test_(?:an_audit_of_the_copy|a_copy_of_brokers|what_brokers_under|every_answer)\w*\[", 2),
+    Repeated("every recording", r"test_audit_(?:reads|slices|output)\.py::test_(?:what_the_scan|recordings|damaged_recordings|damage_on|every_table)\w*\[|test_parallel\.py::test_(?:recordings|damaged_recordings)\[", 2),
+    Repeated("every recording", r"(?:test_no_reassurance|findings/test_evidence|checks/test_damage|test_replica_truth|test_hostile_evidence|test_corpus|test_bounded_memory|test_extreme_numbers)\.py::.*\[", 2),
+)  # fmt: skip
 TABLE = (
-    Repeated(EVERY_VERSION, r"test_(?:starts|rights_to_change)\.py::.*\[(?!kraft-4\.3)"),
-    Repeated(EVERY_VERSION, r"test_starts\.py::.*\[kraft-4\.3-(?!healthy|other-node-id)", 3),
-    Repeated(EVERY_VERSION, r"^tests/brokers/(?:wire|access)/.*(?:_killed_|killed_at|halfway/test_returns).*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
-    Repeated(EVERY_VERSION, r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]", 2),
-    Repeated(EVERY_VERSION, r"wire/halfway/test_returns\.py::", 3),
-    Repeated(EVERY_VERSION, r"wire/(?:test_disks\.py::|test_recover\.py::.*zookeeper|test_rights\.py::test_a_user_with_exactly)", 2),
-    Repeated(EVERY_VERSION, r"^tests/spark/test_(?:cluster|elsewhere)\.py::", 2),
     Repeated("versions of brokers", r"^tests/brokers/[^/]*::.*[\[-](?:0\.8\.2|1\.1|2\.8)[\]-]"),
     Repeated("versions of brokers", r"^tests/brokers/wire/.*\[zookeeper-2\.8"),
     Repeated("versions of brokers", r"^tests/brokers/access/.*\[(?!kraft-4\.3)"),
@@ -143,18 +151,24 @@ def compiled(table: tuple[Repeated, ...]) -> list[tuple[Repeated, re.Pattern[str
 
 COMPILED = compiled(TABLE)
 COMPILED_QUICK = compiled(QUICK)
-OTHER_CHOICE = 10
-"""The start of the sums by which tests are chosen: with that of `TABLE`, all that it chose would be chosen again."""
+COMPILED_NIGHTLY = compiled(NIGHTLY)
+# Starts of the sums by which tests are chosen: with one for all tables, each would choose again what another chose.
+CHOICE, CHOICE_OF_QUICK, CHOICE_OF_NIGHTLY = 0, 10, 20
 
 
 def repeated(name: str) -> str | None:
     """Why a test is left to `make test-all`; None for one of `make test`."""
-    return _left(name, COMPILED, 0)
+    return _left(name, COMPILED, CHOICE)
+
+
+def nightly(name: str) -> str | None:
+    """Why a test that is left by `make test` is left to `make test-matrix` too; None for one of `make test-all`."""
+    return _left(name, COMPILED_NIGHTLY, CHOICE_OF_NIGHTLY) if repeated(name) else None
 
 
 def later(name: str) -> str | None:
     """Why a test of `make test` that has no marker is left to it by `make test-quick`; None for one of both."""
-    return _left(name, COMPILED_QUICK, OTHER_CHOICE)
+    return _left(name, COMPILED_QUICK, CHOICE_OF_QUICK)
 
 
 def _left(name: str, table: list[tuple[Repeated, re.Pattern[str]]], start: int) -> str | None:
@@ -163,8 +177,6 @@ def _left(name: str, table: list[tuple[Repeated, re.Pattern[str]]], start: int) 
             chosen = sum(crc32(part.encode(), start) for part in match.groups() or (name,))
             if not row.one_of or chosen % row.one_of:
                 return row.reason
-            if row.reason != EVERY_VERSION:
-                return None
     return None
 
 
@@ -179,7 +191,8 @@ def left_to(markers: Mapping[str, str]) -> tuple[str, str]:
     Markers are with their reasons, or with their names where they have none.
     """
     if "matrix" in markers:
-        return "make test-matrix", EVERY_VERSION
+        reason = markers["matrix"]
+        return "make test-matrix", "versions, steps and servers" if reason == "matrix" else reason
     if "repeated" in markers:
         return "make test-all", markers["repeated"]
     return "make test", next((markers[name] for name in LEFT_BY_QUICK if name in markers), "")

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
         ("tests/brokers/test_topics.py::test_wrong_values_are_refused[0.8.2]", "versions of brokers"),
         ("tests/brokers/test_topics.py::test_wrong_values_are_refused[3.9]", None),
         ("tests/brokers/test_changes.py::test_killed_at_every_step_and_undone[2.8-alter-journalled]", "versions of brokers"),
-        ("tests/brokers/wire/test_recover.py::test_recovery_killed_at_every_step[zookeeper-2.8]", "every version"),
+        ("tests/brokers/wire/test_recover.py::test_recovery_killed_at_every_step[zookeeper-2.8]", "versions of brokers"),
         ("tests/brokers/test_changes.py::test_killed_after_the_write_and_resumed[3.9-config]", None),
         ("tests/brokers/wire/test_changes.py::test_a_killed_reassignment_is_resumed[kraft-4.3-journalled]", "killed at every step"),
         ("tests/stores/test_killed_audits.py::test_an_audit[local-s3-worker]", "killed at every step"),
@@ -30,6 +30,14 @@ HERE = Path(__file__).parent
 )  # fmt: skip
 def test_a_name_tells_the_level(name: str, reason: str | None) -> None:
     assert levels.repeated(name) == reason
+
+
+def test_what_runs_at_night_only_is_in_no_level_before() -> None:
+    name = "tests/brokers/wire/test_recover.py::test_recovery_killed_at_every_step[%s]"
+    assert levels.nightly(name % "zookeeper-2.8") == "every version"
+    assert levels.nightly(name % "kraft-4.3") is None
+    lost = "tests/brokers/wire/test_recover.py::test_lost_records_are_seen_once[kraft-4.3]"
+    assert levels.repeated(lost) is levels.nightly(lost) is None
 
 
 def test_every_line_names_tests_that_there_are() -> None:
@@ -42,7 +50,7 @@ def test_every_line_names_tests_that_there_are() -> None:
         for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)
         for shape in shapes
     ]
-    for row, tests in (*levels.COMPILED, *levels.COMPILED_QUICK):
+    for row, tests in (*levels.COMPILED, *levels.COMPILED_QUICK, *levels.COMPILED_NIGHTLY):
         assert any(map(tests.search, names)), row
 
 
@@ -71,7 +79,8 @@ def test_what_starts_brokers_says_so(request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize(
     ("markers", "level"),
     [
-        ({"brokers": "brokers", "matrix": "matrix", "repeated": "starts"}, ("make test-matrix", "every version")),
+        ({"brokers": "brokers", "matrix": "every version", "repeated": "starts"}, ("make test-matrix", "every version")),
+        ({"brokers": "brokers", "matrix": "matrix"}, ("make test-matrix", "versions, steps and servers")),
         ({"brokers": "brokers", "slow": "slow", "repeated": "starts"}, ("make test-all", "starts")),
         ({"slow": "slow", "spark": "spark"}, ("make test", "spark")),
         ({"later": "recordings"}, ("make test", "recordings")),
