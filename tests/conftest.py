@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -37,6 +38,48 @@ REQUIRED = frozenset(filter(None, os.environ.get("KCTL_TEST_REQUIRE", "").split(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the golden files of tests/cases anew")
+
+
+# --- what a run leaves behind -------------------------------------------------------------------------
+
+OF_KCTL = ".kctl"  # marks a run's temporary folder, beside which those of other projects lie
+
+
+@pytest.hookimpl(trylast=True)  # pytest's own folder is made by then
+def pytest_configure(config: pytest.Config) -> None:
+    """What runs that were killed left is removed; pytest itself keeps it for three days."""
+    if not has_own_folder(config):
+        return
+    own = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    (own / OF_KCTL).touch()
+    for mark in own.parent.glob(f"pytest-*/{OF_KCTL}"):
+        lock = mark.with_name(".lock")  # there until its run ends, with the number of the process
+        if lock.exists() and mark.parent != own and not is_running(lock.read_text()):
+            shutil.rmtree(mark.parent, ignore_errors=True)
+
+
+def is_running(process: str) -> bool:
+    return not process.isdecimal() or Path("/proc", process).exists() or not Path("/proc").exists()
+
+
+def has_own_folder(config: pytest.Config) -> bool:
+    return not (hasattr(config, "workerinput") or config.option.basetemp or config.option.collectonly)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What is kept after failures is not after Ctrl-C."""
+    if exitstatus == pytest.ExitCode.INTERRUPTED and has_own_folder(session.config):
+        shutil.rmtree(session.config._tmp_path_factory.getbasetemp(), ignore_errors=True)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What kctl, Spark's JVM and other programs make below the folder for temporary files goes with this run's."""
+    folder = tmp_path_factory.getbasetemp() / "tmp"
+    folder.mkdir()
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+        os.environ[name] = f"{os.environ.get(name, '')} -Djava.io.tmpdir={folder}".strip()
 
 
 # --- what this machine can run ------------------------------------------------------------------------
