@@ -37,11 +37,11 @@ NIGHTLY = (
     Repeated("every version", r"^tests/spark/test_(?:cluster|elsewhere)\.py::", 2),
     Repeated("every version", r"test_log_dir_start_as_kafka\.py::", 2),
     Repeated("every version", r"access/test_cluster_file\.py::test_five_hundred\w*\[zookeeper"),
-    Repeated("every user", r"test_rights_to_change\.py::", 2),
+    Repeated("every user", r"test_rights_to_change\.py::", 4),
     Repeated("every broker", r"wire/halfway/test_returns\.py::|test_elections\.py::test_what_is_predicted", 3),
     Repeated("every step", r"test_migration\.py::test_killed|access/test_cluster_file\.py::test_killed_at_a_stage|access/test_a_day\.py::test_a_day_killed|wire/test_killed\.py::", 2),
     Repeated("every copy", r"test_collect(?:_headers)?\.py::test_(?:an_audit_of_the_copy|a_copy_of_brokers|what_brokers_under|every_answer)\w*\[", 2),
-    Repeated("every recording", r"test_audit_(?:reads|slices|output)\.py::test_(?:what_the_scan|recordings|damaged_recordings|damage_on|every_table)\w*\[|test_parallel\.py::test_(?:recordings|damaged_recordings)\[", 2),
+    Repeated("every recording", r"test_audit_(?:reads|slices|output)\.py::test_(?:what_the_scan|recordings|damaged_recordings|damage_on|every_table)\w*\[|test_(?:parallel|together)\.py::test_(?:recordings|damaged_recordings|recorded_logs)\w*\[", 2),
     Repeated("every recording", r"(?:test_no_reassurance|findings/test_evidence|checks/test_damage|test_replica_truth|test_hostile_evidence|test_corpus|test_bounded_memory|test_extreme_numbers)\.py::.*\[", 2),
 )  # fmt: skip
 TABLE = (
@@ -78,6 +78,7 @@ TABLE = (
     Repeated("recordings", r"test_audit_slices\.py::test_(?:recordings|damaged_recordings|damage_on_and_beside_a_border|files_of_slices|a_log_that_changes)", 24),
     Repeated("recordings", r"test_digests_of_every_recording"),
     Repeated("recordings", r"test_parallel\.py::test_(?:recordings|damaged_recordings)", 12),
+    Repeated("recordings", r"test_together\.py::test_recorded_logs\w*\[", 6),
     Repeated("versions of brokers", r"test_log_dir_start_as_kafka\.py::.*\[(?!4\.3(?:\]|-(?!rolled)))"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:own_check|session)\.py::test_a(?:_check_speaks|n_audit_in_a_session)"),
     Repeated("clusters of Spark", r"^tests/spark/test_(?:audit_on_spark\.py::test_both_demos|bad_input\.py::test_an_executor_without|docs\.py::test_the_program)"),
