@@ -24,7 +24,8 @@ from formats.messages.consumer_offsets import (
     version_of,
 )
 from formats.messages.json_text import JsonNode, json_text, message_node
-from formats.messages.schema import Message, Struct, Versions, read_message
+from formats.messages.reading import read_message
+from formats.messages.schema import Message, Struct, Versions
 from formats.messages.transaction_state import (
     TransactionStatus,
     UnknownTransactionRecord,

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from formats.binary.layout import Bytes
 from formats.errors import FormatError
-from formats.messages.schema import Message, Values, parse, read_message, take, write_message
+from formats.messages.reading import read_message, take
+from formats.messages.schema import Message, Values, parse
+from formats.messages.writing import write_message
 
 MESSAGES = parse("""
 OffsetCommitKey 0-1

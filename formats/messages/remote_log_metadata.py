@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from formats.binary.layout import Bytes
 from formats.binary.varint import read_unsigned, write_unsigned
 from formats.errors import FormatError
-from formats.messages.schema import Struct, Values, parse, read_message, write_message
+from formats.messages.reading import read_message
+from formats.messages.schema import Struct, Values, parse
+from formats.messages.writing import write_message
 
 FRAME_VERSION = 1
 

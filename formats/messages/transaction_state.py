@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from formats.binary.layout import Bytes
 from formats.errors import FormatError
-from formats.messages.schema import Values, parse, read_message, take
+from formats.messages.reading import read_message, take
+from formats.messages.schema import Values, parse
 
 MESSAGES = parse("""
 TransactionLogKey 0

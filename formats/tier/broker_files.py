@@ -25,13 +25,13 @@ from typing import NamedTuple
 from formats.binary import layout
 from formats.binary.layout import Bytes, int16, int32, int64
 from formats.errors import FormatError, MalformedLine
+from formats.messages.reading import take
 from formats.messages.remote_log_metadata import (
     API_KEYS,
     SegmentMetadataSnapshot,
     read_remote_log_metadata,
     write_remote_log_metadata,
 )
-from formats.messages.schema import take
 from formats.words import counted
 
 FOLDER = "remote-log-index-cache"

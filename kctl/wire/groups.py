@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from formats.messages.consumer_offsets import ASSIGNMENT
-from formats.messages.schema import read_message
+from formats.messages.reading import read_message
 from formats.values import Struct
 from formats.words import counted
 from kctl.changes.kinds.groups import GroupOffset

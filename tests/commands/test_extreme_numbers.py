@@ -18,8 +18,8 @@ from formats.messages.cluster_metadata import RECORDS, MetadataRecord, write_met
 from formats.messages.consumer_offsets import TYPES, write_versioned
 from formats.messages.remote_log_metadata import MESSAGES, ApiKey, RecordLayout
 from formats.messages.schema import Message, MessageField, Struct
-from formats.messages.schema import write_message as write_schema
 from formats.messages.transaction_state import KEY, VALUE
+from formats.messages.writing import write_message as write_schema
 from tests.conftest import kctl, rows
 
 LONG, INT, NOW = 2**63 - 1, 2**31 - 1, 1_700_000_000_000

@@ -25,8 +25,9 @@ from formats.messages.cluster_metadata import (
 )
 from formats.messages.consumer_offsets import TYPES, read_group_record, write_versioned
 from formats.messages.json_text import double_text, json_text
-from formats.messages.schema import Message, Values, default_of, write_message
+from formats.messages.schema import Message, Values, default_of
 from formats.messages.transaction_state import read_transaction_record
+from formats.messages.writing import write_message
 from tests.conftest import recording, recordings
 
 DECODERS = {

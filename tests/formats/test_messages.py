@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.errors import FormatError, Truncated
+from formats.messages.reading import read_message
 from formats.messages.schema import (
     NEVER,
     NEWEST,
@@ -17,11 +18,10 @@ from formats.messages.schema import (
     Versions,
     default_of,
     parse,
-    read_message,
     uuid_bytes,
     uuid_text,
-    write_message,
 )
+from formats.messages.writing import write_message
 
 MESSAGE = parse("""
 Item

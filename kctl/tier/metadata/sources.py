@@ -16,6 +16,7 @@ from formats.errors import FormatError
 from formats.kafka_text.remote_log_metadata import parse_kafka_line
 from formats.log.record_batch import MAGIC_AT
 from formats.log.records import Damage, walk
+from formats.messages.reading import read_message
 from formats.messages.remote_log_metadata import (
     MESSAGES,
     ApiKey,
@@ -23,7 +24,6 @@ from formats.messages.remote_log_metadata import (
     read_remote_log_metadata,
     write_remote_log_metadata,
 )
-from formats.messages.schema import read_message
 from formats.values import Struct, field
 from kctl.errors import KctlError
 from kctl.evidence.model import Arriving
