@@ -10,7 +10,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import flag
-from commands.cli.render import Outcome, Page, Row, table
+from commands.cli.render import Outcome, Page, Row, folding, table
 from formats.values import replace
 from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
@@ -61,7 +61,9 @@ def list_features(frame: Frame, at: At) -> Outcome:
         ranges, failures = cluster.supported_features()
     for failure in failures:
         frame.report(failure)
-    return Outcome((FEATURE_LEVELS.of(feature) for feature in features_of(state, ranges)), text=list_text)
+    return Outcome(
+        (FEATURE_LEVELS.of(feature) for feature in features_of(state, ranges)), text=folding(list_text)
+    )
 
 
 def _levels(

@@ -39,11 +39,30 @@ LOST_COLUMNS = [
     "still on",
 ]
 MISSING_COLUMNS = ["question", "of", "why", "missing", "get it with"]
-# The command that shows the subject of a finding, by the beginning of its code; the first match counts.
+BY_AUDIT = "audit sql"  # of findings that no command makes but an audit
+# The command that shows a finding, by the beginning of its code; the first match counts.
 COMMANDS = {
-    "remote-": "remote audit", "tier-": "remote audit", "replica-": "replica compare", "epoch": "replica compare",
-    "unclean-": "state-log timeline", "isr-": "state-log timeline", "zombie-": "replica loss",
-    "hanging-transaction": "transactions hanging", "log-zone": "state-log timeline", "": "segment verify",
+    "remote-": "remote audit", "tier-": "remote audit",
+    **dict.fromkeys(
+        ["replica-copy-unreadable", "replica-hole-everywhere", "replica-leader-", "replica-present-", "replica-unclean-"],
+        "replica loss",
+    ),
+    "replica-": "replica compare", "hanging-transaction": "transactions hanging",
+    **dict.fromkeys(
+        [
+            "unclean-", "isr-", "zombie-", "truncated-below-", "broker-ended", "log-dir-failed", "thread-died",
+            "partition-uncleanable", "log-zone",
+        ],
+        "state-log timeline",
+    ),
+    **dict.fromkeys(
+        [
+            "broker-id-", "cluster-id-", "directory-id-not-", "metadata-version-", "replicas-under-", "stray-", "topic-id-of-",
+            "voter-directory-", "voter-set-of-", "compaction-", "retention-",
+        ],
+        BY_AUDIT,
+    ),
+    "": "segment verify",
 }  # fmt: skip
 START = "kctl log-dir start "
 OF_TIERS = ("remote-", "tier-")
@@ -139,7 +158,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     if undone:
         sentences.append(f"Not everything could be examined: {', '.join(undone)}.")
     if not sentences:
-        sentences.append("How far this audit carries is not in its tables: nothing was judged.")
+        sentences.append("Nothing was judged: the tables of this audit have no verdict.")
     is_lost = any(row["cause"] != HANDOVER for row in losses)
     is_wrong = bool(is_lost or any(wrong.values()) or any(severity == "error" for severity, _ in amounts))
     severity = "error" if is_wrong else "warning" if causes or amounts or copies.total else ""
@@ -271,7 +290,10 @@ def _commands(
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
             purpose = f"every place of {code} and its surroundings"
-            if code == COPY_FAILED.code and failed_copies(tables).leftovers:
+            if verb == BY_AUDIT:
+                statement = f"SELECT * FROM findings WHERE code = '{code}'"  # noqa: S608  # it is shown, not run
+                chosen.append((_sql(tables, statement), f"every place of {code}"))
+            elif code == COPY_FAILED.code and failed_copies(tables).leftovers:
                 plan = _command(tables, verb, "--plan-cleanup", "orphans.jsonl")
                 chosen.append((plan, "writes down what can be removed from the tier; nothing is deleted"))
             else:

@@ -103,7 +103,7 @@ def test_a_first_column_on_lines_of_its_own_takes_no_room_from_the_others() -> N
             "client_id": client,
             "key": key,
             "value": 1048576,
-            "source": "client-id",
+            "source": "user and client-id",
         }
         for name, client, key in zip((None, user, user), ("client." * 20, None, "app"), keys, strict=True)
     ]

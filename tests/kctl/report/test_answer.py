@@ -274,7 +274,7 @@ def test_what_follows_from_an_incident_is_told_there_and_not_again(tmp_path: Pat
 def test_nothing_is_green_without_judgements(tmp_path: Path) -> None:
     told = answer(tmp_path, segments=[{"topic": "ledger", "partition": 0}])
     assert told.severity == ""
-    assert told.sentences == ("How far this audit carries is not in its tables: nothing was judged.",)
+    assert told.sentences == ("Nothing was judged: the tables of this audit have no verdict.",)
     for text in (
         markdown(Tables(tmp_path)),
         re.sub("<(style|script)>.*?</", "", render(Tables(tmp_path)), flags=re.DOTALL),
@@ -487,3 +487,23 @@ def test_several_incidents_are_a_list_below_the_total(tmp_path: Path) -> None:
 )
 def test_what_a_comparison_of_copies_says(verdict: str, moment: str | None, words: str) -> None:
     assert _verdict_words({"verdict": verdict, "reason": "why", "moment": moment}) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        ("broker-ended", "kctl state-log timeline evidence"),
+        ("log-dir-failed", "kctl state-log timeline evidence"),
+        ("epoch-entry-missing", "kctl segment verify evidence"),
+        ("replica-unclean-cost-unknown", "kctl replica loss evidence"),
+        ("replica-incomplete-copy", "kctl replica compare evidence"),
+        ("zombie-leader-write", "kctl state-log timeline evidence"),
+        ("voter-directory-gone", "SELECT * FROM findings WHERE code = 'voter-directory-gone'"),
+        ("compaction-stopped", "SELECT * FROM findings WHERE code = 'compaction-stopped'"),
+    ],
+)
+def test_the_command_to_run_next_is_one_that_makes_the_finding(
+    tmp_path: Path, code: str, command: str
+) -> None:
+    first, _ = answer(tmp_path, findings=[finding(code)]).commands[0]
+    assert command in first
