@@ -15,8 +15,9 @@ from kctl.audit.slices import read_before
 from kctl.checks.digests import digest_of
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
+from kctl.checks.segments import LogPieces
 from kctl.findings import Place
-from kctl.log.folder import FolderFile
+from kctl.log.folder import Folder, FolderFile
 from kctl.scan.noted import NotedRun, ScanNotes, noted_run
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
@@ -126,13 +127,20 @@ class BatchRows:
             self.batches = []
 
 
-def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: BatchFiles) -> Report:
+def check_with_batches(
+    task: ReplicaTask,
+    options: CheckOptions,
+    out: BatchFiles,
+    *,
+    folder: Folder | None = None,
+    parts: LogPieces | None = None,
+) -> Report:
     """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
-    rows = BatchRows(parts, task.place)
+    rows = BatchRows(out, task.place)
+    if task.slices:
+        parts = read_before(task, out.folder)
     try:
-        report = check_replica(
-            task, options, rows, parts=read_before(task, parts.folder) if task.slices else None
-        )
+        report = check_replica(task, options, rows, folder=folder, parts=parts)
         part = rows.part.close() if rows.part else None
     except BaseException:
         if rows.part:

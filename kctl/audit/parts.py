@@ -91,9 +91,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
                 audit.notes.add(path, runs)
 
     out, resume_folder = audit.out, audit.resume_folder
-    check: Check = partial(check_with_batches, parts=out) if out else check_replica
+    check: Check = partial(check_with_batches, out=out) if out else check_replica
     if resume_folder and out:
-        check = partial(check_or_recall, check=check, resume_folder=resume_folder, parts=out)
+        check = partial(check_or_recall, check=check, resume_folder=resume_folder, out=out)
 
     def prepare(tasks: list[ReplicaTask], options: CheckOptions) -> Sequence[ReplicaTask]:
         if out is None:
@@ -104,7 +104,7 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
         )  # fmt: skip
 
     items = verify(
-        audit.evidence, replace(audit.checks, digest=audit.digest), jobs=audit.jobs, progress=audit.progress,
+        audit.evidence, replace(audit.checks, digest=audit.digest, one_by_one=bool(resume_folder)), jobs=audit.jobs, progress=audit.progress,
         check=check, prepare=prepare, on_report=take,
     )  # fmt: skip
     integrity = Integrity()

@@ -139,14 +139,14 @@ def check_or_recall(
     *,
     check: Callable[..., Report],
     resume_folder: Path,
-    parts: BatchFiles,
+    out: BatchFiles,
 ) -> Report:
     """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:
         name = _fingerprint(task, options)
     except OSError:
         return check(task, options=options)
-    own = parts.path_of(task.place)
+    own = out.path_of(task.place)
     # If what is kept is damaged, the folder is examined again.
     with contextlib.suppress(OSError, ValueError, pa.ArrowException, msgspec.MsgspecError):
         return _recalled(resume_folder, name, own)

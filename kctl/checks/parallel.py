@@ -35,7 +35,7 @@ from kctl.scan.together import LARGEST, MOST, TOGETHER, ReadTogether
 from kctl.stores.mirror import mirror_of
 
 Check = Callable[..., Report]
-"""From a `ReplicaTask` and `options` to a report."""
+"""From a `ReplicaTask` and `options` to a report; `folder` and `parts` as of `check_replica`."""
 
 PART = 32 << 20  # bytes of a log that are read at once
 LARGE = 2 * PART  # bytes of logs from which on a folder is more than one piece of work
@@ -98,7 +98,9 @@ def reports(
 
     def items() -> Iterator[Task | ListedFolder | LogPart]:
         for number, task in enumerate(tasks):
-            plan = plan_of(task, options) if is_local and check is check_replica else None
+            plan = None
+            if is_local and not _is_read_apart(task, check, options):
+                plan = plan_of(task, options, may_be_cut=check is check_replica)
             if plan is None:
                 yield task
             elif plan.parts:
@@ -124,6 +126,13 @@ def reports(
         parts.finish()
         progress.advance(max(0, report.size_in_bytes - parts.size_in_bytes))
         yield report
+
+
+def _is_read_apart(task: Task, check: Check, options: CheckOptions) -> bool:
+    """Whether nothing of a folder may be read before its turn, or an audit has read its logs, or will wait for its files in a store."""
+    if check is check_replica or isinstance(task, NamedTask):
+        return False
+    return options.one_by_one or bool(task.slices) or mirror_of(os.fspath(task.folder)) is not None
 
 
 def together(
@@ -159,16 +168,16 @@ def _done(
     if isinstance(item, LogPart):
         return [read_part(item)]
     if isinstance(item, SmallFolders):
-        return _checked_together(item.folders, options)
+        return _checked_together(item.folders, check, options)
     if isinstance(item, NamedTask):
         return [check_named_file(item.path, item.place, options)]
     return [check(item, options=options)]
 
 
-def _checked_together(folders: Sequence[ListedFolder], options: CheckOptions) -> list[Report]:
+def _checked_together(folders: Sequence[ListedFolder], check: Check, options: CheckOptions) -> list[Report]:
     logs = small_logs(folder for _, folder in folders)
     with closing(ReadTogether(logs, scan_of(Place(), options))) as read:
-        return [check_replica(task, options, folder=folder, parts=read) for task, folder in folders]
+        return [check(task, options=options, folder=folder, parts=read) for task, folder in folders]
 
 
 def small_logs(folders: Iterable[Folder]) -> Iterator[Path]:
@@ -188,8 +197,8 @@ def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, options: CheckOpti
 # --- cutting ------------------------------------------------------------------------------------------
 
 
-def plan_of(task: Task, options: CheckOptions) -> TaskPlan | None:
-    """How a task is cut; None if it is small or cannot be read."""
+def plan_of(task: Task, options: CheckOptions, *, may_be_cut: bool = True) -> TaskPlan | None:
+    """How a task is cut; None if it is a file that is small, or cannot be read, or is large and may not be cut."""
     if isinstance(task, NamedTask):
         return _plan_of_file(task, options)
     try:
@@ -199,6 +208,8 @@ def plan_of(task: Task, options: CheckOptions) -> TaskPlan | None:
     logs = logs_of(folder)
     if sum(log.size_in_bytes for log, _ in logs) < LARGE:
         return TaskPlan((), folder)
+    if not may_be_cut:
+        return None
     parts = [parts_of(log, index, task.place_of(shown_name(log)), options) for log, index in logs]
     return TaskPlan([*chain.from_iterable(parts)], folder)
 

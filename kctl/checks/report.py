@@ -32,6 +32,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     max_findings: int = DEFAULT_MAX_FINDINGS
     compacted: frozenset[str] = frozenset()  # topics known to be compacted
     digest: str | None = None  # the algorithm; None: files get none
+    one_by_one: bool = False  # whether nothing of a folder may be read before the folder's turn
 
 
 class ReadSlice(NamedTuple):

@@ -17,12 +17,12 @@ from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState
 from formats.values import Struct, field, replace
 from kctl.copies.lineage import Lineage, normalised
-from kctl.copies.scanned import ScannedRun, scan_folder
+from kctl.copies.scanned import ScannedRun, scan_arriving, scan_folder
 from kctl.errors import reason_of
 from kctl.evidence.replica_copies import Copy
 from kctl.findings import Finding
 from kctl.findings import replica as codes
-from kctl.log.folder import read_folder
+from kctl.log.folder import Folder, read_folder
 from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
 from kctl.scan.noted import HeaderColumns
 from kctl.scan.outliers import rises, wrong_offsets
@@ -133,11 +133,13 @@ class ReplicaLog(Struct):
         if self.copy.epochs_problem:
             self.problems.append(self.copy.epochs_problem)
         try:
-            if self.copy.replica.arriving is None:
-                self._note_odd_files()
-            if runs is None:
-                copy = self.copy
-                runs = scan_folder(copy.folder, self.skip_below, copy.replica.arriving, copy.noted)
+            copy = self.copy
+            if copy.replica.arriving is None:
+                folder = read_folder(copy.folder)
+                self._note_odd_files(folder)
+                runs = runs or scan_folder(folder, self.skip_below, copy.noted)
+            elif runs is None:
+                runs = scan_arriving(copy.folder, self.skip_below, copy.replica.arriving, copy.noted)
             for run in runs:
                 batches = self._take(run)
                 if len(batches):
@@ -145,9 +147,8 @@ class ReplicaLog(Struct):
         except OSError as error:
             self.problems.append(f"cannot be listed: {reason_of(error)}")
 
-    def _note_odd_files(self) -> None:
+    def _note_odd_files(self, folder: Folder) -> None:
         """Note segments that are no regular files, since these are not read."""
-        folder = read_folder(self.copy.folder)
         odd = sorted({*folder.links, *(path for path, _ in folder.odd)})
         self.problems += [f"{path.name} is not a regular file" for path in odd if path.suffix == ".log"]
 

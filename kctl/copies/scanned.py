@@ -55,20 +55,17 @@ class SegmentPiece(Struct, frozen=True):
     next_base: int | None = None  # the base offset of the next segment
 
 
-def scan_folder(
-    folder: Path, skip_below: int = 0, arriving: Arriving | None = None, noted: Noted = NOTHING_NOTED
+def scan_folder(folder: Folder, skip_below: int = 0, noted: Noted = NOTHING_NOTED) -> Iterator[ScannedRun]:
+    """The segments of a partition folder in order. What is `noted` of logs by an earlier scan is not read again."""
+    segments = _segments(folder, skip_below)
+    for segment, following in zip_longest(segments, segments[1:]):
+        yield from _scan_segment(segment, following, noted)
+
+
+def scan_arriving(
+    folder: Path, skip_below: int, arriving: Arriving, noted: Noted = NOTHING_NOTED
 ) -> Iterator[ScannedRun]:
-    """The segments of a partition folder in order; those from `arriving` if they must be fetched first.
-
-    What is `noted` of logs by an earlier scan is not read again.
-
-    Raises OSError if the folder cannot be listed.
-    """
-    if arriving is None:
-        segments = _segments(read_folder(folder), skip_below)
-        for segment, following in zip_longest(segments, segments[1:]):
-            yield from _scan_segment(segment, following, noted)
-        return
+    """The same of segments that must be fetched first; OSError if the folder cannot be listed."""
     for _ in arriving():
         # `arriving` has fetched the next segment, if there is one, before it returns this one.
         segment, *behind = read_folder(folder).logs

@@ -106,6 +106,7 @@ class Copy:
 MOST_OF_EPOCHS = 4 << 20
 """Bytes of a leader epoch checkpoint: about 300,000 entries, more than any partition has."""
 
+Offsets = dict[tuple[str, int], int]
 Moment = str | None
 ByMoment = dict[Moment, dict[int, Copy]]
 
@@ -129,12 +130,12 @@ def live_copies(
     `notes` are of logs that were read before.
     """
     noted = notes.by_folder() if notes else {}
-    selected, read = frozenset(topics), cache(_read_checkpoint)
+    selected, offsets_of = frozenset(topics), cache(_checkpoints_in)
     for replica in evidence.replicas:
         if replica.kind is not FolderKind.LIVE or (selected and replica.topic not in selected):
             continue
         place = place_of_replica(evidence, replica)
-        offsets = {what: read(replica.log_dir.path / name) for what, name in CHECKPOINTS.items()}
+        offsets = offsets_of(replica.log_dir.path)
         key = replica.topic, replica.partition
         marks = {
             what: by_partition[key] for what, (by_partition, _) in offsets.items() if key in by_partition
@@ -150,7 +151,12 @@ def partitions_in(log_dir: LogDir) -> set[TopicPartition]:
     return {TopicPartition(*named) for name in names for named in _read_checkpoint(log_dir.path / name)[0]}
 
 
-def _read_checkpoint(path: Path) -> tuple[dict[tuple[str, int], int], str | None]:
+def _checkpoints_in(log_dir: Path) -> dict[str, tuple[Offsets, str | None]]:
+    """What `_read_checkpoint` says of each checkpoint of a log directory, by the keys of CHECKPOINTS."""
+    return {what: _read_checkpoint(log_dir / name) for what, name in CHECKPOINTS.items()}
+
+
+def _read_checkpoint(path: Path) -> tuple[Offsets, str | None]:
     """The offsets of a checkpoint by topic and partition, and why it cannot be read (then there are no offsets)."""
     try:
         entries = parse_offset_checkpoint(read_lenient(path))

@@ -5,6 +5,7 @@ Arrow timestamps in milliseconds), and where a row is from stands in it: topic, 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from formats.arrays import Ints
 from formats.compression import Codec
 from formats.log.columns.headers import Headers
 from formats.log.columns.record_headers import header_fields
-from formats.log.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
+from formats.log.record_batch import CODEC_MASK, CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
 from kctl.findings import Finding, Place
 from kctl.rows import RowType
 from kctl.rows.audit import BATCH, SEGMENT
@@ -129,19 +130,37 @@ def segment_row(place: Place, size_in_bytes: int, totals: ScanTotals) -> dict[st
 def _record_batch(
     table: str, columns: Sequence[str] | None, place: Place, rows: int, column: Callable[[str], pa.Array]
 ) -> pa.RecordBatch:
-    schema = schema_of(table, columns)
     where = placed(place)
     arrays = [
-        pa.repeat(pa.scalar(where[field.name], field.type), rows)
-        if field.name in where
-        else column(field.name)
-        for field in schema
+        constant(where[name], type_, rows) if name in where else column(name)
+        for name, type_ in _columns_of(table, None if columns is None else tuple(columns))
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(table, columns))
 
 
-CODECS = pa.array([codec.name.lower() for codec in Codec] + [f"unknown({n})" for n in (5, 6, 7)])
-TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime"])
+@cache
+def _columns_of(table: str, columns: tuple[str, ...] | None) -> list[tuple[str, pa.DataType]]:
+    """Names and types of the columns; a schema makes an object for each whenever it is asked."""
+    return [(field.name, field.type) for field in schema_of(table, columns)]
+
+
+def constant(value: object, type_: pa.DataType, rows: int) -> pa.Array:
+    """A column of one value; that of few rows is a part of one that is made once for many chunks."""
+    if rows > MOST_CONSTANT:
+        return pa.repeat(pa.scalar(value, type_), rows)
+    return _constant(value, type_, 1 << rows.bit_length()).slice(0, rows)
+
+
+MOST_CONSTANT = 1 << 12  # rows
+
+
+@lru_cache(256)
+def _constant(value: object, type_: pa.DataType, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, type_), rows)
+
+
+CODECS = [*(codec.name.lower() for codec in Codec), *(f"unknown({n})" for n in (5, 6, 7))]
+TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
 SINCE_MAGIC_2 = frozenset(
     (
         "last_offset_delta",
@@ -163,22 +182,39 @@ class _BatchColumns:
         self.headers = headers
         self.is_old = headers.magic < 2
         self.some_are_old = bool(self.is_old.any())
+        attributes = headers.attributes
+        self._flags: int | None = None
+        """The attributes of all batches, where they are of magic 2 and alike."""
+        if len(headers) and not self.some_are_old and (attributes == attributes[0]).all():
+            self._flags = int(attributes[0])
+
+    def _of_flags(self, name: str, flags: int) -> pa.Array | None:
+        """The column of what the attributes say; None for another, and for one that they do not say."""
+        rows = len(self.headers)
+        if name == "codec":
+            return constant(CODECS[flags & CODEC_MASK], TEXT, rows)
+        if name == "timestamp_type":
+            return constant(TIMESTAMP_TYPES[bool(flags & TIMESTAMP_TYPE)], TEXT, rows)
+        if name == "delete_horizon_ms" and not flags & DELETE_HORIZON:
+            return constant(None, INT, rows)
+        return constant(bool(flags & FLAGS[name]), TRUTH, rows) if name in FLAGS else None
 
     def column(self, name: str) -> pa.Array:
         headers = self.headers
+        if self._flags is not None and (column := self._of_flags(name, self._flags)) is not None:
+            return column
         mask = self.is_old if name in SINCE_MAGIC_2 and self.some_are_old else None
         if name == "codec":
-            return CODECS.take(pa.array(headers.codec))
+            return pa.array(CODECS).take(pa.array(headers.codec))
         if name == "timestamp_type":
             late = pa.array((headers.attributes & TIMESTAMP_TYPE) >> 3, mask=headers.magic == 0)
-            return TIMESTAMP_TYPES.take(late)
+            return pa.array(TIMESTAMP_TYPES).take(late)
         if name == "delete_horizon_ms":
             without = (headers.attributes & DELETE_HORIZON == 0) | self.is_old
             return pa.array(headers.base_timestamp, mask=without)
         if name == "records_count":
-            return pa.array(
-                headers.records_count.astype(np.int64), mask=self.is_old & (headers.records_count < 0)
-            )
+            unknown = self.is_old & (headers.records_count < 0) if self.some_are_old else None
+            return pa.array(headers.records_count.astype(np.int64), mask=unknown)
         if name == "crc_valid":
             return pa.array(headers.crc_valid)
         if name in FLAGS:

@@ -332,6 +332,11 @@ def compare_pairs(
 ) -> list[Pair]:
     """Every pair compared in one pass over the logs, by several processes if the logs are large."""
     pairs = [Pair(first, second) for first, second in indexes]
+    if len(logs) == 1 and not pairs:
+        shared = shared_scan([logs[0].copy], jobs)
+        for _ in logs[0].batches(shared.of(0) if shared else None):
+            pass  # what is to be known of the log is noted in it
+        return pairs
     for window in windows(logs, jobs):
         for pair in pairs:
             _compare(pair, logs, window)

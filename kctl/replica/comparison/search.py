@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -52,17 +53,19 @@ class ComparedEvidence:
         self.znodes: dict[str | None, Znodes] = clusters_of(evidence, report)
         self.registered = Registered(evidence)
 
+    @cached_property
     def copies(self) -> dict[TopicPartition, ByMoment]:
         """The copies of the selected partitions."""
         options, numbers = self.options, self.options.partitions
         by_partition = copies_of(self.evidence, options.topics, options.notes)
         return {tp: copies for tp, copies in by_partition.items() if not numbers or tp.partition in numbers}
 
+    @cached_property
     def work(self) -> list[ComparisonTask]:
         """A task for each partition and moment with several copies, or with one copy of several assigned; moments in order."""
         order = {moment: index for index, moment in enumerate(self.evidence.moments)}
         tasks = []
-        for partition, by_moment in self.copies().items():
+        for partition, by_moment in self.copies.items():
             for moment in sorted(by_moment, key=lambda m: order.get(m or "", -1)):
                 znodes = self.znodes.get(moment)
                 assigned = znodes.replicas.get(partition, ()) if znodes else ()
@@ -93,8 +96,8 @@ class ComparedEvidence:
 
     def not_compared(self) -> Iterator[Judgement]:
         """Judgements on partitions without two copies: those with one copy, and selected ones without any."""
-        compared = {(task.partition, task.moment) for task in self.work()}
-        copied = self.copies()
+        compared = {(task.partition, task.moment) for task in self.work}
+        copied = self.copies
         for partition, by_moment in copied.items():
             for moment in by_moment:
                 if (partition, moment) not in compared:
@@ -147,7 +150,7 @@ class ComparedEvidence:
 
     def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
         """The comparisons in order; each small one in one process, each large one with all processes."""
-        work = self.work()
+        work = self.work
         progress.start("compare", len(work), "partitions")
         jobs = self.options.jobs
         processes = jobs if isinstance(jobs, int) else None

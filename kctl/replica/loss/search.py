@@ -148,12 +148,12 @@ class LossSearch:
             aside=self.aside.get(partition, ()),
             jobs=jobs,
         )
-        facts = self._facts(partition)
-        if (
-            len(facts.copies) == 1 and facts.assigned != facts.copies
-        ):  # other copies may hold the damaged records
-            damaged = replica_findings.DAMAGED_COPY.code
-            result.findings[:] = [finding for finding in result.findings if finding.code != damaged]
+        damaged = replica_findings.DAMAGED_COPY.code
+        if any(finding.code == damaged for finding in result.findings):
+            facts = self._facts(partition)
+            if len(facts.copies) == 1 and facts.assigned != facts.copies:
+                # Other copies may hold the damaged records.
+                result.findings[:] = [finding for finding in result.findings if finding.code != damaged]
         return result
 
     def judgement(self, result: PartitionLosses) -> Judgement:

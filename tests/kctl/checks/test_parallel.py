@@ -192,8 +192,8 @@ def test_a_log_that_goes_away_or_shrinks_behind_the_plan(
     first, second, third = sorted(folder.glob("*.log"))[:3]
     plan_of = parallel.plan_of
 
-    def planned(task: parallel.Task, options: CheckOptions) -> parallel.TaskPlan | None:
-        plan = plan_of(task, options)
+    def planned(task: parallel.Task, options: CheckOptions, **how: bool) -> parallel.TaskPlan | None:
+        plan = plan_of(task, options, **how)
         first.unlink()
         with second.open("r+b") as file:
             file.truncate(700)

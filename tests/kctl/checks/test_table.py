@@ -247,6 +247,7 @@ def test_scan_of_a_tier(entered: None, tmp_path: Path) -> None:
 def test_copies_that_replica_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are scanned by the same checks; damage is what is reported of them, not findings."""
     from kctl.copies.scanned import scan_folder
+    from kctl.log.folder import read_folder
 
     seen: list[int] = []
 
@@ -256,6 +257,6 @@ def test_copies_that_replica_compares(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(table, "CHECKS", (table.RegisteredCheck(table.Form.HEADERS, watches),))
     folder, _ = evidence(tmp_path / "data")
-    runs = list(scan_folder(folder / "own-0"))
+    runs = list(scan_folder(read_folder(folder / "own-0")))
     assert seen == [base for run in runs if run.columns for base in run.columns.base_offset.tolist()]
     assert len(seen) == 120

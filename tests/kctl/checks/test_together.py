@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from formats.binary.crc import crc32c
 from formats.log.record_batch import Record, write_batch
 from kctl.checks import parallel
-from kctl.checks.report import CheckOptions, ReplicaTask
+from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.evidence.discover import discover
 from kctl.findings import Place
 from kctl.log.folder import read_folder
@@ -22,7 +25,7 @@ from kctl.scan.pieces import PieceScan
 from kctl.scan.source import LocalFile
 from kctl.scan.together import ReadTogether
 from kctl.verification.verify import verify
-from tests.conftest import recording, recordings
+from tests.conftest import kctl, recording, recordings
 
 Row = dict[str, object]
 NAMES = [*recordings("segments"), *recordings("incidents")]
@@ -163,6 +166,37 @@ def test_a_folder_of_a_store_is_work_of_its_own(
         len(item.folders) for item in parallel.together(listed) if isinstance(item, parallel.SmallFolders)
     ]
     assert sizes == ([1] * 5 if is_stored else [5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--digests", "none"), ("--resume",)], ids=str)
+def test_an_audit_reads_small_logs_together_unless_it_keeps_what_is_finished(
+    five_logs: Path, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tables are the same. What is kept of a folder is of the files that it had at its turn, not before."""
+    logs_of(five_logs)[2].write_bytes(logs_of(five_logs)[2].read_bytes()[:-3])
+    groups: list[int] = []
+    checked_together = parallel._checked_together
+
+    def counted(folders: Sequence[parallel.ListedFolder], *more: Any) -> list[Report]:
+        groups.append(len(folders))
+        return checked_together(folders, *more)
+
+    monkeypatch.setattr(parallel, "_checked_together", counted)
+
+    def tables(name: str) -> dict[str, list[Row]]:
+        ran = kctl("audit", "run", five_logs, "--out", tmp_path / name, "--jobs", "1", *options)
+        assert ran.status == 5
+        return {
+            table: pq.read_table(tmp_path / name / table).to_pylist()
+            for table in ("files", "segments", "batches", "findings", "losses", "verdicts")
+        }
+
+    found = tables("together")
+    assert groups == ([] if "--resume" in options else [5])
+    monkeypatch.setattr(parallel, "LARGEST", 0)
+    assert tables("alone") == found
+    assert len(found["batches"]) == 99 and found["findings"]
 
 
 def test_no_more_logs_are_open_at_once_than_may_be(five_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -920,7 +920,7 @@ def test_missing_decisions_leave_the_cause_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("high_watermark", "is_lost"), [(15, False), (17, True)])
 def test_a_tail_that_a_leader_had_when_it_was_told_to_stop(
-    tmp_path: Path, high_watermark: int, is_lost: bool
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, high_watermark: int, is_lost: bool
 ) -> None:
     log_dir(tmp_path, 1, [*FRONT, batch(15, 17, "a")], high_watermark=high_watermark, epochs=[[0, 0]])
     log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 1)], epochs=[[0, 0], [1, 15]])
@@ -941,7 +941,7 @@ def test_a_tail_that_a_leader_had_when_it_was_told_to_stop(
     assert (
         "2 committed records are gone from the cluster" if is_lost else "were dropped at a handover"
     ) in last
-    audit = rows("audit", "run", tmp_path, "--out", tmp_path.with_name(f"{tmp_path.name}-report"))
+    audit = rows("audit", "run", tmp_path, "--out", tmp_path_factory.mktemp("report"))
     said = audit.of("audit")[0]["verdict"]
     assert ("2 records are lost" if is_lost else "2 uncommitted records were dropped at a handover") in said
     assert audit.of("audit")[0]["lost_records"] == (2 if is_lost else 0)

@@ -7,10 +7,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.in_memory import InMemory
+from formats.binary.crc import crc32c
 from formats.log import records as walker
-from formats.log.record_batch import Record, write_batch
+from formats.log.record_batch import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+    Record,
+    write_batch,
+)
+from formats.values import replace
 from kctl.findings import Place
-from kctl.scan.options import ScanOptions
+from kctl.scan.options import Level, ScanOptions
 from kctl.scan.parquet import ParquetPart
 from kctl.scan.segment import scan_segment
 from kctl.scan.tables import (
@@ -53,6 +63,24 @@ def test_tables_have_every_batch_and_record(seed: int) -> None:
     row = segment_row(PLACE, len(data), scan.totals)
     assert list(row) == SCHEMAS["segments"].names or set(row) == set(SCHEMAS["segments"].names)
     assert row["records"] == len(expected)
+
+
+FLAGS = [0, TIMESTAMP_TYPE, TRANSACTIONAL, DELETE_HORIZON, TRANSACTIONAL | CONTROL, 4, 6, TIMESTAMP_TYPE | 3]
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_batches_of_equal_attributes_have_the_columns_of_others(flags: int) -> None:
+    made = []
+    for at, attributes in enumerate([*FLAGS, flags, flags, flags]):
+        batch = bytearray(write_batch([Record(at, 1, None, b"v")], attributes=attributes & ~CODEC_MASK))
+        batch[22] |= attributes & CODEC_MASK  # names a codec that its bytes are not of
+        batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+        made.append(bytes(batch))
+    (chunk, *_) = scan_segment(InMemory(b"".join(made)), ScanOptions(level=Level.CRC))
+    whole = batches_table(chunk, PLACE)
+    alike = replace(chunk, headers=chunk.headers[len(FLAGS) :])
+    assert batches_table(alike, PLACE).to_pylist() == whole.to_pylist()[len(FLAGS) :]
+    assert whole.column("codec").to_pylist()[5:7] == ["zstd", "unknown(6)"]
 
 
 def test_some_columns() -> None:
