@@ -193,9 +193,7 @@ def _verdicts(tables: Tables, keys: set[Key]) -> dict[Key, list[str]]:
 
 def _verdict_words(row: StoredRow) -> str:
     """`In copy 'found' some replicas are behind but agree`; a verdict without a sentence of its own with its reason."""
-    agreed = {"behind": "some replicas are behind but agree", "equal": "all replicas agree"}.get(
-        row["verdict"]
-    )
+    agreed = {"behind": "some replicas are behind but agree", "equal": "the copies agree"}.get(row["verdict"])
     reason = f" ({row['reason']})" if row["reason"] and row["verdict"] != "behind" else ""
     if agreed is None:
         return f"{_place(row, 'copy {}: ')}{row['verdict']}{reason}"
