@@ -56,6 +56,8 @@ class Outcome(NamedTuple):
     encoded: Callable[[str], Iterable[Chunk] | None] | None = None
     # Whether a file or pipe gets encoded text byte for byte, since a tool of Kafka's writes or reads it so.
     is_exact: bool = False
+    # Whether rows come as things happen: then each leaves at once, to a pipe too.
+    is_live: bool = False
 
 
 def folding(text: Text) -> Text:
@@ -93,7 +95,8 @@ def deliver(
     """
     is_terminal = sys.stdout.isatty()
     is_laid_out = output == "text" and (is_terminal or color == "always")
-    put = _way_out(is_terminal, paged and output == "text")
+    put = _line_by_line if outcome.is_live else _way_out(is_terminal, paged and output == "text")
+    to_pipe = _line_by_line if outcome.is_live else write
     if outcome.encoded is not None and not (outcome.text and is_laid_out):
         encoded = outcome.encoded(output)
         if encoded is not None:
@@ -101,7 +104,8 @@ def deliver(
             put(encoded if is_exact else (text_chunks if output == "text" else json_chunks)(encoded))
             return
     if output == "jsonl":
-        write(json_chunks(_json_lines(outcome.rows)))
+        at_once = 1 if outcome.is_live else ROWS_AT_ONCE
+        to_pipe(json_chunks(_json_lines(outcome.rows, at_once)))
     elif output == "json":
         write(json_chunks(_json_array(outcome.rows)))
     elif is_terminal:
@@ -112,7 +116,7 @@ def deliver(
     elif outcome.text and color == "always":
         write(_lines(outcome, Page(80, color=True), make_room))
     else:
-        write(text_chunks(f"{line}\n".encode() for line in tab_separated(outcome.rows)))
+        to_pipe(text_chunks(f"{line}\n".encode() for line in tab_separated(outcome.rows)))
 
 
 def _lines(outcome: Outcome, page: Page, make_room: Callable[[], None]) -> Iterator[bytes]:
@@ -167,24 +171,24 @@ def _with_surrogates_escaped(value: object) -> object:
 ROWS_AT_ONCE = 64
 
 
-def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+def _json_lines(rows: Iterable[Row], at_once: int) -> Iterator[bytes]:
     """The rows, some at once; those before an error too."""
     import msgspec
 
     encode, encode_one = msgspec.json.Encoder().encode_lines, json_encoder()
-    for block in _blocks(rows):
+    for block in _blocks(rows, at_once):
         try:
             yield encode(block)
         except UnicodeEncodeError:
             yield b"".join(encode_one(row) + b"\n" for row in block)
 
 
-def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _blocks(rows: Iterable[Row], at_once: int) -> Iterator[list[Row]]:
     block: list[Row] = []
     try:
         for row in rows:
             block.append(row)
-            if len(block) == ROWS_AT_ONCE:
+            if len(block) == at_once:
                 yield block
                 block = []
     except (Exception, KeyboardInterrupt):

@@ -99,7 +99,7 @@ def remote_format(
     findings: list[Finding] = []
     chunks = _chunks(frame, sources, arriving, findings, follow, until_idle)
     if form == "rows":
-        return Outcome(_rows(chunks, selection, findings), text=folding(_text))
+        return Outcome(_rows(chunks, selection, findings), text=folding(_text), is_live=follow)
     text = format_kafka_line
     if form == "kip":
         text = partial(format_kip_line, properties=_kip_properties(properties))
@@ -117,7 +117,7 @@ def remote_format(
             if finding.is_wrong:
                 frame.raise_status(5)
 
-    return Outcome(encoded=lambda _: lines(), is_exact=True)
+    return Outcome(encoded=lambda _: lines(), is_exact=True, is_live=follow)
 
 
 def _chunks(

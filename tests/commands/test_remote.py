@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -188,9 +190,43 @@ def test_format_follows_a_folder_that_grows(tmp_path: Path) -> None:
     before = len(rows("remote", "format", folder).rows)
     timer = threading.Timer(0.6, lambda: made.append(0, ADD, DONE))
     timer.start()
-    ran = rows("remote", "format", "--follow", "--until-idle", 1.2, folder)
+    ran = rows("remote", "format", "--follow", "--until-idle", 3, folder)
     timer.join()
     assert (ran.status, len(ran.rows)) == (0, before + 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "form",
+    [["--output", "jsonl"], ["--output", "text"], ["--format", "kafka"]],
+    ids=["jsonl", "tsv", "kafka"],
+)
+def test_a_pipe_gets_each_record_when_it_comes(tmp_path: Path, form: list[str]) -> None:
+    made = Tiered(tmp_path)
+    folder = made.metadata_logs(0)[0].parent
+    before = len(rows("remote", "format", folder).rows)
+    command = [
+        sys.executable,
+        "-c",
+        "from commands.main import run; run()",
+        "remote",
+        "format",
+        "--follow",
+        *form,
+        str(folder),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        patience = threading.Timer(120, process.kill)  # seconds; ample, since only a failure waits so long
+        patience.start()
+        try:
+            for _ in range(before + (form[-1] == "text")):  # a heading
+                assert process.stdout.readline()
+            made.append(0, ADD, DONE)
+            assert process.stdout.readline() and process.stdout.readline()
+        finally:
+            patience.cancel()
+            process.kill()
 
 
 def test_nothing_to_read_is_status_3(tmp_path: Path) -> None:
