@@ -481,7 +481,7 @@ def test_several_incidents_are_a_list_below_the_total(tmp_path: Path) -> None:
     ("verdict", "moment", "words"),
     [
         ("behind", "found", "In copy 'found' some replicas are behind but agree"),
-        ("equal", None, "All replicas agree (why)"),
+        ("equal", None, "The copies agree (why)"),
         ("diverged", "found", "copy 'found': diverged (why)"),
     ],
 )
