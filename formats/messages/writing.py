@@ -53,7 +53,11 @@ def _writer(struct: Struct, kind: type[Any] | None, version: int, flexible: bool
             tagged.append((field.tag, get, write, default))
         else:
             steps.append((get, write))
-    unknown = _getter(UNKNOWN_TAGGED_FIELDS, kind, ())
+    unknown: Get = (
+        _getter(UNKNOWN_TAGGED_FIELDS, None, ())
+        if kind is None
+        else lambda values: getattr(values, UNKNOWN_TAGGED_FIELDS, ())  # a value of another class has none
+    )
 
     def write_all(values: Any, out: bytearray) -> None:
         for get, write in steps:

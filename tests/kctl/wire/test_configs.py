@@ -15,8 +15,9 @@ from kctl.wire.answers.configs import (
     DescribeSetConfigsRequest,
     decoded,
     decoded_in_force,
+    described,
 )
-from kctl.wire.protocol.messages import DescribeConfigsResponse
+from kctl.wire.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 TEXTS = st.text(max_size=300)
 CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
@@ -140,3 +141,17 @@ def test_what_two_topics_share_is_decoded_once() -> None:
     for size in range(5, len(data) - 2):
         with pytest.raises(ValueError):
             decoded_in_force(data[:size])
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_what_to_describe_has_the_bytes_of_the_usual_class(version: int) -> None:
+    usual = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=2, resource_name=name, configuration_keys=["retention.ms"]
+            )
+            for name in ("orders", "clicks")
+        ]
+    )
+    given = described(2, ["orders", "clicks"], ["retention.ms"])
+    assert given.encoded(version) == usual.encoded(version)
