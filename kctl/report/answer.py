@@ -14,7 +14,7 @@ from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss, of_subjects
 from kctl.model import StoredRow, command_line
-from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
+from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentences, offsets_of, still_on
 from kctl.report.copies import failed_copies
 from kctl.report.html import UNPRINTABLE, Html, element, link, more_rows, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
@@ -67,7 +67,7 @@ COMMANDS = {
 START = "kctl log-dir start "
 OF_TIERS = ("remote-", "tier-")
 NO_COPY = (
-    "what the start of a broker would cut: start none before, as no copy here holds these records; look for them on disks "
+    "what the start of a broker would cut: start none before, as {} here; look for them on disks "
     "of brokers that are down or were replaced, in backups and mirrors"
 )
 OF_STARTS = frozenset(
@@ -126,7 +126,7 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> AuditAnswer:
     is_list = len(causes) > 1
     sentences = [] if is_list else [cause.sentence() for cause in causes]
     if losses:
-        sentences.append(lost_sentence(losses))
+        sentences += lost_sentences(losses)
     elif is_list:
         sentences.append(f"{counted(len(causes), 'incident')} happened.")
     # A question whose wrong partitions the incidents name already is not repeated.
@@ -301,7 +301,14 @@ def _commands(
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
     is_gone = any(row["class"] != "uncommitted" and not still_on(row) for row in losses)
     if is_gone or any(code in OF_STARTS for _, code in amounts):
-        purpose = NO_COPY if is_gone else "whether each broker starts, and what its start would cut"
+        held = (
+            "not all of these records are in a copy"
+            if any(map(still_on, losses))
+            else "no copy of these records is"
+        )
+        purpose = (
+            NO_COPY.format(held) if is_gone else "whether each broker starts, and what its start would cut"
+        )
         chosen.insert(0 if is_gone else 1, (_command(tables, "log-dir start"), purpose))
     if len(chosen) < 3 and missing and missing[0].get:
         chosen.append(
@@ -369,12 +376,13 @@ def answer_section(tables: Tables, answer: AuditAnswer) -> Html:
         if summary["moments"]
         else ""
     )
-    first, *rest = answer.sentences
+    told = 1 if answer.incidents else 2  # the total; what happened stands before it where it was one thing
+    lead, more = " ".join(answer.sentences[:told]), " ".join(answer.sentences[told:])
     return element(
         "section",
         element("h1", "Audit of ", element("code", summary["evidence"])),
         element(
-            "div", element("p", first, *(f" {sentence}" for sentence in rest)), class_=f"verdict {answer.severity}".rstrip(), role="status"
+            "div", element("p", lead), *([element("p", more, class_="more")] if more else ()), class_=f"verdict {answer.severity}".rstrip(), role="status"
         ),
         *_incidents_html(answer),
         element("h2", "Next", id="next"),

@@ -94,7 +94,12 @@ def listed(value: object) -> list[Any]:
 
 
 def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
-    """How many records are lost and where they still are, a sentence for each kind; empty without losses."""
+    """How many records are lost and where they still are; empty without losses."""
+    return " ".join(lost_sentences(losses))
+
+
+def lost_sentences(losses: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How many records are lost and where they still are, a sentence for each kind, the committed ones first."""
     kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in KINDS}
     for row in losses:
         kinds[HANDOVER if row["cause"] == HANDOVER else row["class"]].append(row)
@@ -111,7 +116,7 @@ def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
                 noun = f"more {noun}"
             words = amount.words(noun)
             sentences.append(f"{words[0].upper()}{words[1:]} {gone}; {_still(amount)}.")
-    return " ".join(sentences)
+    return sentences
 
 
 def where_else(losses: Iterable[Mapping[str, Any]]) -> str:

@@ -18,7 +18,7 @@ from kctl.audit.tables import Tables, TableWriter, write_summary
 from kctl.findings import all_findings
 from kctl.findings.remote import COPIED_AGAIN
 from kctl.replica.loss.words import amount_of
-from kctl.report.answer import AuditAnswer, answer_of, markdown
+from kctl.report.answer import AuditAnswer, answer_of, answer_section, markdown
 from kctl.report.incidents import CONSEQUENCES, incidents
 from kctl.report.page import render
 from kctl.report.partitions import _verdict_words
@@ -507,3 +507,15 @@ def test_the_command_to_run_next_is_one_that_makes_the_finding(
 ) -> None:
     first, _ = answer(tmp_path, findings=[finding(code)]).commands[0]
     assert command in first
+
+
+def test_the_total_of_several_incidents_stands_alone_and_what_else_is_lost_below_it(tmp_path: Path) -> None:
+    first = election()
+    second = election(1, "2026-11-21T15:18:34.100Z")
+    losses = [loss(), loss(1, **{"class": "unknown"})]
+    told = answer(tmp_path, losses=losses, leaders=[first, second])
+    assert len(told.incidents) == 2
+    assert told.sentences[0].startswith("20 committed records are gone") and "more" not in told.sentences[0]
+    (tmp_path / "page").mkdir()
+    page = str(answer_section(tables(tmp_path / "page", losses=losses, leaders=[first, second]), told))
+    assert '</p><p class="more">20 more records are gone' in page
