@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from formats.log_dir.index_files import (
 )
 from formats.values import Struct, replace
 from kctl.checks.report import CheckOptions, FileReport, Report
-from kctl.checks.small_files import read_small
+from kctl.checks.small_files import read_small, take_small
 from kctl.findings import Place
 from kctl.findings import indexes as codes
 from kctl.log.folder import FolderFile, LogSegment
@@ -90,15 +91,39 @@ def rows_within(values: Numbers, above: int, last: int, in_order: bool) -> Numbe
     return np.flatnonzero((values > above) & (values <= last))
 
 
+class SoundTimes(NamedTuple):
+    """What is known of a time index that is right: where the batch of each entry begins, and the log's largest timestamp."""
+
+    target: Ints
+    newest: int
+
+
+class ReadIndexes(NamedTuple):
+    """The indexes of a segment as they were read, None for one that was not, and which of them are known to be right."""
+
+    offset: bytes | None = None
+    time: bytes | None = None
+    is_sound: bool = False
+    """Whether the offset index is."""
+    sound_times: SoundTimes | None = None
+
+
+NOTHING_READ = ReadIndexes()
+
+
 class OffsetIndexCheck:
     """Compares the entries with the batches, which come in order and in pieces."""
 
-    def __init__(self, data: bytes, base_offset: int) -> None:
-        self.data, self.base_offset = data, base_offset
-        self.used = used_entries(self.data, OFFSET_ENTRY_SIZE)
+    def __init__(self, data: bytes, base_offset: int, *, is_sound: bool = False) -> None:
+        """`is_sound`: it was compared with other indexes at once, and all entries are right."""
+        self.data, self.base_offset, self.is_sound = data, base_offset, is_sound
+        width = OFFSET_ENTRY_SIZE
+        self.used = Used(len(data) // width, False, None, 0) if is_sound else used_entries(data, width)
         rows = np.frombuffer(self.data, OFFSET_ENTRY, self.used.count)
         self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
         self.target = rows["position"].astype(np.int64)
+        if is_sound:
+            return
         self._offsets_rise, self._targets_rise = rises(self.offset), rises(self.target)
         unknown = partial(np.full, self.used.count, dtype=np.int64)
         self._before, self._base = unknown(NOWHERE), unknown(NOWHERE)
@@ -111,6 +136,8 @@ class OffsetIndexCheck:
 
     def feed(self, headers: Headers) -> None:
         """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
+        if self.is_sound:
+            return
         sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
         if not len(sound) or not self.used.count:
             return
@@ -140,16 +167,22 @@ class OffsetIndexCheck:
 
     def excuse_tail(self, log_size: int) -> None:
         """Do not judge entries about what follows the last sound batch, as it is damaged."""
+        if self.is_sound:
+            return
         self._excuse(self._end, log_size, self.last_offset_before, np.iinfo(np.int64).max)
 
     def unordered(self) -> Mask:
         """Entries whose offset or position is not above that of the entry before."""
         wrong = np.zeros(self.used.count, bool)
+        if self.is_sound:
+            return wrong
         wrong[1:] = (self.offset[1:] <= self.offset[:-1]) | (self.target[1:] <= self.target[:-1])
         return wrong
 
     def misplaced(self) -> Mask:
         """Entries that no append or recovery of this log has written."""
+        if self.is_sound:
+            return np.zeros(self.used.count, bool)
         following = np.concatenate((self._before[1:], [np.iinfo(np.int64).max]))
         following[following == NOWHERE] = np.iinfo(np.int64).max
         in_gap = (self.offset > self._before) & (self.offset < self._base)
@@ -194,12 +227,17 @@ class TimeIndexCheck:
     (`MemoryRecords.java @ 0.11.0.3, 2.0.1`, filterTo).
     """
 
-    def __init__(self, data: bytes, base_offset: int) -> None:
-        self.data, self.base_offset = data, base_offset
-        self.used = used_entries(self.data, TIME_ENTRY_SIZE)
+    def __init__(self, data: bytes, base_offset: int, *, sound: SoundTimes | None = None) -> None:
+        """`sound`: it was compared with other indexes at once, and all entries are right."""
+        self.data, self.base_offset, self.is_sound = data, base_offset, sound is not None
+        width = TIME_ENTRY_SIZE
+        self.used = Used(len(data) // width, False, None, 0) if sound else used_entries(data, width)
         rows = np.frombuffer(self.data, TIME_ENTRY, self.used.count)
         self.timestamp = rows["timestamp"].astype(np.int64)
         self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
+        if sound:
+            self.target, self.newest_filled = sound
+            return
         self._offsets_rise = rises(self.offset)
         self.target = np.full(self.used.count, NOWHERE, np.int64)  # where the batch named begins
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
@@ -220,6 +258,8 @@ class TimeIndexCheck:
 
     def feed(self, headers: Headers) -> None:
         """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
+        if self.is_sound:
+            return
         sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
         if not len(sound):
             return
@@ -259,16 +299,22 @@ class TimeIndexCheck:
 
     def excuse_tail(self) -> None:
         """Do not judge entries about what follows the last sound batch, as it is damaged."""
+        if self.is_sound:
+            return
         self._excused |= self.offset > self.last_offset_before
 
     def unordered(self) -> Mask:
         """Entries whose timestamp is not above, or whose offset is below, that of the entry before."""
         wrong = np.zeros(self.used.count, bool)
+        if self.is_sound:
+            return wrong
         wrong[1:] = (self.timestamp[1:] <= self.timestamp[:-1]) | (self.offset[1:] < self.offset[:-1])
         return wrong
 
     def misplaced(self) -> Mask:
         """Entries that no append or recovery of this log has written."""
+        if self.is_sound:
+            return np.zeros(self.used.count, bool)
         largest = (self.timestamp == self._largest) | (self.timestamp == self._largest_filled)
         wrong = (self.timestamp != self._batch) | ~largest
         dropped = self._dropped & (self.timestamp > self._largest)
@@ -280,7 +326,7 @@ class TimeIndexCheck:
 
         What follows a cut is of a later epoch.
         """
-        if not 0 <= self._larger_epoch < self._first_epoch:
+        if self.is_sound or not 0 <= self._larger_epoch < self._first_epoch:
             return np.zeros(self.used.count, bool)
         known = (self.timestamp == self._batch) & (self.timestamp == self._largest_since)
         forgets: Mask = known & (self.timestamp < self._largest_filled)
@@ -547,20 +593,30 @@ class Indexes(Struct):
             _say_entries_missing(self.offset, self.time, log)
 
 
-def open_indexes(segment: LogSegment, report_of: Callable[[FolderFile], FileReport]) -> Indexes:
-    """The offset and the time index of a segment, read and ready to be fed."""
-    opened = Indexes()
+def open_indexes(
+    segment: LogSegment, report_of: Callable[[FolderFile], FileReport], read: ReadIndexes | None = None
+) -> Indexes:
+    """The offset and the time index of a segment, read and ready to be fed; what was `read` before is not read again."""
+    opened, base_offset = Indexes(), segment.base_offset
+    read = read or NOTHING_READ
     if segment.index:
         report = report_of(segment.index)
-        data = read_small(segment.index.path, report, is_padded=True)
+        data = _data_of(segment.index, report, read.offset)
         if data is not None:
-            opened.offset = OffsetIndex(report, OffsetIndexCheck(data, segment.base_offset))
+            opened.offset = OffsetIndex(report, OffsetIndexCheck(data, base_offset, is_sound=read.is_sound))
     if segment.time_index:
         report = report_of(segment.time_index)
-        data = read_small(segment.time_index.path, report, is_padded=True)
+        data = _data_of(segment.time_index, report, read.time)
         if data is not None:
-            opened.time = TimeIndex(report, TimeIndexCheck(data, segment.base_offset))
+            opened.time = TimeIndex(report, TimeIndexCheck(data, base_offset, sound=read.sound_times))
     return opened
+
+
+def _data_of(file: FolderFile, report: FileReport, data: bytes | None) -> bytes | None:
+    if data is None:
+        return read_small(file.path, report, is_padded=True)
+    take_small(data, report, is_padded=True)
+    return data
 
 
 # --- the transaction index ----------------------------------------------------------------------------

@@ -22,8 +22,9 @@ from kctl.checks.digests import Digest, opened_digested
 from kctl.checks.named_file import check_named_file, is_log, whole_place
 from kctl.checks.replica import check_replica, shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
+from kctl.checks.small_logs import SmallLogs
 from kctl.findings import Place
-from kctl.log.folder import Folder, FolderFile, read_folder
+from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.model import Progress
 from kctl.scan.options import ScanOptions
 from kctl.scan.packed import PackedPiece, packed, unpacked
@@ -31,7 +32,7 @@ from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.pool import Jobs, ordered
 from kctl.scan.source import Source
 from kctl.scan.splits import Split, hints_in, splits_of
-from kctl.scan.together import LARGEST, MOST, TOGETHER, ReadTogether
+from kctl.scan.together import LARGEST, MOST, TOGETHER
 from kctl.stores.mirror import mirror_of
 
 Check = Callable[..., Report]
@@ -176,16 +177,16 @@ def _done(
 
 def _checked_together(folders: Sequence[ListedFolder], check: Check, options: CheckOptions) -> list[Report]:
     logs = small_logs(folder for _, folder in folders)
-    with closing(ReadTogether(logs, scan_of(Place(), options))) as read:
+    with closing(SmallLogs(logs, scan_of(Place(), options))) as read:
         return [check(task, options=options, folder=folder, parts=read) for task, folder in folders]
 
 
-def small_logs(folders: Iterable[Folder]) -> Iterator[Path]:
-    """The live logs of folders that may be read together."""
+def small_logs(folders: Iterable[Folder]) -> Iterator[LogSegment]:
+    """The live segments of folders whose logs may be read together."""
     for folder in folders:
         for segment in folder.segments:
             if segment.log and 0 < segment.log.size_in_bytes <= LARGEST:
-                yield segment.log.path
+                yield segment
 
 
 def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, options: CheckOptions) -> Report:
@@ -311,6 +312,9 @@ class PlannedParts:
     def digest_of(self, path: Path) -> str | None:
         """The digest of a log, if a process has made it."""
         return self._digests.get(path)
+
+    def indexes_of(self, path: Path) -> None:
+        """None: they are read by whoever checks the folder."""
 
     def finish(self) -> None:
         """Take the results of the parts that are left, so that those of the next task come next."""

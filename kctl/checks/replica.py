@@ -254,7 +254,8 @@ def _check_segment(check: _Check, segment: LogSegment, epochs: EpochRuns, produc
         return
     report = check.report_of(log)
     is_last = segment is check.last_log
-    indexes = open_indexes(segment, check.report_of)
+    read = check.parts.indexes_of(log.path) if check.parts else None
+    indexes = open_indexes(segment, check.report_of, read)
     options = scan_options(
         check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
     )

@@ -20,7 +20,7 @@ from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
 from formats.words import counted
 from kctl.checks.digests import opened_digested
-from kctl.checks.indexes import OffsetIndex, TimeIndex
+from kctl.checks.indexes import OffsetIndex, ReadIndexes, TimeIndex
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
 from kctl.errors import reason_of
@@ -101,6 +101,9 @@ class LogPieces(Protocol):
 
     def digest_of(self, path: Path) -> str | None:
         """The digest of a log, if a process has made it."""
+
+    def indexes_of(self, path: Path) -> ReadIndexes | None:
+        """The indexes beside a log, if they were read and compared with it."""
 
 
 def scan_log(

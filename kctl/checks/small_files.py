@@ -35,10 +35,15 @@ def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> by
         report.say(evidence_codes.UNREADABLE, reason=reason_of(error))
         report.damaged_bytes = report.size_in_bytes
         return None
+    take_small(data, report, is_padded=is_padded)
+    return data
+
+
+def take_small(data: bytes, report: FileReport, *, is_padded: bool = False) -> None:
+    """Note the size and the digest of a file that was read."""
     report.size_in_bytes = max(len(data), report.size_in_bytes if is_padded else 0)
     if report.digest and len(data) <= LARGEST_TABLE - ROWS:  # more may be less than the whole file
         report.digest.take(data)
-    return data
 
 
 def read_text(path: Path, report: FileReport) -> str | None:

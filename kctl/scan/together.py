@@ -7,7 +7,7 @@ of sound logs; a log in which anything is wrong that a piece alone shows is left
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -62,9 +62,7 @@ class ReadTogether:
 
     def source_of(self, path: Path) -> Source | None:
         """The bytes of a sound log, which the caller closes; None for any other."""
-        if path in self._to_read:
-            self.close()
-            self._read(self._next_from(path))
+        self._read_with(path)
         return self._logs.pop(path, None)
 
     def pieces(self, path: Path, source: Source, options: ScanOptions) -> Sequence[ScannedPiece] | None:
@@ -80,6 +78,15 @@ class ReadTogether:
         for log in self._logs.values():
             log.close()
         self._logs, self._pieces = {}, {}
+
+    def _read_with(self, path: Path) -> None:
+        """Read a log that was not read yet, and those behind it."""
+        if path in self._to_read:
+            self.close()
+            self._read(self._next_from(path))
+
+    def _found_sound(self, logs: Mapping[Path, Headers]) -> None:
+        """Called with the batches of logs that were read and are sound."""
 
     def _next_from(self, path: Path) -> list[LogInMemory]:
         """The next logs that are read, beginning with this one; those before it are not asked for any more."""
@@ -128,6 +135,7 @@ class ReadTogether:
             rows = headers[edges[number] : edges[number + 1]]
             self._logs[path] = log
             self._pieces[path] = ScannedPiece(0, log.size, rows, None, {}, [], is_examined=True)
+        self._found_sound({path: piece.headers for path, piece in self._pieces.items()})
 
     def _unsound_rows(self, memory: Octets, headers: Headers) -> list[int]:
         """Batches that have anything wrong with them: the CRC, what the header says of itself, records."""
