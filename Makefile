@@ -37,7 +37,7 @@ check: $(VENV)/.dev
 # half a second is marked `slow`; of what repeats a subject tests/levels.py names a part.
 test-quick: $(VENV)/.dev
 	$(COMPILE)
-	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix or later or repeated)' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix or later or repeated)' --hypothesis-profile=few-examples $(PYTEST_ARGS)
 
 # Before a merge: every subject against the real thing once, in ten minutes; `make check` is among the tests. Three
 # processes on two cores, since clusters are mostly waited for.

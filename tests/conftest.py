@@ -29,9 +29,10 @@ HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
 UNPACKED = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parent / ".cache")) / "recordings"
 # Nothing is timed: machines are slow, and busy. A commit passes or fails whenever it is tested; other examples of
-# properties are for the night (`--hypothesis-profile=other-examples`).
+# properties are for the night (`--hypothesis-profile=other-examples`), fewer for `make test-quick`.
 settings.register_profile("same-examples", deadline=None, derandomize=True)
 settings.register_profile("other-examples", deadline=None, print_blob=True)
+settings.register_profile("few-examples", settings.get_profile("same-examples"), max_examples=20)
 settings.load_profile("same-examples")
 REQUIRED = frozenset(filter(None, os.environ.get("KCTL_TEST_REQUIRE", "").split(",")))
 
