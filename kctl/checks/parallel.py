@@ -22,7 +22,6 @@ from kctl.checks.digests import Digest, opened_digested
 from kctl.checks.named_file import check_named_file, is_log, whole_place
 from kctl.checks.replica import check_replica, shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
-from kctl.checks.small_logs import SmallLogs
 from kctl.findings import Place
 from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.model import Progress
@@ -176,6 +175,8 @@ def _done(
 
 
 def _checked_together(folders: Sequence[ListedFolder], check: Check, options: CheckOptions) -> list[Report]:
+    from kctl.checks.small_logs import SmallLogs  # one folder alone needs none of it
+
     logs = small_logs(folder for _, folder in folders)
     with closing(SmallLogs(logs, scan_of(Place(), options))) as read:
         return [check(task, options=options, folder=folder, parts=read) for task, folder in folders]

@@ -503,14 +503,24 @@ def test_only_rows_whose_name_is_too_long_take_two_lines() -> None:
 
 
 def test_columns_that_do_not_fit_stand_below() -> None:
-    rows = [WIDE(name="a", registered_at=None, path="1" * 30), WIDE(name="b" * 20, path="2")]
+    rows = [WIDE(name="a", registered_at=None, path="1" * 38), WIDE(name="b" * 20, path="2")]
     assert list(aligned(rows, Page(40, color=False))) == [
         "name",
         "    path",
         "a",
-        "    " + "1" * 30,
+        "    " + "1" * 38,
         "b" * 20,
         "    2",
+    ]
+
+
+def test_a_long_first_cell_leaves_its_room_to_the_other_columns() -> None:
+    rows = [WIDE(name="a", registered_at=None, path="1" * 30), WIDE(name="b" * 20, path="2")]
+    assert list(aligned(rows, Page(40, color=False))) == [
+        "name path",
+        "a    " + "1" * 30,
+        "b" * 20,
+        "     2",
     ]
 
 
