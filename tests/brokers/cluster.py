@@ -13,8 +13,9 @@ import threading
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -284,21 +285,34 @@ class Cluster:
 
     def wait_until_in_sync(self) -> None:
         """Until every replica on a broker of this cluster is in the ISR, and every partition is led."""
+        self._wait_until_none("replicas are behind", self._behind)
+
+    def wait_until_led(self, topic: str) -> None:
+        """Until every partition of the topic is led by a broker that is there."""
+        self._wait_until_none("partitions are not led", partial(self._leaderless, topic))
+
+    def _wait_until_none(self, wrong: str, found_by: Callable[[KazooClient], list[str]]) -> None:
         if self.zookeeper is None:
             return
-        behind: list[str] = []
+        found: list[str] = []
         hopeless = time.monotonic() + PATIENCE / 12
         with self.client() as client:
-            for _ in eventually(lambda: f"every replica is in sync: {behind[:10]}"):
-                behind[:] = self._behind(client)
-                if not behind:
+            for _ in eventually(lambda: f"no {wrong}: {found[:10]}"):
+                found[:] = found_by(client)
+                if not found:
                     return
                 if time.monotonic() > hopeless:
-                    # Seen of 1.1: the controller elected nobody and does not try again, or one that was deposed
+                    # Seen of 1.1 and 2.8: the controller elected nobody and does not try again, or one that was deposed
                     # wrote a leader's epoch that the brokers never heard of. The next one sends them everything.
                     with contextlib.suppress(NoNodeError):
                         client.delete("/controller")
                     hopeless = time.monotonic() + PATIENCE / 4
+
+    def _leaderless(self, topic: str, client: KazooClient) -> list[str]:
+        here = {int(id) for id in client.get_children("/brokers/ids")}
+        partitions = client.get_children(f"/brokers/topics/{topic}/partitions")
+        states = {n: client.get(f"/brokers/topics/{topic}/partitions/{n}/state")[0] for n in partitions}
+        return [f"{topic}-{n}" for n, state in states.items() if json.loads(state)["leader"] not in here]
 
     def _behind(self, client: KazooClient) -> list[str]:
         """Partitions with replicas here that are not in the ISR, or without a leader."""

@@ -349,6 +349,7 @@ def test_a_source_is_dead_while_it_is_throttled(c: Cluster, k: Kctl, topic: str,
     c.create_topic(topic, [[1, 2], [2, 1]])
     c.kill(2)
     c.wait_until_gone(2)
+    c.wait_until_led(topic)  # a controller that died as it had made the topic may leave it without a leader
     plan = tmp_path / "replace.json"
     assert k("reassign", "plan", "--topics", topic, "--replace", "2=3", "--to", plan).status == 0
     throttle = ("--throttle", "50MiB") if has_throttles(c) else ()
