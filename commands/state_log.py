@@ -336,7 +336,8 @@ def timeline(frame: Frame, options: LogOptions, min_isr: int | None) -> Outcome:
 
     SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Each row says how a
     leadership began and which log line proves it; controller terms, broker states and findings follow. In the chart
-    `!` is an unclean election, and `·` an epoch or ISR that has no room there. Where the evidence has a copy of `__cluster_metadata`, its records decide who led and whether an election was unclean.
+    `!` is an unclean election, and `·` an epoch or ISR that has no room there. Where the evidence has a copy of
+    `__cluster_metadata`, its records decide who led and whether an election was unclean.
 
     $ kctl state-log timeline evidence/                         every partition, controller and broker
     $ kctl state-log timeline evidence/ --topic ledger --partition 0

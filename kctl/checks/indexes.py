@@ -91,39 +91,11 @@ def rows_within(values: Numbers, above: int, last: int, in_order: bool) -> Numbe
     return np.flatnonzero((values > above) & (values <= last))
 
 
-class SoundTimes(NamedTuple):
-    """What is known of a time index that is right: where the batch of each entry begins, and the log's largest timestamp."""
-
-    target: Ints
-    newest: int
-
-
-class ReadIndexes(NamedTuple):
-    """The indexes of a segment as they were read, None for one that was not, and which of them are known to be right."""
-
-    offset: bytes | None = None
-    time: bytes | None = None
-    is_sound: bool = False
-    """Whether the offset index is."""
-    sound_times: SoundTimes | None = None
-
-
-NOTHING_READ = ReadIndexes()
-
-
 class OffsetIndexCheck:
     """Compares the entries with the batches, which come in order and in pieces."""
 
-    def __init__(self, data: bytes, base_offset: int, *, is_sound: bool = False) -> None:
-        """`is_sound`: it was compared with other indexes at once, and all entries are right."""
-        self.data, self.base_offset, self.is_sound = data, base_offset, is_sound
-        width = OFFSET_ENTRY_SIZE
-        self.used = Used(len(data) // width, False, None, 0) if is_sound else used_entries(data, width)
-        rows = np.frombuffer(self.data, OFFSET_ENTRY, self.used.count)
-        self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
-        self.target = rows["position"].astype(np.int64)
-        if is_sound:
-            return
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self._take(data, base_offset, used_entries(data, OFFSET_ENTRY_SIZE))
         self._offsets_rise, self._targets_rise = rises(self.offset), rises(self.target)
         unknown = partial(np.full, self.used.count, dtype=np.int64)
         self._before, self._base = unknown(NOWHERE), unknown(NOWHERE)
@@ -134,10 +106,14 @@ class OffsetIndexCheck:
         self.last_offset_before = self.base_offset - 1
         self._end = 0
 
+    def _take(self, data: bytes, base_offset: int, used: Used) -> None:
+        self.data, self.base_offset, self.used = data, base_offset, used
+        rows = np.frombuffer(data, OFFSET_ENTRY, used.count)
+        self.offset = rows["relative_offset"].astype(np.int64) + base_offset
+        self.target = rows["position"].astype(np.int64)
+
     def feed(self, headers: Headers) -> None:
         """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
-        if self.is_sound:
-            return
         sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
         if not len(sound) or not self.used.count:
             return
@@ -167,22 +143,16 @@ class OffsetIndexCheck:
 
     def excuse_tail(self, log_size: int) -> None:
         """Do not judge entries about what follows the last sound batch, as it is damaged."""
-        if self.is_sound:
-            return
         self._excuse(self._end, log_size, self.last_offset_before, np.iinfo(np.int64).max)
 
     def unordered(self) -> Mask:
         """Entries whose offset or position is not above that of the entry before."""
         wrong = np.zeros(self.used.count, bool)
-        if self.is_sound:
-            return wrong
         wrong[1:] = (self.offset[1:] <= self.offset[:-1]) | (self.target[1:] <= self.target[:-1])
         return wrong
 
     def misplaced(self) -> Mask:
         """Entries that no append or recovery of this log has written."""
-        if self.is_sound:
-            return np.zeros(self.used.count, bool)
         following = np.concatenate((self._before[1:], [np.iinfo(np.int64).max]))
         following[following == NOWHERE] = np.iinfo(np.int64).max
         in_gap = (self.offset > self._before) & (self.offset < self._base)
@@ -227,17 +197,8 @@ class TimeIndexCheck:
     (`MemoryRecords.java @ 0.11.0.3, 2.0.1`, filterTo).
     """
 
-    def __init__(self, data: bytes, base_offset: int, *, sound: SoundTimes | None = None) -> None:
-        """`sound`: it was compared with other indexes at once, and all entries are right."""
-        self.data, self.base_offset, self.is_sound = data, base_offset, sound is not None
-        width = TIME_ENTRY_SIZE
-        self.used = Used(len(data) // width, False, None, 0) if sound else used_entries(data, width)
-        rows = np.frombuffer(self.data, TIME_ENTRY, self.used.count)
-        self.timestamp = rows["timestamp"].astype(np.int64)
-        self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
-        if sound:
-            self.target, self.newest_filled = sound
-            return
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self._take(data, base_offset, used_entries(data, TIME_ENTRY_SIZE))
         self._offsets_rise = rises(self.offset)
         self.target = np.full(self.used.count, NOWHERE, np.int64)  # where the batch named begins
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
@@ -256,10 +217,14 @@ class TimeIndexCheck:
         self._end = 0
         self.last_offset_before = self.base_offset - 1
 
+    def _take(self, data: bytes, base_offset: int, used: Used) -> None:
+        self.data, self.base_offset, self.used = data, base_offset, used
+        rows = np.frombuffer(data, TIME_ENTRY, used.count)
+        self.timestamp = rows["timestamp"].astype(np.int64)
+        self.offset = rows["relative_offset"].astype(np.int64) + base_offset
+
     def feed(self, headers: Headers) -> None:
         """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
-        if self.is_sound:
-            return
         sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
         if not len(sound):
             return
@@ -299,22 +264,16 @@ class TimeIndexCheck:
 
     def excuse_tail(self) -> None:
         """Do not judge entries about what follows the last sound batch, as it is damaged."""
-        if self.is_sound:
-            return
         self._excused |= self.offset > self.last_offset_before
 
     def unordered(self) -> Mask:
         """Entries whose timestamp is not above, or whose offset is below, that of the entry before."""
         wrong = np.zeros(self.used.count, bool)
-        if self.is_sound:
-            return wrong
         wrong[1:] = (self.timestamp[1:] <= self.timestamp[:-1]) | (self.offset[1:] < self.offset[:-1])
         return wrong
 
     def misplaced(self) -> Mask:
         """Entries that no append or recovery of this log has written."""
-        if self.is_sound:
-            return np.zeros(self.used.count, bool)
         largest = (self.timestamp == self._largest) | (self.timestamp == self._largest_filled)
         wrong = (self.timestamp != self._batch) | ~largest
         dropped = self._dropped & (self.timestamp > self._largest)
@@ -326,7 +285,7 @@ class TimeIndexCheck:
 
         What follows a cut is of a later epoch.
         """
-        if self.is_sound or not 0 <= self._larger_epoch < self._first_epoch:
+        if not 0 <= self._larger_epoch < self._first_epoch:
             return np.zeros(self.used.count, bool)
         known = (self.timestamp == self._batch) & (self.timestamp == self._largest_since)
         forgets: Mask = known & (self.timestamp < self._largest_filled)
@@ -345,6 +304,73 @@ class TimeIndexCheck:
         if self.timestamp[entry] != self._batch[entry]:
             return f"the batch with that offset has timestamp {self._batch[entry]}"
         return f"timestamp {self._largest[entry]} comes before it"
+
+
+# --- indexes that were compared with others at once ----------------------------------------------------
+
+
+class SoundTimes(NamedTuple):
+    """What is known of a time index that is right: where the batch of each entry begins, and the log's largest timestamp."""
+
+    target: Ints
+    newest: int
+
+
+class ReadIndexes(NamedTuple):
+    """The indexes of a segment as they were read, None for one that was not, and which of them are known to be right."""
+
+    offset: bytes | None = None
+    time: bytes | None = None
+    is_sound: bool = False
+    """Whether the offset index is."""
+    sound_times: SoundTimes | None = None
+
+
+NOTHING_READ = ReadIndexes()
+
+
+def all_entries(data: bytes, width: int) -> Used:
+    """Of an index that has nothing else."""
+    return Used(len(data) // width, False, None, 0)
+
+
+class SoundOffsetIndex(OffsetIndexCheck):
+    """An offset index of which all entries are known to be right."""
+
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self._take(data, base_offset, all_entries(data, OFFSET_ENTRY_SIZE))
+
+    def feed(self, headers: Headers) -> None:
+        """They were compared."""
+
+    def excuse_tail(self, log_size: int) -> None:
+        """There is nothing to excuse."""
+
+    def unordered(self) -> Mask:
+        """None."""
+        return np.zeros(self.used.count, bool)
+
+    misplaced = unordered
+
+
+class SoundTimeIndex(TimeIndexCheck):
+    """A time index of which all entries are known to be right."""
+
+    def __init__(self, data: bytes, base_offset: int, known: SoundTimes) -> None:
+        self._take(data, base_offset, all_entries(data, TIME_ENTRY_SIZE))
+        self.target, self.newest_filled = known
+
+    def feed(self, headers: Headers) -> None:
+        """They were compared."""
+
+    def excuse_tail(self) -> None:
+        """There is nothing to excuse."""
+
+    def unordered(self) -> Mask:
+        """None."""
+        return np.zeros(self.used.count, bool)
+
+    misplaced = forgetful = unordered
 
 
 # --- findings -----------------------------------------------------------------------------------------
@@ -603,12 +629,15 @@ def open_indexes(
         report = report_of(segment.index)
         data = _data_of(segment.index, report, read.offset)
         if data is not None:
-            opened.offset = OffsetIndex(report, OffsetIndexCheck(data, base_offset, is_sound=read.is_sound))
+            compared = SoundOffsetIndex if read.is_sound else OffsetIndexCheck
+            opened.offset = OffsetIndex(report, compared(data, base_offset))
     if segment.time_index:
         report = report_of(segment.time_index)
         data = _data_of(segment.time_index, report, read.time)
         if data is not None:
-            opened.time = TimeIndex(report, TimeIndexCheck(data, base_offset, sound=read.sound_times))
+            known = read.sound_times
+            times = SoundTimeIndex(data, base_offset, known) if known else TimeIndexCheck(data, base_offset)
+            opened.time = TimeIndex(report, times)
     return opened
 
 

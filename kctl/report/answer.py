@@ -14,7 +14,15 @@ from kctl.findings.remote import COPY_FAILED
 from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence, no_loss, of_subjects
 from kctl.model import StoredRow, command_line
-from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentences, offsets_of, still_on
+from kctl.replica.loss.words import (
+    HANDOVER,
+    cause_words,
+    listed,
+    lost_sentences,
+    offsets_of,
+    still_on,
+    where_else,
+)
 from kctl.report.copies import failed_copies
 from kctl.report.html import UNPRINTABLE, Html, element, link, more_rows, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
@@ -66,10 +74,6 @@ COMMANDS = {
 }  # fmt: skip
 START = "kctl log-dir start "
 OF_TIERS = ("remote-", "tier-")
-NO_COPY = (
-    "what the start of a broker would cut: start none before, as {} here; look for them on disks "
-    "of brokers that are down or were replaced, in backups and mirrors"
-)
 OF_STARTS = frozenset(
     {
         "startup-recovery-cuts", "replica-damaged-copy", "log-dir-foreign-folder", "log-dir-duplicate-partition",
@@ -299,17 +303,14 @@ def _commands(
             else:
                 chosen.append((_command(tables, verb), purpose))
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
-    is_gone = any(row["class"] != "uncommitted" and not still_on(row) for row in losses)
-    if is_gone or any(code in OF_STARTS for _, code in amounts):
-        held = (
-            "not all of these records are in a copy"
-            if any(map(still_on, losses))
-            else "no copy of these records is"
-        )
+    elsewhere = where_else(losses)
+    if elsewhere or any(code in OF_STARTS for _, code in amounts):
         purpose = (
-            NO_COPY.format(held) if is_gone else "whether each broker starts, and what its start would cut"
+            f"{elsewhere[0].lower()}{elsewhere[1:].removesuffix('.')}"
+            if elsewhere
+            else "whether each broker starts, and what its start would cut"
         )
-        chosen.insert(0 if is_gone else 1, (_command(tables, "log-dir start"), purpose))
+        chosen.insert(0 if elsewhere else 1, (_command(tables, "log-dir start"), purpose))
     if len(chosen) < 3 and missing and missing[0].get:
         chosen.append(
             (missing[0].get, f"to judge {of_subjects(missing[0].question, len(missing[0].subjects))}")

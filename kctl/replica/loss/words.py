@@ -31,7 +31,6 @@ KINDS = {
     ),
 }
 MOST_COPIES = 4  # in a sentence
-NO_COPY = "No copy here holds these records"
 
 
 def cause_words(cause: object) -> str:
@@ -124,7 +123,8 @@ def where_else(losses: Iterable[Mapping[str, Any]]) -> str:
     rows = list(losses)
     if not any(row["class"] != "uncommitted" and not still_on(row) for row in rows):
         return ""
-    begin = "Not all of these records are in a copy here" if any(map(still_on, rows)) else NO_COPY
+    is_part = any(map(still_on, rows))
+    begin = "Not all of these records are in a copy here" if is_part else "No copy here holds these records"
     return (
         f"{begin}. Before you start a broker, see what its start would cut; look for the records on disks of brokers "
         "that are down or were replaced, in backups and mirrors."

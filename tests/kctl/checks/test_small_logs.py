@@ -146,7 +146,7 @@ def test_what_is_found_to_be_right_has_nothing_that_one_comparison_finds(seed: i
         if read.sound_times and read.time is not None:
             times = indexes.TimeIndexCheck(read.time, one.base_offset)
             times.feed(batches)
-            at_once = indexes.TimeIndexCheck(read.time, one.base_offset, sound=read.sound_times)
+            at_once = indexes.SoundTimeIndex(read.time, one.base_offset, read.sound_times)
             assert not (times.misplaced() | times.unordered() | times.forgetful()).any()
             assert not times.used.is_padded and not times.used.fragment
             assert times.target.tolist() == at_once.target.tolist()
