@@ -13,6 +13,7 @@ from kctl.checks import indexes, parallel
 from kctl.checks.report import CheckOptions
 from kctl.checks.small_logs import read_indexes
 from kctl.evidence.discover import discover
+from kctl.findings import indexes as codes
 from kctl.log.folder import read_folder
 from kctl.verification.verify import verify
 
@@ -102,6 +103,25 @@ def test_damaged_indexes_give_the_same(seed: int, tmp_path: Path) -> None:
     if rng.random() < 0.1:
         rng.choice(sorted(tmp_path.rglob("*.*index"))).unlink()
     assert found(tmp_path / "data") == found(tmp_path / "data", alone=True)
+
+
+def test_an_entry_of_a_batch_that_is_not_the_newest_is_wrong(tmp_path: Path) -> None:
+    for number in range(2):
+        partition = tmp_path / "data" / f"orders-{number}"
+        partition.mkdir(parents=True)
+        stamps = (T + 9, T + 5, T + 12)
+        data = b"".join(write_batch([Record(at, stamp, None, b"x")]) for at, stamp in enumerate(stamps))
+        (partition / f"{0:020d}.log").write_bytes(data)
+        (partition / f"{0:020d}.index").write_bytes(b"")
+        entries = struct.pack(">qi", T + 5, 1) + struct.pack(">qi", T + 12, 2)
+        (partition / f"{0:020d}.timeindex").write_bytes(entries)
+        (partition / f"{3:020d}.log").write_bytes(b"")
+    rows = found(tmp_path / "data")
+    assert rows == found(tmp_path / "data", alone=True)
+    wrong = [row for row in rows if row.get("code") == codes.TIME_INDEX_ENTRY_WRONG.code]
+    assert [row["message"] for row in wrong] == [
+        f"Entry 0 (timestamp {T + 5}, offset 1): timestamp {T + 9} comes before it."
+    ] * 2
 
 
 @pytest.mark.parametrize("seed", range(20))
