@@ -22,7 +22,7 @@ from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import Json, TopicPartition, values_by_path
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 
-NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
+NOT_CONTROLLER, REQUEST_TIMED_OUT, TOPIC_ALREADY_EXISTS = 41, 7, 36
 QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
 SENT_AGAIN = {NOT_CONTROLLER, QUOTA_EXCEEDED}
 # Seconds to wait for a controller or such a quota, beyond the throttle time of each answer.
@@ -31,6 +31,10 @@ PATIENCE, PAUSE = 60.0, 0.1
 BAD_VALUES = frozenset({17, 37, 38, 39, 40, 42})
 COULD_NOT = frozenset({3, 29, 30, 31, 58, 69, 100, 102, 127})
 CONFLICTS = frozenset({85})
+HINTS = {
+    TOPIC_ALREADY_EXISTS: "no broker shows it: it was created just now, its deletion has not ended (brokers that hold it "
+    "must run for that), or this user may not describe it"
+}
 
 
 class RequestItem(NamedTuple):
@@ -78,7 +82,10 @@ class RequestItem(NamedTuple):
             return BrokerError(text)
         if self.error_code in CONFLICTS:
             return Conflict(text)
-        return Refused(text, "the controller gave this reason; its controller.log may have more")
+        return Refused(
+            text,
+            HINTS.get(self.error_code, "the controller gave this reason; its controller.log may have more"),
+        )
 
 
 Quantifier = Callable[[Iterable[bool]], bool]
@@ -129,6 +136,9 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     is_validated: ClassVar[bool] = False  # whether the controller can validate it beforehand
+    passing_errors: ClassVar[
+        Collection[int]
+    ] = ()  # of its validation, which end by themselves within seconds
     is_to_be_seen: ClassVar[bool] = False  # what was acknowledged and does not show is an error
     replaces_earlier: ClassVar[bool] = False  # only the last of several in a change lasts
     how_to_look: ClassVar[str] = LOOK

@@ -17,16 +17,23 @@ from kctl.wire.writes.requests import (
     RequestItem,
 )
 
+SECONDS_TO_PASS = 10.0  # that are given to an error that passes by itself
+
 
 def send(wire: Wire, request: Request, *, validate_only: bool = False) -> list[RequestItem]:
     """Send a request to the broker that carries it out; returns the items that failed. Raises NoAnswer, TooOld.
 
     A request that no controller took is sent again to the one that is elected; one for which a quota is used up, when
-    the broker allows.
+    the broker allows; the validation of one, while an error passes by itself.
     """
-    end = time.monotonic() + PATIENCE
+    start = time.monotonic()
+    patience = dict.fromkeys(SENT_AGAIN, PATIENCE)
+    if validate_only:
+        patience |= dict.fromkeys(request.passing_errors, SECONDS_TO_PASS)
     items = list(request.send(wire, validate_only))
-    while (codes := {item.error_code for item in items}) & SENT_AGAIN and time.monotonic() < end:
+    while (codes := {item.error_code for item in items}) & patience.keys():
+        if time.monotonic() - start >= max(patience[code] for code in codes & patience.keys()):
+            break
         if NOT_CONTROLLER in codes:
             await_controller(wire)
         else:

@@ -4,7 +4,7 @@ Source: clients/src/main/resources/common/message/{CreateTopics,DeleteTopics,Cre
 """
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar
 
 from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
@@ -16,13 +16,15 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import Wire, parse_id
 from kctl.wire.protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from kctl.wire.writes.present import KnownTopic, existing
-from kctl.wire.writes.requests import Request, RequestItem, ask, milliseconds
+from kctl.wire.writes.requests import TOPIC_ALREADY_EXISTS, Request, RequestItem, ask, milliseconds
 
 
 class CreateTopics(Request, frozen=True, kw_only=True):
     """A topic with explicit replicas."""
 
     is_validated: ClassVar[bool] = True
+    # With ZooKeeper brokers stop showing a topic when its deletion begins, and the controller has it until it ends.
+    passing_errors: ClassVar[Collection[int]] = (TOPIC_ALREADY_EXISTS,)
     topic: str
     assignments: Mapping[int, Replicas]
     configs: Mapping[str, str]

@@ -54,6 +54,13 @@ def test_a_topic_from_creation_to_deletion(w: Cluster, k: WireKctl, topic: str) 
     assert k.change("topic", "delete", topic, status=3).rows == []
 
 
+def test_a_topic_is_created_again_as_soon_as_it_is_deleted(w: Cluster, k: WireKctl, topic: str) -> None:
+    # The controller of a cluster with ZooKeeper has the topic for longer than brokers show it.
+    for _ in range(3):
+        k.change("topic", "create", topic, "--replica-assignment", ",".join(["1:2:3"] * 6))
+        k.change("topic", "delete", topic)
+
+
 def test_a_reassignment_from_python(
     w: Cluster, k: WireKctl, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

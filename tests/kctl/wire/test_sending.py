@@ -18,7 +18,14 @@ from kctl.wire.writes.configs import IncrementalAlterConfigs
 from kctl.wire.writes.groups import DeleteGroups, KnownOffsets, OffsetDelete
 from kctl.wire.writes.moves import AlterPartitionReassignments
 from kctl.wire.writes.present import KnownTopic
-from kctl.wire.writes.requests import NOT_CONTROLLER, QUOTA_EXCEEDED, ReplicasOf, Request, RequestItem
+from kctl.wire.writes.requests import (
+    NOT_CONTROLLER,
+    QUOTA_EXCEEDED,
+    TOPIC_ALREADY_EXISTS,
+    ReplicasOf,
+    Request,
+    RequestItem,
+)
 from kctl.wire.writes.topics import CreateTopics, DeleteTopics
 
 
@@ -116,6 +123,27 @@ def test_a_quota_that_stays_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     answering(monkeypatch, [QUOTA_EXCEEDED])
     (item,) = sending.send(Waiting(), request())  # type: ignore[arg-type]
     assert "controller_mutation_rate" in item.reason and "THROTTLING_QUOTA_EXCEEDED" in item.reason
+
+
+@pytest.mark.parametrize(
+    ("codes", "is_validated", "pauses", "failed"),
+    [
+        ([TOPIC_ALREADY_EXISTS] * 2 + [0], True, 2, []),  # a deletion that ends
+        ([TOPIC_ALREADY_EXISTS] * 20, True, 10, [TOPIC_ALREADY_EXISTS]),
+        ([TOPIC_ALREADY_EXISTS, 0], False, 0, [TOPIC_ALREADY_EXISTS]),  # it came while it was planned
+        ([TOPIC_ALREADY_EXISTS] + [QUOTA_EXCEEDED] * 20 + [0], True, 21, []),
+        ([42, 0], True, 0, [42]),
+    ],
+)
+def test_the_end_of_a_deletion_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, codes: list[int], is_validated: bool, pauses: int, failed: list[int]
+) -> None:
+    wire = Waiting()
+    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: float(wire.pauses)))
+    answering(monkeypatch, codes)
+    items = sending.send(wire, request(), validate_only=is_validated)  # type: ignore[arg-type]
+    assert ([item.error_code for item in items], wire.pauses) == (failed, pauses)
+    assert all("has not ended" in item.error().hint for item in items if item.error_code != 42)
 
 
 @pytest.mark.parametrize(
