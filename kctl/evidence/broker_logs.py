@@ -31,19 +31,17 @@ BEGIN = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
 END = re.compile(rb" \(" + _BROKER_CLASS + rb"(?::\d+)?\)[ \t\r]*$", re.MULTILINE)
 # In other layouts the class is a word of the line.
 BROKER_CLASS = re.compile(rb"(?<![\w.$])" + _BROKER_CLASS)
-# Every log of a broker has at least one of these in its lines, whatever carried them.
-SIGNS = (
-    b"kafka",
-    b"Kafka",
-    b"KAFKA",
-    b"state.change.logger",
-    b"INFO",
-    b"WARN",
-    b"ERROR",
-    b"FATAL",
-    b"DEBUG",
-    b"TRACE",
+# A line of a broker has a level, whatever carried it. Exports may write it in small letters, or leave it out beside a
+# class of brokers, and one layout has none; then Kafka is named. In JSON a text that is no UTF-8 is a list of numbers.
+LEVELS = (b"INFO", b"WARN", b"ERROR", b"FATAL", b"DEBUG", b"TRACE")
+NAMES = (b"kafka", b"Kafka", b"KAFKA", b"state.change.logger")
+# Each begins with a plain text or is looked for only where there is one, which is many times as fast.
+SMALL_LEVEL = re.compile(
+    rb"(?<![\w-])(?:trace|debug|info|warn(?:ing)?|error|fatal)(?![\w-]|\\*[\"']?\s*:)", re.IGNORECASE
 )
+ANY_CLASS = re.compile(_BROKER_CLASS)
+NO_LEVEL = re.compile(rb":\d\d(?:[,.]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))? \[[\w$]+\] ")
+NUMBERS = re.compile(rb"\[(?:\s*\d{1,3}\s*,){20}")
 # Rows as kctl prints them, in each of its forms.
 OWN_ROWS = re.compile(rb"\s*(?:\[\s*)?\{\"kind\":|kind\t")
 SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
@@ -62,7 +60,21 @@ def start_of_export(path: Path) -> bytes | None:
 
 def may_be_export(head: bytes) -> bool:
     """Whether a file that starts like this may hold lines of brokers, by a quick look, and is not what kctl has printed."""
-    return any(sign in head for sign in SIGNS) and OWN_ROWS.match(head) is None
+    return _may_hold_lines(head) and OWN_ROWS.match(head) is None
+
+
+def _may_hold_lines(head: bytes) -> bool:
+    if any(level in head for level in LEVELS):
+        return True
+    if not any(name in head for name in NAMES):
+        return False
+    small = head.lower()
+    return (
+        (any(level.lower() in small for level in LEVELS) and SMALL_LEVEL.search(head) is not None)
+        or ((b"kafka." in head or b"state.change" in head) and ANY_CLASS.search(head) is not None)
+        or NO_LEVEL.search(head) is not None
+        or NUMBERS.search(head) is not None
+    )
 
 
 def is_mostly_broker_lines(head: bytes) -> bool:
@@ -75,7 +87,7 @@ def is_mostly_broker_lines(head: bytes) -> bool:
 
 def is_broker_log(path: Path) -> bool:
     """Whether the start of a file holds lines that a broker or controller wrote."""
-    return has_broker_lines(_head(path))
+    return _may_hold_lines(_head(path, is_as_written=True)) and has_broker_lines(_head(path))
 
 
 def has_broker_lines(head: bytes) -> bool:
