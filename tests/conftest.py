@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import io
@@ -217,6 +218,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 # --- recordings ---------------------------------------------------------------------------------------
 
 
+@functools.cache  # an archive does not change during a run
 def recording(name: str) -> Path:
     """The folder of a recording such as `incidents/unclean-2.8`, unpacked once. Never write to it."""
     archive = RECORDINGS / f"{name}.tar.xz"
