@@ -45,7 +45,16 @@ def test_what_runs_at_night_only_is_in_no_level_before() -> None:
 def test_every_line_names_tests_that_there_are() -> None:
     """A file or function that was renamed would silently come into `make test`."""
     texts = {path.relative_to(HERE.parent).as_posix(): path.read_text() for path in HERE.rglob("test_*.py")}
-    shapes = ("", "[", "[2.8]", "[zookeeper-2.8]", "[3.9-groups]", "[journalled]", "[kraft-4.3-journalled]")
+    shapes = (
+        "",
+        "[",
+        "[2.8]",
+        "[zookeeper-2.8]",
+        "[3.9-groups]",
+        "[2-kraft-4.3]",
+        "[journalled]",
+        "[kraft-4.3-journalled]",
+    )
     names = [
         f"{file}::{name}{shape}"
         for file, text in texts.items()
