@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from formats.log.columns.headers import concatenated
-from formats.values import replace
+from formats.values import Struct, replace
 from kctl.audit.slices import read_before
 from kctl.checks.digests import digest_of
 from kctl.checks.replica import check_replica
@@ -24,34 +24,38 @@ from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table
 
 ROWS_OF_A_RUN = 1 << 16  # as many as a block of the smallest batches has
-OWN_PART = 50_000
-"""A folder with more batches than this gets a Parquet file of its own, written where it is scanned."""
+OWN_PART = 25_000
+"""Folders that are checked together and have more batches than this get a Parquet file of their own, written where they are scanned."""
 OWN_PART_ELSEWHERE = 1000
 """The same where other machines scan: their results come to one in hundreds."""
 
 
-NO_NOTES: Mapping[Path, Sequence[NotedRun]] = {}
+Notes = Mapping[Path, Sequence[NotedRun]]
+NO_NOTES: Notes = {}
 
 
 class BatchFiles(NamedTuple):
-    """Where folders with more than `least_rows` batches write files of their own, and what is noted of files."""
+    """Where work with more than `least_rows` batches writes a file of its own, and what is noted of files."""
 
     folder: Path
     least_rows: int
     noted: int = 0  # bytes, the most that is noted of a folder's headers
 
     def path_of(self, place: Place) -> Path:
-        """The file of a partition folder: the same in every run."""
+        """The file of a partition folder, and of those that are checked with it: the same in every run."""
         name = f"part-{sha256(f'{place}'.encode('utf-8', 'surrogateescape')).hexdigest()[:20]}.parquet"
         return self.folder / name
 
 
 class FolderBatches(NamedTuple):
-    """What an audit adds to the report on a folder: rows of `batches`, and headers that later parts need not read again."""
+    """What an audit adds to the report on a folder: rows of `batches`, and headers that later parts need not read again.
+
+    Of folders that were checked together, the last one has the rows of all.
+    """
 
     rows: list[pa.RecordBatch]  # if they are few
     part: WrittenPart | None = None  # the file with the rows if they are many
-    notes: Mapping[Path, Sequence[NotedRun]] = NO_NOTES  # of logs, if they are few
+    notes: Notes = NO_NOTES  # of logs, if they are few
 
 
 class NotedLogs:
@@ -88,7 +92,7 @@ class NotedLogs:
             self._runs.append(noted_run(self._chunks[-1].end, headers))
         self._chunks = []
 
-    def finish(self) -> Mapping[Path, Sequence[NotedRun]]:
+    def finish(self) -> Notes:
         """The runs of the logs whose headers are noted as a whole."""
         self._join()
         if self._path and self._is_known and self._runs:
@@ -98,14 +102,19 @@ class NotedLogs:
 
 
 class BatchRows:
-    """Takes the chunks of one folder; keeps few rows, writes many."""
+    """Takes the chunks of one folder after another; keeps few rows, writes many."""
 
     def __init__(self, parts: BatchFiles, place: Place) -> None:
-        self.parts, self.place = parts, place
+        self.parts = parts
+        self.path = parts.path_of(place)
         self.batches: list[pa.RecordBatch] = []
         self.rows = 0
         self.part: ParquetPart | None = None
-        self.notes = NotedLogs(parts.noted)
+        self.begin(place)
+
+    def begin(self, place: Place) -> None:
+        """The chunks that follow are of the folder at this place."""
+        self.place, self.notes = place, NotedLogs(self.parts.noted)
 
     def __call__(self, file: FolderFile, chunk: Chunk) -> None:
         headers = chunk.headers
@@ -121,34 +130,66 @@ class BatchRows:
             return
         self.batches.append(rows)
         if self.rows > self.parts.least_rows:
-            self.part = ParquetPart(self.parts.path_of(self.place), SCHEMAS["batches"])
+            self.part = ParquetPart(self.path, SCHEMAS["batches"])
             for batch in self.batches:
                 self.part.write(batch)
             self.batches = []
 
+    def close(self) -> FolderBatches:
+        """The rows of all folders, or the file that has them."""
+        if self.part:
+            return FolderBatches([], self.part.close())
+        if len(self.batches) > 1:  # one column of many rows is sent sooner than many of few
+            self.batches = pa.Table.from_batches(self.batches).combine_chunks().to_batches()
+        return FolderBatches(self.batches)
 
-def check_with_batches(
-    task: ReplicaTask,
-    options: CheckOptions,
-    out: BatchFiles,
-    *,
-    folder: Folder | None = None,
-    parts: LogPieces | None = None,
-) -> Report:
+
+class BatchCheck(Struct, frozen=True):
     """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
-    rows = BatchRows(out, task.place)
-    if task.slices:
-        parts = read_before(task, out.folder)
-    try:
-        report = check_replica(task, options, rows, folder=folder, parts=parts)
-        part = rows.part.close() if rows.part else None
-    except BaseException:
-        if rows.part:
-            rows.part.abandon()
-        raise
-    for file in report.files:  # those that no check reads
+
+    out: BatchFiles
+
+    def __call__(
+        self,
+        task: ReplicaTask,
+        options: CheckOptions,
+        *,
+        folder: Folder | None = None,
+        parts: LogPieces | None = None,
+    ) -> Report:
+        """The report on one folder."""
+        if task.slices:
+            parts = read_before(task, self.out.folder)
+        return self.of_several([(task, folder)], options, parts)[0]
+
+    def of_several(
+        self,
+        folders: Sequence[tuple[ReplicaTask, Folder | None]],
+        options: CheckOptions,
+        parts: LogPieces | None,
+    ) -> list[Report]:
+        """The reports on folders, whose rows are in one file if they are many."""
+        rows = BatchRows(self.out, folders[0][0].place)
+        reports: list[Report] = []
+        notes: Notes = NO_NOTES
+        try:
+            for task, folder in folders:
+                rows.begin(task.place)
+                reports.append(check_replica(task, options, rows, folder=folder, parts=parts))
+                _digest_unread(task, reports[-1])
+                notes = rows.notes.finish()
+                reports[-1].added = FolderBatches([], notes=notes)
+            reports[-1].added = rows.close()._replace(notes=notes)
+        except BaseException:
+            if rows.part:
+                rows.part.abandon()
+            raise
+        return reports
+
+
+def _digest_unread(task: ReplicaTask, report: Report) -> None:
+    """Fill in the digests of files that no check reads."""
+    for file in report.files:
         if file.digest and file.digest.value is None:
             path = task.folder / str(file.place.file).rpartition("/")[2]
             file.digest.value = digest_of(path, file.digest.algorithm)[0]
-    report.added = FolderBatches(rows.batches, part, rows.notes.finish())
-    return report

@@ -72,7 +72,7 @@ class AuditPart(NamedTuple):
 
 def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     """Every file verified: its findings, then what it holds, with its digest; every batch and segment."""
-    from kctl.audit.batch_rows import FolderBatches, check_with_batches
+    from kctl.audit.batch_rows import BatchCheck, FolderBatches
     from kctl.audit.resume import check_or_recall, digests, is_kept
     from kctl.audit.slices import with_slices
     from kctl.checks.parallel import Check
@@ -91,7 +91,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
                 audit.notes.add(path, runs)
 
     out, resume_folder = audit.out, audit.resume_folder
-    check: Check = partial(check_with_batches, out=out) if out else check_replica
+    check: Check = check_replica
+    if out:
+        check = BatchCheck(out)
     if resume_folder and out:
         check = partial(check_or_recall, check=check, resume_folder=resume_folder, out=out)
 

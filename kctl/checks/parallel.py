@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from formats.arrays import Ints
 from formats.values import Struct, replace
@@ -22,6 +22,7 @@ from kctl.checks.digests import Digest, opened_digested
 from kctl.checks.named_file import check_named_file, is_log, whole_place
 from kctl.checks.replica import check_replica, shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
+from kctl.checks.segments import LogPieces
 from kctl.findings import Place
 from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.model import Progress
@@ -39,7 +40,22 @@ Check = Callable[..., Report]
 
 PART = 32 << 20  # bytes of a log that are read at once
 LARGE = 2 * PART  # bytes of logs from which on a folder is more than one piece of work
+OF_THE_REST = 4
+"""The folders that are left are at least so many times those of one piece of work, so that all processes end at about one time."""
 NO_DIGESTS: Mapping[Path, str] = {}
+
+
+@runtime_checkable
+class CheckOfSeveral(Protocol):
+    """A `Check` that has results of several folders in common."""
+
+    def of_several(
+        self,
+        folders: Sequence[tuple[ReplicaTask, Folder | None]],
+        options: CheckOptions,
+        parts: LogPieces | None,
+    ) -> list[Report]:
+        """The report on each folder, in order."""
 
 
 class NamedTask(NamedTuple):
@@ -70,7 +86,7 @@ class ListedFolder(NamedTuple):
 
 
 class SmallFolders(NamedTuple):
-    """Listed folders that one process checks, their small logs read together."""
+    """Listed folders that one process checks one after another, their small logs read together."""
 
     folders: list[ListedFolder]
 
@@ -110,7 +126,7 @@ def reports(
                 assert isinstance(task, ReplicaTask) and plan.folder
                 yield ListedFolder(task, plan.folder)
 
-    done = ordered(partial(_done, check=check, options=options), together(items()), jobs=jobs)
+    done = ordered(partial(_done, check=check, options=options), together(items(), len(tasks)), jobs=jobs)
     results = chain.from_iterable(done)
     for number, task in enumerate(tasks):
         result = next(results)
@@ -136,20 +152,23 @@ def _is_read_apart(task: Task, check: Check, options: CheckOptions) -> bool:
 
 
 def together(
-    items: Iterable[Task | ListedFolder | LogPart],
+    items: Iterable[Task | ListedFolder | LogPart], tasks: int = 0
 ) -> Iterator[Task | SmallFolders | LogPart]:
-    """The items; listed folders one after another that are small are one item.
+    """The items, which are of so many tasks; listed folders one after another that are small are one item.
 
+    The first items are small, so that other processes begin soon; the next ones grow, and cost less by folder.
     A folder of a store is one by itself: its files are waited for, which several processes do at once.
     """
     small: list[ListedFolder] = []
-    size = 0
+    size, grown = 0, TOGETHER
     for item in items:
+        tasks -= not isinstance(item, LogPart)
         added = item.folder.size_in_bytes if isinstance(item, ListedFolder) else 0
         is_alone = not isinstance(item, ListedFolder) or mirror_of(os.fspath(item.folder.path)) is not None
-        if small and (is_alone or size + added > TOGETHER or len(small) == MOST):
+        most = grown if len(small) * OF_THE_REST < tasks else TOGETHER
+        if small and (is_alone or size + added > most or len(small) == MOST):
             yield SmallFolders(small)
-            small, size = [], 0
+            small, size, grown = [], 0, min(2 * grown, LARGE)
         if not isinstance(item, ListedFolder):
             yield item
         elif is_alone:
@@ -179,6 +198,8 @@ def _checked_together(folders: Sequence[ListedFolder], check: Check, options: Ch
 
     logs = small_logs(folder for _, folder in folders)
     with closing(SmallLogs(logs, scan_of(Place(), options))) as read:
+        if isinstance(check, CheckOfSeveral):
+            return check.of_several(folders, options, read)
         return [check(task, options=options, folder=folder, parts=read) for task, folder in folders]
 
 

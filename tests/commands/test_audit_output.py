@@ -24,6 +24,7 @@ from kctl.audit import batch_rows
 from kctl.audit import run as audit_run
 from kctl.audit.parts import PARTS, Audit
 from kctl.audit.tables import TABLES, Tables
+from kctl.checks import parallel
 from kctl.errors import KctlError, Refused
 from kctl.evidence.discover import discover
 from kctl.report.page import write_report
@@ -326,6 +327,7 @@ def audit_of_incident(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(live, live.parent / "7-0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_rows, "OWN_PART", 10)
+        patch.setattr(parallel, "MOST", 1)  # each folder is work of its own
         assert kctl("audit", "run", folder / "evidence", "--out", folder / "out").status == 5
     assert len(list((folder / "out" / "batches").iterdir())) > 3
     return folder / "out"

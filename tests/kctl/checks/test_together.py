@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 
 from formats.binary.crc import crc32c
 from formats.log.record_batch import Record, write_batch
+from formats.log_dir.file_names import FileState
+from kctl.audit import batch_rows
 from kctl.checks import parallel
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.evidence.discover import discover
 from kctl.findings import Place
-from kctl.log.folder import read_folder
+from kctl.log.folder import Folder, FolderFile, LogSegment, read_folder
 from kctl.scan import together
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.pieces import PieceScan
@@ -197,6 +200,45 @@ def test_an_audit_reads_small_logs_together_unless_it_keeps_what_is_finished(
     monkeypatch.setattr(parallel, "LARGEST", 0)
     assert tables("alone") == found
     assert len(found["batches"]) == 99 and found["findings"]
+
+
+@pytest.mark.slow
+def test_folders_that_are_checked_together_have_one_file_of_batches(
+    five_logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows do not depend on how many processes there are, nor on which folders are checked together."""
+    monkeypatch.setattr(batch_rows, "OWN_PART", 30)
+    logs_of(five_logs)[2].write_bytes(logs_of(five_logs)[2].read_bytes()[:-3])
+
+    def files(name: str, *options: str) -> dict[str, list[Row]]:
+        out = tmp_path / name
+        assert kctl("audit", "run", five_logs, "--out", out, *options).status == 5
+        return {file.name: pq.read_table(file).to_pylist() for file in (out / "batches").iterdir()}
+
+    one = files("one", "--jobs", "1")
+    assert [len(rows) for rows in one.values()] == [99]
+    assert files("two", "--jobs", "2") == one
+    monkeypatch.setattr(parallel, "MOST", 2)
+    pairs = [files("pairs of one", "--jobs", "1"), files("pairs of two", "--jobs", "2")]
+    alone = files("alone", "--resume")
+    assert pairs[0] == pairs[1] and len(pairs[0]) == 3 and list(alone) == ["part-00000.parquet"]
+
+    def sorted_rows(found: dict[str, list[Row]]) -> list[Row]:
+        return sorted(chain.from_iterable(found.values()), key=lambda row: (row["file"], row["position"]))
+
+    assert sorted_rows(pairs[0]) == sorted_rows(alone) == sorted_rows(one)
+
+
+def test_the_more_folders_are_left_the_more_are_work_for_one_process(five_logs: Path) -> None:
+    log = logs_of(five_logs)[0]
+    listed = parallel.ListedFolder(
+        ReplicaTask(log.parent, Place()),
+        Folder(log.parent, [LogSegment(0, FileState.LIVE, {".log": FolderFile(log, 900_000)})]),
+    )
+    groups = [*parallel.together([listed] * 1000, 1000)]
+    sizes = [len(group.folders) for group in groups if isinstance(group, parallel.SmallFolders)]
+    assert sum(sizes) == 1000 and sizes[:3] == [1, 2, 4] and sizes[-3:] == [1, 1, 1]
+    assert max(sizes) == together.MOST
 
 
 def test_no_more_logs_are_open_at_once_than_may_be(five_logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
