@@ -203,17 +203,16 @@ def comparison(audit: Audit) -> Iterator[Row | Judgement]:
 
 def losses(audit: Audit) -> Iterator[Row | Judgement]:
     """Records that a leader once held and the present lineage lacks."""
-    from kctl.replica.loss.search import LossOptions, LossSearch, loss_row
+    from kctl.replica.loss.search import LossOptions, LossSearch
 
     options = LossOptions(compacted=audit.checks.compacted, notes=audit.notes)
     search = LossSearch(audit.evidence, options, audit.report)
     processes = audit.jobs if isinstance(audit.jobs, int) else None
-    for result in search.results(audit.progress, processes):
-        for loss in result.losses:
-            yield loss_row(loss, tier=search.tier)
-        for finding in result.findings:
-            yield finding.row()
-        yield search.judgement(result)
+    for number, (*rows, judgement) in enumerate(search.by_partition(None, audit.progress, processes)):
+        yield from rows
+        if not number:
+            yield from (finding.row() for finding in search.about_no_partition)
+        yield judgement
     yield from search.without_copies()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind
@@ -16,6 +16,7 @@ from kctl.copies.leaders import LeaderTerm, leaders_of, of_present_topic
 from kctl.copies.log_notes import LogNotes, read_log_notes
 from kctl.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
 from kctl.copies.newest_epochs import epochs_of
+from kctl.copies.scanned import LARGE, size_of
 from kctl.errors import KctlError
 from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
@@ -279,22 +280,46 @@ class LossSearch:
     def rows(
         self, folder: Path | None = None, progress: Progress = SILENT, jobs: Jobs = None
     ) -> Iterator[Row | Judgement]:
-        """The rows of all partitions in order, each partition's judgement after its own.
+        """The rows of all partitions in order, each partition's judgement after its own; those about no partition after the first.
 
         Lost records are exported below the folder, by this process alone.
         """
+        about_none: Sequence[Finding] | None = None
+        for items in self.by_partition(folder, progress, jobs):
+            yield from items
+            if about_none is None:
+                about_none = (*self.about_no_partition, *self.log_notes.zones)
+                yield from (finding.row() for finding in about_none)
+
+    @property
+    def about_no_partition(self) -> tuple[Finding, ...]:
+        """What is to be said once, known when the first partition was searched: topics read in part, undated moments."""
+        return (*self.left_out, *self.undated)
+
+    def by_partition(
+        self, folder: Path | None = None, progress: Progress = SILENT, jobs: Jobs = None
+    ) -> Iterator[list[Row | Judgement]]:
+        """The losses, the findings and then the judgement of each partition, in order, by several processes."""
         reading = jobs
         if folder is not None or not forks():
             jobs = 1
         progress.start("look for losses", len(self.partitions), "partitions")
         # Read before workers are forked, so that they have it too.
-        _ = self.order, self.log_notes, self.external, self.tier
-        once = (*self.left_out, *self.undated, *self.log_notes.zones)
-        left_out = iter([finding.row() for finding in once])
+        _ = self.order, self.log_notes, self.external, self.tier, self.aside
         rows_of = partial(_rows_of, self, folder, reading)
-        for items in ordered(rows_of, self.partitions, jobs=jobs):
-            yield from (*items, *left_out)
-            progress.advance(1)
+        for by_all, group in groupby(self.partitions, key=self._was_left_out):
+            partitions = list(group)
+            found = map(rows_of, partitions) if by_all else ordered(rows_of, partitions, jobs=jobs)
+            for items in found:
+                yield items
+                progress.advance(1)
+
+    def _was_left_out(self, partition: TopicPartition) -> bool:
+        """Whether a scan that noted what it read has left out large logs of this partition, for all processes to read."""
+        if self.options.notes is None:
+            return False
+        copies = chain.from_iterable(copies.values() for copies in self.partitions[partition].values())
+        return sum(size_of(copy.folder) for copy in copies if not copy.noted) >= LARGE
 
 
 def _rows_of(
