@@ -37,7 +37,7 @@ NIGHTLY = (
     Repeated("every version", r"^tests/spark/test_(?:cluster|elsewhere)\.py::", 2),
     Repeated("every version", r"test_log_dir_start_as_kafka\.py::", 2),
     Repeated("every version", r"access/test_cluster_file\.py::test_five_hundred\w*\[zookeeper"),
-    Repeated("every step", r"wire/test_recover\.py::test_recovery_killed\w*\[[23]-"),
+    Repeated("every step", r"wire/test_recover\.py::test_recovery_killed\w*\[.*-[23]\]"),
     Repeated("every step", r"access/test_cluster_file\.py::test_an_apply_killed_at_every_step\["),
     Repeated("every user", r"test_rights_to_change\.py::", 4),
     Repeated("every broker", r"wire/halfway/test_returns\.py::|test_elections\.py::test_what_is_predicted", 3),

@@ -51,7 +51,7 @@ def test_every_line_names_tests_that_there_are() -> None:
         "[2.8]",
         "[zookeeper-2.8]",
         "[3.9-groups]",
-        "[2-kraft-4.3]",
+        "[kraft-4.3-2]",
         "[journalled]",
         "[kraft-4.3-journalled]",
     )
