@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from formats.log.columns.headers import concatenated
+from formats.log.columns.headers import Headers, concatenated
 from formats.values import Struct, replace
 from kctl.audit.slices import read_before
 from kctl.checks.digests import digest_of
@@ -21,7 +21,7 @@ from kctl.log.folder import Folder, FolderFile
 from kctl.scan.noted import NotedRun, ScanNotes, noted_run
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
-from kctl.scan.tables import SCHEMAS, batches_table
+from kctl.scan.tables import PACKED_BATCHES, packed_batches
 
 ROWS_OF_A_RUN = 1 << 16  # as many as a block of the smallest batches has
 OWN_PART = 25_000
@@ -107,9 +107,10 @@ class BatchRows:
     def __init__(self, parts: BatchFiles, place: Place) -> None:
         self.parts = parts
         self.path = parts.path_of(place)
-        self.batches: list[pa.RecordBatch] = []
-        self.rows = 0
+        self.rows = 0  # that are in memory
         self.part: ParquetPart | None = None
+        self._headers: list[Headers] = []
+        self._places: list[tuple[Place, int]] = []  # of the headers, with their number
         self.begin(place)
 
     def begin(self, place: Place) -> None:
@@ -123,25 +124,27 @@ class BatchRows:
             return
         name = f"{self.place.file}/{file.name}" if self.place.file not in (None, ".") else file.name
         name = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        rows = batches_table(chunk, replace(self.place, file=name))
-        self.rows += rows.num_rows
-        if self.part is not None:
-            self.part.write(rows)
-            return
-        self.batches.append(rows)
+        self._headers.append(headers)
+        self._places.append((replace(self.place, file=name), len(headers)))
+        self.rows += len(headers)
         if self.rows > self.parts.least_rows:
-            self.part = ParquetPart(self.path, SCHEMAS["batches"])
-            for batch in self.batches:
-                self.part.write(batch)
-            self.batches = []
+            self.part = self.part or ParquetPart(self.path, PACKED_BATCHES)
+            self.part.write(self._taken())
+
+    def _taken(self) -> pa.RecordBatch:
+        """The rows that are in memory, which are forgotten here."""
+        rows = packed_batches(concatenated(self._headers), self._places)
+        self._headers, self._places, self.rows = [], [], 0
+        return rows
 
     def close(self) -> FolderBatches:
         """The rows of all folders, or the file that has them."""
-        if self.part:
-            return FolderBatches([], self.part.close())
-        if len(self.batches) > 1:  # one column of many rows is sent sooner than many of few
-            self.batches = pa.Table.from_batches(self.batches).combine_chunks().to_batches()
-        return FolderBatches(self.batches)
+        rows = [self._taken()] if self.rows else []
+        if self.part is None:
+            return FolderBatches(rows)
+        for last in rows:
+            self.part.write(last)
+        return FolderBatches([], self.part.close())
 
 
 class BatchCheck(Struct, frozen=True):

@@ -35,7 +35,7 @@ from kctl.findings.evidence import UNREADABLE, VANISHED
 from kctl.model import Progress
 from kctl.scan.parquet import WrittenPart, part_difference
 from kctl.scan.pool import Jobs, ordered
-from kctl.scan.tables import SCHEMAS
+from kctl.scan.tables import PACKED_BATCHES, SCHEMAS, TEXT
 from kctl.stores.mirror import given_name
 from kctl.version import __version__
 
@@ -45,6 +45,7 @@ PASSING = frozenset({UNREADABLE.code, VANISHED.code})
 VERSION = 4  # of what is kept
 RUN, DIGESTS = "run.json", "sha256.jsonl"
 OWN_NAME = re.compile(r"run\.json|sha256\.jsonl|[0-9a-f]{64}\.(report|parquet)|\..*\.writing")
+TEXTS = [field.name for field in SCHEMAS["batches"] if field.type == TEXT]
 Stamp = tuple[str, int, int]
 """Path, size in bytes, time of last change in nanoseconds."""
 
@@ -173,7 +174,8 @@ def _keep(resume_folder: Path, name: str, own: Path, report: Report) -> None:
         _link(own, resume_folder / f"{name}.parquet")
     elif added.rows:
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_batches(added.rows, SCHEMAS["batches"]), sink)
+        rows_kept = pa.Table.from_batches(added.rows, PACKED_BATCHES)
+        pq.write_table(rows_kept, sink, store_schema=False)
         data = sink.getvalue().to_pybytes()
         _write(resume_folder, f"{name}.parquet", data)
         rows = WrittenPart(f"{name}.parquet", sum(batch.num_rows for batch in added.rows), len(data))
@@ -194,7 +196,7 @@ def _recalled(resume_folder: Path, name: str, own: Path) -> Report:
                 _link(resume_folder / f"{name}.parquet", own)
             else:
                 file.seek(0)
-                batches = pq.ParquetFile(file).read().to_batches()
+                batches = pq.ParquetFile(file, read_dictionary=TEXTS).read().cast(PACKED_BATCHES).to_batches()
     part = kept.rows._replace(name=own.name) if kept.rows and kept.is_part else None
     kept.report.added = FolderBatches(batches, part)
     return kept.report

@@ -26,7 +26,7 @@ from kctl.files import LARGEST_TABLE, open_file, read_text, what_it_is
 from kctl.rows import row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference
-from kctl.scan.tables import arrow_schema, storable
+from kctl.scan.tables import PACKED_BATCHES, arrow_schema, storable
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -96,7 +96,8 @@ class TableWriter:
         shutil.rmtree(self.aside, ignore_errors=True)
         try:
             self.aside.mkdir()
-            self._part = ParquetPart(self.aside / "part-00000.parquet", self.schema)
+            schema = PACKED_BATCHES if self.name == "batches" else self.schema
+            self._part = ParquetPart(self.aside / "part-00000.parquet", schema)
         except BaseException:  # the disk is full, or Ctrl-C
             shutil.rmtree(self.aside, ignore_errors=True)
             raise
@@ -109,7 +110,7 @@ class TableWriter:
             self._flush()
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Add record batches; they are gathered into row groups of some megabytes."""
+        """Add record batches of `PACKED_BATCHES`; they are gathered into row groups of some megabytes."""
         for batch in batches:
             self._part.write(batch)
 

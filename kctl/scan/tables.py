@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from formats.arrays import Ints
+from formats.arrays import Ints, Mask
 from formats.compression import Codec
 from formats.log.columns.headers import Headers
 from formats.log.columns.record_headers import header_fields
@@ -76,6 +77,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "findings": pa.schema([arrow_schema(FINDING).field(name) for name in FINDING_COLUMNS]),
 }
+PACKED = {TEXT: pa.dictionary(pa.int32(), TEXT)}
+PACKED_BATCHES = pa.schema([(field.name, PACKED.get(field.type, field.type)) for field in SCHEMAS["batches"]])
+"""The columns of `batches` with texts as numbers of few, as an audit gathers and writes them; a file has texts again."""
 
 
 def storable(text: str) -> str:
@@ -98,6 +102,41 @@ def schema_of(table: str, columns: Sequence[str] | None = None) -> pa.Schema:
 def batches_table(chunk: Chunk, place: Place, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The batches of a chunk as rows of `batches`."""
     return _record_batch("batches", columns, place, len(chunk.headers), _BatchColumns(chunk.headers).column)
+
+
+def packed_batches(headers: Headers, places: Sequence[tuple[Place, int]]) -> pa.RecordBatch:
+    """Batches of files one after another as rows of `batches`, their texts as numbers of few; each place with its rows."""
+    where = [placed(place) for place, _ in places]
+    place_of_row = np.repeat(np.arange(len(places)), [rows for _, rows in places])
+    columns = _BatchColumns(headers, packs=True)
+    arrays = [
+        _spread([values[name] for values in where], type_, place_of_row)
+        if name in where[0]
+        else columns.column(name)
+        for name, type_ in _columns_of("batches", None)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_BATCHES)
+
+
+def _spread(values: Sequence[Any], type_: pa.DataType, place_of_row: Ints) -> pa.Array:
+    """A column of one value for each place; texts as numbers."""
+    if len({*values}) == 1:
+        return constant(values[0], PACKED.get(type_, type_), len(place_of_row))
+    is_null = np.array([value is None for value in values])
+    mask = is_null[place_of_row] if is_null.any() else None
+    if type_ != TEXT:
+        numbers = np.array([0 if value is None else value for value in values], np.int64)
+        return pa.array(numbers[place_of_row], mask=mask)
+    texts = list(dict.fromkeys(value for value in values if value is not None))
+    number_of = {text: number for number, text in enumerate(texts)}
+    return _numbered(texts, np.array([number_of.get(value, 0) for value in values])[place_of_row], mask)
+
+
+def _numbered(texts: Sequence[str], numbers: NDArray[Any], mask: Mask | None = None) -> pa.Array:
+    """A column of few texts, as the number of one in each row."""
+    return pa.DictionaryArray.from_arrays(
+        pa.array(numbers.astype(np.int32), mask=mask), pa.array(texts, TEXT)
+    )
 
 
 def records_table(chunk: Chunk, place: Place, columns: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -147,7 +186,7 @@ def _columns_of(table: str, columns: tuple[str, ...] | None) -> list[tuple[str, 
 def constant(value: object, type_: pa.DataType, rows: int) -> pa.Array:
     """A column of one value; that of few rows is a part of one that is made once for many chunks."""
     if rows > MOST_CONSTANT:
-        return pa.repeat(pa.scalar(value, type_), rows)
+        return _repeated(value, type_, rows)
     return _constant(value, type_, 1 << rows.bit_length()).slice(0, rows)
 
 
@@ -156,6 +195,14 @@ MOST_CONSTANT = 1 << 12  # rows
 
 @lru_cache(256)
 def _constant(value: object, type_: pa.DataType, rows: int) -> pa.Array:
+    return _repeated(value, type_, rows)
+
+
+def _repeated(value: object, type_: pa.DataType, rows: int) -> pa.Array:
+    if type_ == PACKED[TEXT]:
+        texts = pa.array([] if value is None else [value], TEXT)
+        number = pa.scalar(None if value is None else 0, pa.int32())
+        return pa.DictionaryArray.from_arrays(pa.repeat(number, rows), texts)
     return pa.repeat(pa.scalar(value, type_), rows)
 
 
@@ -176,10 +223,11 @@ FLAGS = {"is_transactional": TRANSACTIONAL, "is_control": CONTROL}
 
 
 class _BatchColumns:
-    """Columns of batches as Arrow arrays."""
+    """Columns of batches as Arrow arrays; `packs`: texts as numbers."""
 
-    def __init__(self, headers: Headers) -> None:
-        self.headers = headers
+    def __init__(self, headers: Headers, *, packs: bool = False) -> None:
+        self.headers, self.packs = headers, packs
+        self.text = PACKED[TEXT] if packs else TEXT
         self.is_old = headers.magic < 2
         self.some_are_old = bool(self.is_old.any())
         attributes = headers.attributes
@@ -192,9 +240,9 @@ class _BatchColumns:
         """The column of what the attributes say; None for another, and for one that they do not say."""
         rows = len(self.headers)
         if name == "codec":
-            return constant(CODECS[flags & CODEC_MASK], TEXT, rows)
+            return constant(CODECS[flags & CODEC_MASK], self.text, rows)
         if name == "timestamp_type":
-            return constant(TIMESTAMP_TYPES[bool(flags & TIMESTAMP_TYPE)], TEXT, rows)
+            return constant(TIMESTAMP_TYPES[bool(flags & TIMESTAMP_TYPE)], self.text, rows)
         if name == "delete_horizon_ms" and not flags & DELETE_HORIZON:
             return constant(None, INT, rows)
         return constant(bool(flags & FLAGS[name]), TRUTH, rows) if name in FLAGS else None
@@ -205,10 +253,10 @@ class _BatchColumns:
             return column
         mask = self.is_old if name in SINCE_MAGIC_2 and self.some_are_old else None
         if name == "codec":
-            return pa.array(CODECS).take(pa.array(headers.codec))
+            return self._of_few(CODECS, headers.codec)
         if name == "timestamp_type":
-            late = pa.array((headers.attributes & TIMESTAMP_TYPE) >> 3, mask=headers.magic == 0)
-            return pa.array(TIMESTAMP_TYPES).take(late)
+            late = (headers.attributes & TIMESTAMP_TYPE) >> 3
+            return self._of_few(TIMESTAMP_TYPES, late, headers.magic == 0)
         if name == "delete_horizon_ms":
             without = (headers.attributes & DELETE_HORIZON == 0) | self.is_old
             return pa.array(headers.base_timestamp, mask=without)
@@ -220,6 +268,11 @@ class _BatchColumns:
         if name in FLAGS:
             return pa.array((headers.attributes & FLAGS[name]) != 0, mask=mask)
         return pa.array(getattr(headers, name).astype(np.int64), mask=mask)
+
+    def _of_few(self, texts: list[str], numbers: NDArray[Any], mask: Mask | None = None) -> pa.Array:
+        if self.packs:
+            return _numbered(texts, numbers, mask)
+        return pa.array(texts).take(pa.array(numbers, mask=mask))
 
 
 class _RecordColumns:

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.in_memory import InMemory
 from formats.binary.crc import crc32c
 from formats.log import records as walker
+from formats.log.columns.headers import concatenated
 from formats.log.record_batch import (
     CODEC_MASK,
     CONTROL,
@@ -24,9 +25,11 @@ from kctl.scan.options import Level, ScanOptions
 from kctl.scan.parquet import ParquetPart
 from kctl.scan.segment import scan_segment
 from kctl.scan.tables import (
+    PACKED_BATCHES,
     SCHEMAS,
     batches_table,
     findings_table,
+    packed_batches,
     records_table,
     schema_of,
     segment_row,
@@ -63,6 +66,28 @@ def test_tables_have_every_batch_and_record(seed: int) -> None:
     row = segment_row(PLACE, len(data), scan.totals)
     assert list(row) == SCHEMAS["segments"].names or set(row) == set(SCHEMAS["segments"].names)
     assert row["records"] == len(expected)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_batches_of_many_files_have_the_rows_of_each(seed: int, tmp_path: Path) -> None:
+    files = [
+        PLACE,
+        replace(PLACE, file="orders-3/1.log"),
+        Place(evidence="a", moment="later", partition=0, file="x"),
+    ]
+    chunks = [*scan_segment(InMemory(log(seed))), *scan_segment(InMemory(log(seed + 1)))]
+    given = [(chunk, place) for chunk in chunks for place in files]
+    each = [row for chunk, place in given for row in batches_table(chunk, place).to_pylist()]
+    headers = concatenated([chunk.headers for chunk, _ in given])
+    packed = packed_batches(headers, [(place, len(chunk.headers)) for chunk, place in given])
+    packed.validate(full=True)
+    assert packed.schema == PACKED_BATCHES and packed.to_pylist() == each
+    with ParquetPart(tmp_path / "batches.parquet", PACKED_BATCHES) as part:
+        part.write(packed)
+        part.write(packed_batches(chunks[0].headers, [(files[2], len(chunks[0].headers))]))
+    read = pq.read_table(tmp_path / "batches.parquet")
+    assert read.schema == SCHEMAS["batches"]
+    assert read.to_pylist() == each + batches_table(chunks[0], files[2]).to_pylist()
 
 
 FLAGS = [0, TIMESTAMP_TYPE, TRANSACTIONAL, DELETE_HORIZON, TRANSACTIONAL | CONTROL, 4, 6, TIMESTAMP_TYPE | 3]
