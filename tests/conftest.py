@@ -30,11 +30,18 @@ HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
 UNPACKED = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parent / ".cache")) / "recordings"
 # Nothing is timed: machines are slow, and busy. A commit passes or fails whenever it is tested; other examples of
-# properties are for the night (`--hypothesis-profile=other-examples`), fewer for `make test-quick`.
-settings.register_profile("same-examples", deadline=None, derandomize=True)
-settings.register_profile("other-examples", deadline=None, print_blob=True)
+# properties, and twice as many, are for the night (`--hypothesis-profile=other-examples`), fewer for `make test-quick`.
+settings.register_profile("same-examples", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("other-examples", deadline=None, print_blob=True, max_examples=100)
 settings.register_profile("few-examples", settings.get_profile("same-examples"), max_examples=20)
 settings.load_profile("same-examples")
+
+
+def examples(count: int) -> int:
+    """How many examples of a property this run tries, where it would be `count` at night."""
+    return count * settings().max_examples // 100
+
+
 REQUIRED = frozenset(filter(None, os.environ.get("KCTL_TEST_REQUIRE", "").split(",")))
 
 

@@ -24,7 +24,7 @@ from kctl.replication.scenario import (
 )
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
 from kctl.replication.truncation import Algorithm, FollowerTruncation, TruncationRound
-from tests.conftest import kctl, rows, vectors
+from tests.conftest import examples, kctl, rows, vectors
 
 VERSIONS = {
     Algorithm.HIGH_WATERMARK: "0.10.2.2",
@@ -242,7 +242,7 @@ steps_drawn = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps_drawn, st.sampled_from(["0.8.1.1", "0.10", "0.11", "2.0", "2.8", "3.9"]), st.booleans())
 def test_the_model_is_never_in_an_impossible_state(steps: list[Step], version: str, unclean: bool) -> None:
     run = ScenarioRun.start(rules_for(version), (1, 2, 3), unclean)
@@ -258,7 +258,7 @@ def test_the_model_is_never_in_an_impossible_state(steps: list[Step], version: s
 
 @pytest.mark.slow
 @given(steps_drawn)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_clean_elections_of_2_8_on_whole_disks_lose_nothing_committed(steps: list[Step]) -> None:
     run = ScenarioRun.start(rules_for("2.8"), (1, 2, 3), unclean=False)
     for step in steps:

@@ -19,6 +19,7 @@ from formats.binary import native_libraries as providers
 from formats.compression import Codec, CompressionError, TooLarge, decompress, pieces
 from formats.compression.lz4 import xxh32
 from formats.compression.writers import compress
+from tests.conftest import examples
 
 TEXT = b"".join(b"record %d of many; " % (i % 977) for i in range(40_000))
 NATIVE = ["cramjam", "lz4", "lz4.frame", "zstandard", "isal", "isal.isal_zlib"]
@@ -179,7 +180,9 @@ def zlib_gzip(data: bytes) -> bytes:
 
 
 @given(st.sampled_from(list(Codec)), st.binary(max_size=300), st.integers(0, 2))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_bytes_are_an_error_or_content(libraries: str, codec: Codec, data: bytes, magic: int) -> None:
     with contextlib.suppress(CompressionError):
         decompress(codec, data, magic=magic, limit=1 << 16)

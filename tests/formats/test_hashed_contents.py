@@ -22,6 +22,7 @@ from formats.log.records import Damage, DamageReason, LogEntry, iterate_records,
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record, write_metadata_record
 from formats.messages.consumer_offsets import BY_KEY_VERSION, read_group_record, write_versioned
 from formats.messages.hashed_fields import contents_of
+from tests.conftest import examples
 from tests.kctl.scan.test_findings import CASES, found_in
 from tests.log_examples import LOG
 
@@ -238,7 +239,7 @@ def test_what_is_wrong_with_a_segment_is_wrong_without_contents(kind: Any, data:
 
 @pytest.mark.slow
 @given(st.integers(0, len(LOG) - 1), st.integers(1, 255), st.integers(0, len(LOG)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_damage_stays_the_same_damage(place: int, change: int, cut: int) -> None:
     damaged = bytearray(LOG)
     damaged[place] ^= change

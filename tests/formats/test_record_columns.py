@@ -12,6 +12,7 @@ from formats.binary.varint import read_varint, write_varint
 from formats.errors import FormatError
 from formats.log.columns import record_starts, records
 from formats.log.columns.records import Fields, decode, read_fields
+from tests.conftest import examples
 
 PADDING = 64
 NAMES = Fields.__struct_fields__[2:]
@@ -63,7 +64,7 @@ def read_alone(data: bytes, start: int, end: int, count: int) -> list[tuple[int,
     ("step", "alone", "at_once"), [(0, 9, 16 << 10), (2, 3, 16 << 10), (9, 0, 16 << 10), (0, 9, 7)]
 )  # what a step of all costs, and a lane alone: lanes go together, part of the way, or not at all
 @given(st.integers(0, 10**9), st.booleans(), st.integers(0, 3))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_columns_are_what_is_read_alone(
     step: float, alone: float, at_once: int, seed: int, small: bool, edits: int
 ) -> None:

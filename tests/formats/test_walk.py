@@ -13,6 +13,7 @@ from formats.errors import FormatError
 from formats.log.next_proof import candidates
 from formats.log.record_batch import Record, write_batch
 from formats.log.records import Damage, DamageReason, LogEntry, records_of, walk
+from tests.conftest import examples
 from tests.log_examples import EXAMPLES, LOG
 
 T = 1_500_000_000_000
@@ -219,7 +220,7 @@ def edited(data: bytes, changes: list[tuple[str, int, bytes]]) -> bytes:
     return bytes(out)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join), edits)
 def test_any_edit_of_a_log(log: bytes, changes: list[tuple[str, int, bytes]]) -> None:
     data = edited(log, changes)

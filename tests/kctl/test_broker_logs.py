@@ -32,7 +32,7 @@ from kctl.text_logs.blocks import Reading, blocks_of
 from kctl.text_logs.opening import STDIN
 from kctl.text_logs.zones import Zone, zone_named
 from kctl.times import iso
-from tests.conftest import recording, rows
+from tests.conftest import examples, recording, rows
 
 LINE = "[2026-11-21 13:{:02d}:{:02d},{:03d}] INFO [Broker id={}] {} (state.change.logger)\n"
 
@@ -86,7 +86,7 @@ def spans(block: object, low: int, high: int) -> list[tuple[int, int]]:
     return list(zip(starts[low:high].tolist(), ends[low:high].tolist(), strict=True))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(logs=LOGS, chunk=st.sampled_from([60, 130, 400, 1 << 20]))
 def test_the_merge_is_a_stable_permutation_in_order(
     logs: list[list[int]], chunk: int, tmp_path_factory: pytest.TempPathFactory

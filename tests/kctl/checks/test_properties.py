@@ -15,7 +15,7 @@ from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.scan.options import Level
-from tests.conftest import recording
+from tests.conftest import examples, recording
 from tests.kctl.checks.broken import batches, segment
 
 FOLDER = "txn-mix-0"
@@ -47,7 +47,9 @@ def checked(folder: Path, files: dict[str, bytes], level: Level = Level.RECORDS)
     return report
 
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 edits = st.lists(
     st.tuples(
         st.integers(0, 8000), st.binary(min_size=1, max_size=24), st.sampled_from(["over", "in", "out"])

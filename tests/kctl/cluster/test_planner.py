@@ -12,6 +12,7 @@ from kctl.cluster.placement import draw, place_replicas
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.operations.reassignment.planner import ReassignmentGoal, Situation, plan_placement
+from tests.conftest import examples
 
 Replicas = tuple[int, ...]
 
@@ -179,7 +180,7 @@ def shuffled(now: Situation) -> Situation:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(clusters(), st.data())
 def test_a_drain_is_complete_and_minimal(now: Situation, data: st.DataObject) -> None:
     drained = set(
@@ -206,7 +207,7 @@ def test_a_drain_is_complete_and_minimal(now: Situation, data: st.DataObject) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(clusters(), st.data())
 def test_evening_out_is_complete_even_and_minimal(now: Situation, data: st.DataObject) -> None:
     allowed = set(data.draw(st.lists(st.sampled_from(sorted(now.racks)), min_size=1, unique=True)))
@@ -253,7 +254,7 @@ def can_lead_evenly(replicas: dict[TopicPartition, Replicas], brokers: set[int],
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(clusters(), st.integers(1, 4))
 def test_the_replication_factor_becomes_what_was_asked_for(now: Situation, factor: int) -> None:
     assume(factor <= len(now.racks))

@@ -28,6 +28,7 @@ from kctl.errors import BadValue
 from kctl.internal_topics.cluster_image import ClusterImage, PartitionImage
 from kctl.model import Json
 from kctl.zookeeper.cluster import ZookeeperCluster
+from tests.conftest import examples
 from tests.fakes import fake_cluster
 
 ODD = (
@@ -104,7 +105,7 @@ ENTITIES = NAMES.map(lambda name: sanitized(name.encode("utf-8", "replace").deco
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     topics=st.dictionaries(TOPICS.filter(in_znodes), st.tuples(REPLICAS, CONFIGS), max_size=3),
     brokers=st.dictionaries(st.sampled_from(["1", "<default>", "abc"]), CONFIGS, max_size=2),
@@ -170,7 +171,7 @@ NUMBERED_RULES = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     topics=st.dictionaries(TEXTS, REPLICAS, max_size=3),
     configs=st.dictionaries(

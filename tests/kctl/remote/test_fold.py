@@ -26,6 +26,7 @@ from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
 from kctl.tier.metadata.rows import SegmentTotals, segment_row, segment_rows
 from kctl.tier.metadata.selection import MetadataAsOf
+from tests.conftest import examples
 from tests.kctl.remote.strategies import metadata_records
 
 TIP = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", "orders", 0)
@@ -66,7 +67,7 @@ def codes(found: list[Finding]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", [1, 1 << 10])  # rows and bytes that are there before there is need for more
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(records=st.lists(metadata_records(), max_size=30), size=st.sampled_from([1, 2, 5, 30]))
 def test_what_is_left_is_what_the_brokers_cache_holds(
     room: int, records: list[RemoteLogMetadata], size: int
@@ -92,7 +93,7 @@ def test_what_is_left_is_what_the_brokers_cache_holds(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(records=st.lists(metadata_records(), max_size=30), size=st.sampled_from([1, 2, 5]))
 def test_what_is_said_does_not_depend_on_where_chunks_end(
     records: list[RemoteLogMetadata], size: int
@@ -265,7 +266,7 @@ def test_memory_is_small_and_does_not_grow_with_history() -> None:
     assert fold.nbytes / len(fold) < 300
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(records=st.lists(metadata_records(), max_size=40))
 def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteLogMetadata]) -> None:
     fold, _ = fold_of(*records, keep_deleted=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from formats.log.message_set import write_message, write_wrapper
 from formats.log.record_batch import Record, write_batch
-from tests.conftest import Ran, rows
+from tests.conftest import Ran, examples, rows
 
 TOPIC_IDS = ("AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw")
 Batches = list[bytes]
@@ -476,7 +476,9 @@ pieces = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.lists(pieces, max_size=5), min_size=2, max_size=3))
 def test_any_bytes_end_in_a_verdict(tmp_path_factory: pytest.TempPathFactory, logs: list[Batches]) -> None:
     root = tmp_path_factory.mktemp("any")

@@ -16,7 +16,7 @@ from kctl.replication.truncation import (
     out_of_range,
     truncate,
 )
-from tests.conftest import vectors
+from tests.conftest import examples, vectors
 
 
 def log(value: dict[str, Any]) -> ReplicaState:
@@ -119,7 +119,7 @@ def histories(draw: st.DrawFn) -> tuple[ReplicaState, ReplicaState]:
     return sides[0], sides[1]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(histories(), st.sampled_from([Algorithm.KIP_279, Algorithm.FETCH]))
 def test_what_is_left_after_truncation_is_a_prefix_of_the_leader(
     pair: tuple[ReplicaState, ReplicaState], algorithm: Algorithm

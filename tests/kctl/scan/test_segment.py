@@ -17,6 +17,7 @@ from formats.log.records import Damage, LogEntry
 from kctl.scan import runs
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
+from tests.conftest import examples
 
 
 def records(start: int, count: int, rng: random.Random, size: int = 60) -> list[Record]:
@@ -106,7 +107,7 @@ def test_a_scan_gives_what_the_walk_gives(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [None, 1 << 12])
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_also_where_bytes_are_damaged(block: int | None, seed: int, edit: int) -> None:
     data = edited(log(seed % 50), edit)
     with small_blocks(block):
@@ -115,7 +116,7 @@ def test_also_where_bytes_are_damaged(block: int | None, seed: int, edit: int) -
 
 @pytest.mark.slow
 @given(st.binary(max_size=400), st.integers(0, 50))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_bytes_at_any_level(junk: bytes, seed: int) -> None:
     for level in Level:
         items_of_scan(junk + log(seed, 2) + junk, level)
@@ -175,7 +176,7 @@ def test_records_are_those_of_the_decoder_of_single_batches(seed: int) -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_also_of_bodies_that_are_wrong_under_a_right_crc(seed: int, edit: int) -> None:
     rng = random.Random(edit)
     made = write_batch(records(7, rng.choice([1, 2, 30]), rng), codec=0)
@@ -200,7 +201,7 @@ def test_also_of_bodies_that_are_wrong_under_a_right_crc(seed: int, edit: int) -
 
 @pytest.mark.slow
 @given(st.integers(0, 30), st.integers(0, 1 << 30), st.integers(0, 7))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_flipped_bit_under_a_crc_is_found(seed: int, place: int, bit: int) -> None:
     data = bytearray(log(seed))
     batches = [item for item in walker.walk(bytes(data)) if isinstance(item, LogEntry)]

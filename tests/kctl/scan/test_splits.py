@@ -16,6 +16,7 @@ from kctl.scan.checks.table import LogChecks
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.splits import Split, hints_of, most_splits, plan_splits
+from tests.conftest import examples
 from tests.kctl.scan.test_segment import edited, log
 
 
@@ -77,7 +78,7 @@ def by_place(findings: list[Finding]) -> list[tuple[object, ...]]:
     st.integers(0, 10_000), st.integers(0, 10_000), st.booleans(), st.lists(st.integers(0, 99), max_size=4)
 )
 @example(8, 0, False, [19])  # an epoch ahead of both sides, at the cut
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_cuts_change_nothing(seed: int, edit: int, damaged: bool, picked: list[int]) -> None:
     data = log(seed % 40) if seed % 2 else idempotent(seed)
     if damaged:
