@@ -3,7 +3,7 @@
 The results are kept in files beside the tables until one process checks the folder as if it had read the logs itself;
 the process that leads has not enough memory for them. A folder is cut only if the other processes would otherwise wait
 for it. Objects of a store are read once and whole; a log on a disk is cut at proven boundaries, and read once more for
-its digest.
+its digest. The process that leads checks a folder itself, as others read it, where that is the only one that is cut.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ def with_slices(
     tasks: Sequence[ReplicaTask], options: CheckOptions, jobs: Jobs, progress: Progress, *, to: Path,
     is_kept: Callable[[ReplicaTask, CheckOptions], bool],
 ) -> Sequence[ReplicaTask]:  # fmt: skip
-    """The tasks. The logs of very large folders are read here in slices, unless an earlier run kept the result."""
+    """The tasks. The logs of very large folders are read here in slices, unless an earlier run kept the result.
+
+    A folder that is the only one and needs no digests is left to the process that leads, which checks it as others read it.
+    """
     cores = jobs.cores if not isinstance(jobs, int | None) else jobs or default_jobs()
     if cores < 2:
         return tasks
@@ -72,6 +75,8 @@ def with_slices(
             slices = list(_slices(task, options))
             if len(slices) >= FEWEST:
                 cut[number] = slices
+    if len(cut) == 1 and _may_be_led(tasks[next(iter(cut))], options, jobs):
+        return [replace(task, is_led=number in cut) for number, task in enumerate(tasks)]
     read = partial(read_slice, to=to, algorithm=options.digest)
     results = ordered(read, (slice_ for slices in cut.values() for slice_ in slices), jobs=jobs, at_once=True)
     done = [*tasks]
@@ -84,6 +89,11 @@ def with_slices(
         size = sum(slice_.split.end - slice_.split.start for slice_ in slices_read)
         done[number] = replace(tasks[number], slices=tuple(slices_read), bytes_read=size)
     return done
+
+
+def _may_be_led(task: ReplicaTask, options: CheckOptions, jobs: Jobs) -> bool:
+    is_plain = options.digest is None and not options.one_by_one
+    return is_plain and isinstance(jobs, int | None) and mirror_of(str(task.folder)) is None
 
 
 def _size_of(folder: Path) -> int:

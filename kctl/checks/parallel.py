@@ -108,7 +108,7 @@ class TaskPlan(Struct, frozen=True):
 def reports(
     tasks: Sequence[Task], check: Check, options: CheckOptions, jobs: Jobs, progress: Progress
 ) -> Iterator[Report]:
-    """The report on each task, in order. Only what `check_replica` does is cut into parts."""
+    """The report on each task, in order. Cut into parts is what `check_replica` does, or a task that says that it is led."""
     plans: dict[int, TaskPlan] = {}
     is_local = jobs is None or isinstance(jobs, int)
 
@@ -116,7 +116,8 @@ def reports(
         for number, task in enumerate(tasks):
             plan = None
             if is_local and not _is_read_apart(task, check, options):
-                plan = plan_of(task, options, may_be_cut=check is check_replica)
+                is_led = isinstance(task, ReplicaTask) and task.is_led
+                plan = plan_of(task, options, may_be_cut=check is check_replica or is_led)
             if plan is None:
                 yield task
             elif plan.parts:
@@ -138,7 +139,7 @@ def reports(
             yield result
             continue
         parts = PlannedParts(plan.parts, chain([result], results), progress)
-        report = _checked(task, plan, parts, options)
+        report = _checked(task, plan, parts, check, options)
         parts.finish()
         progress.advance(max(0, report.size_in_bytes - parts.size_in_bytes))
         yield report
@@ -211,10 +212,10 @@ def small_logs(folders: Iterable[Folder]) -> Iterator[LogSegment]:
                 yield segment
 
 
-def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, options: CheckOptions) -> Report:
+def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, check: Check, options: CheckOptions) -> Report:
     if isinstance(task, NamedTask):
         return check_named_file(task.path, task.place, options, parts)
-    return check_replica(task, options, folder=plan.folder, parts=parts)
+    return check(task, options=options, folder=plan.folder, parts=parts)
 
 
 # --- cutting ------------------------------------------------------------------------------------------

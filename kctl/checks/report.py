@@ -61,6 +61,7 @@ class ReplicaTask(Struct, frozen=True):
     has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
     slices: tuple[ReadSlice, ...] = ()  # of its logs, if an audit has read them before
     bytes_read: int = 0  # in these slices
+    is_led: bool = False  # whether an audit's leading process checks it while others read parts of its logs
 
     def place_of(self, name: str) -> Place:
         """The place of a file of the folder."""

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.corpus import batches, shape_of, write_index
 from formats.log import records
 from kctl.audit import slices
+from kctl.checks import parallel
 from kctl.checks.report import ReadSlice, ReplicaTask
 from kctl.findings import Finding
 from kctl.scan import pool, splits
@@ -152,7 +153,7 @@ def test_processes_cut_at_proven_boundaries(tmp_path: Path, monkeypatch: pytest.
 
     read_before = slices.read_before
     monkeypatch.setattr("kctl.audit.batch_rows.read_before", before)
-    for algorithm in ("none", "sha256", "blake2b"):
+    for algorithm in ("sha256", "blake2b"):
         whole = audit(tmp_path / "evidence", tmp_path / f"1{algorithm}", "--digests", algorithm)
         assert not tasks
         equal_audits(
@@ -163,6 +164,37 @@ def test_processes_cut_at_proven_boundaries(tmp_path: Path, monkeypatch: pytest.
         assert len(found) == 8 and found[-1].end == log.stat().st_size
         tasks.clear()
     assert slices.read_slice is read
+
+
+@pytest.mark.parametrize("harm", ["", "changed", "cut"])
+def test_the_only_large_folder_is_checked_while_it_is_read(
+    harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No digest is wanted, so that nobody has to read the log whole. A run that may go on keeps the report at its end."""
+    log, starts = log_of(tmp_path / "evidence")
+    data = bytearray(log.read_bytes())
+    if harm == "changed":
+        data[starts[len(starts) // 2] + 70] ^= 0x55
+    log.write_bytes(data[: -5 if harm == "cut" else None])
+    whole = audit(tmp_path / "evidence", tmp_path / "whole", "--digests", "none")
+    monkeypatch.setattr(slices, "LARGE", 1 << 18)
+    monkeypatch.setattr(slices, "TARGET", 1 << 17)
+    monkeypatch.setattr(parallel, "PART", 1 << 17)
+    monkeypatch.setattr(parallel, "LARGE", 1 << 18)
+    monkeypatch.setattr(pool, "ALONE_FOR", 0)
+    sent: list[int] = []
+    planned = parallel.PlannedParts
+
+    def of_parts(parts: list[parallel.LogPart], *more: Any) -> parallel.PlannedParts:
+        sent.append(len(parts))
+        return planned(parts, *more)
+
+    monkeypatch.setattr(parallel, "PlannedParts", of_parts)
+    equal_audits(whole, audit(tmp_path / "evidence", tmp_path / "led", "--digests", "none", jobs=2))
+    assert sent == [8]
+    kept = audit(tmp_path / "evidence", tmp_path / "kept", "--digests", "none", "--resume", jobs=2)
+    equal_audits(whole, kept)
+    assert sent == [8]
 
 
 @pytest.mark.parametrize("change", ["gone", "shorter", "longer", "denied"])
