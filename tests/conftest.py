@@ -123,7 +123,7 @@ INSTALLS = {
 }
 # Tests that share what is dear to start stay together in one process; the others are spread over all.
 TOGETHER = ("brokers", "spark")
-CLUSTERS = ("shared", "live", "made")  # the fixtures whose parameter chooses a cluster
+CLUSTERS = ("shared", "live", "made", "guarded")  # the fixtures whose parameter chooses a cluster
 
 
 def shared_by(item: pytest.Item, name: str) -> str:

@@ -26,6 +26,9 @@ def damage(folder: Path) -> None:
     log.write_bytes(data)
 
 
+pytestmark = pytest.mark.xdist_group("tables")  # audited once
+
+
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made = []

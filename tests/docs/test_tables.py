@@ -26,6 +26,9 @@ AUDITED = (
 )
 
 
+pytestmark = pytest.mark.xdist_group("tables")  # audited once
+
+
 @pytest.fixture(scope="module")
 def audits(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A report of each recording; the first has damage."""

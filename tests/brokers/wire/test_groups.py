@@ -35,7 +35,8 @@ def member(c: Cluster, group: str, topic: str) -> Iterator[None]:
     """A member of a group that has partitions and has committed nothing."""
     consumer = reader(c, group)
     consumer.subscribe([topic])
-    stuck = time.monotonic() + 60
+    patience = 8.0
+    stuck = time.monotonic() + patience
     try:
         for _ in eventually(f"a member of {group} has partitions"):
             consumer.poll(timeout_ms=200)
@@ -45,7 +46,8 @@ def member(c: Cluster, group: str, topic: str) -> Iterator[None]:
                 consumer.close()
                 consumer = reader(c, group)
                 consumer.subscribe([topic])
-                stuck = time.monotonic() + 60
+                patience *= 2
+                stuck = time.monotonic() + patience
         yield
     finally:
         consumer.close()

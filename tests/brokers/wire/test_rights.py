@@ -343,7 +343,7 @@ PARAMS = [pytest.param(kind, marks=() if kind == "kraft-4.3" else pytest.mark.ma
 
 
 @pytest.fixture(scope="module", params=PARAMS)
-def guarded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def ruled(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster with an authorizer and the users."""
     with CLUSTERS[request.param](tuple(USERS)) as c:
         fill_in(c)
@@ -355,9 +355,9 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> None:
-    k = AsUser(guarded, tmp_path / "journal", user)
-    with_zookeeper = guarded.zookeeper is not None
+def test_what_each_user_sees(ruled: Cluster, tmp_path: Path, user: str) -> None:
+    k = AsUser(ruled, tmp_path / "journal", user)
+    with_zookeeper = ruled.zookeeper is not None
     wrong: dict[str, list[object]] = {}
     file, plan = tmp_path / "cluster.yaml", tmp_path / "plan.json"
     file.write_text(FILE)
@@ -414,8 +414,8 @@ def test_what_each_user_sees(guarded: Cluster, tmp_path: Path, user: str) -> Non
     assert not wrong, "\n".join(f"{command}: {faults}" for command, faults in wrong.items())
 
 
-def test_nothing_is_made_of_what_is_hidden(guarded: Cluster, tmp_path: Path) -> None:
-    k = AsUser(guarded, tmp_path / "journal", "orders")
+def test_nothing_is_made_of_what_is_hidden(ruled: Cluster, tmp_path: Path) -> None:
+    k = AsUser(ruled, tmp_path / "journal", "orders")
     file = tmp_path / "cluster.yaml"
     file.write_text(FILE)
     missing = "Describe on Topic payments is missing for User:orders"
@@ -439,15 +439,15 @@ def test_nothing_is_made_of_what_is_hidden(guarded: Cluster, tmp_path: Path) -> 
     assert "\n  orders:" in document and "\n  payments:" not in document and "\n  alice:" in document
 
 
-def test_what_may_be_read_is_shown(guarded: Cluster, tmp_path: Path) -> None:
-    k = AsUser(guarded, tmp_path / "journal", "topics")
+def test_what_may_be_read_is_shown(ruled: Cluster, tmp_path: Path) -> None:
+    k = AsUser(ruled, tmp_path / "journal", "topics")
     document = k.run("export").out.decode()
     assert "\n  orders:" in document and "\n  payments:" in document and "alice" not in document
     for part in ("rules of access", "credentials of users"):
         assert re.search(rf"# not read: .*{part}.*: Describe on Cluster is missing for User:topics", document)
     for row in k("quota", "check", "bob", "readers", "--ip", "10.0.0.1").of("quota"):
         assert row["value"] is None and "DescribeConfigs on Cluster is missing" in row["why"]
-    k = AsUser(guarded, tmp_path / "journal", "cluster")
+    k = AsUser(ruled, tmp_path / "journal", "cluster")
     ran = k(
         "acl",
         "create",
