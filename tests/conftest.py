@@ -136,13 +136,17 @@ def shared_by(item: pytest.Item, name: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    cases = Counter[str]()
     for item in items:
+        function = item.nodeid.partition("[")[0]
         if reason := repeated(item.nodeid):
             item.add_marker(pytest.mark.repeated(reason))
             if reason := nightly(item.nodeid):
                 item.add_marker(pytest.mark.matrix(reason))
-        elif reason := later(item.nodeid):
-            item.add_marker(pytest.mark.later(reason))
+        else:
+            if reason := later(item.nodeid, cases[function]):
+                item.add_marker(pytest.mark.later(reason))
+            cases[function] += 1
         for name in TOGETHER:
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.xdist_group(shared_by(item, name)))

@@ -151,6 +151,10 @@ QUICK = (
 )  # fmt: skip
 
 
+CASES = 3
+"""One of so many cases of a test, from the first on, is in `make test-quick`."""
+
+
 def compiled(table: tuple[Repeated, ...]) -> list[tuple[Repeated, re.Pattern[str]]]:
     return [(row, re.compile(row.tests)) for row in table]
 
@@ -172,9 +176,12 @@ def nightly(name: str) -> str | None:
     return _left(name, COMPILED_NIGHTLY, CHOICE_OF_NIGHTLY) if repeated(name) else None
 
 
-def later(name: str) -> str | None:
-    """Why a test of `make test` that has no marker is left to it by `make test-quick`; None for one of both."""
-    return _left(name, COMPILED_QUICK, CHOICE_OF_QUICK)
+def later(name: str, case: int = 0) -> str | None:
+    """Why a test of `make test` that has no marker is left to it by `make test-quick`; None for one of both.
+
+    `case` is its number among those of one function that are left to no later level.
+    """
+    return _left(name, COMPILED_QUICK, CHOICE_OF_QUICK) or ("cases of a test" if case % CASES else None)
 
 
 def _left(name: str, table: list[tuple[Repeated, re.Pattern[str]]], start: int) -> str | None:

@@ -32,6 +32,17 @@ def test_a_name_tells_the_level(name: str, reason: str | None) -> None:
     assert levels.repeated(name) == reason
 
 
+def test_a_third_of_the_cases_of_a_test_is_quick() -> None:
+    name = "tests/kctl/test_times.py::test_spans[a]"
+    assert [levels.later(name, case) for case in range(5)] == [
+        None,
+        "cases of a test",
+        "cases of a test",
+        None,
+        "cases of a test",
+    ]
+
+
 def test_what_runs_at_night_only_is_in_no_level_before() -> None:
     name = "tests/brokers/wire/test_recover.py::test_recovery_killed_at_every_step[%s]"
     assert levels.nightly(name % "zookeeper-2.8") == "every version"
