@@ -49,6 +49,7 @@ def written_counts() -> Iterator[tuple[str, int, str, str]]:
                         yield str(path.relative_to(ROOT)), node.lineno, ast.unparse(value.value), after[0]
 
 
+@pytest.mark.slow
 def test_no_sentence_counts_one_of_several() -> None:
     """`f"{n} lines"` is written `f"{counted(n, 'line')}"`."""
     wrong = [

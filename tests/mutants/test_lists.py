@@ -7,6 +7,7 @@ from tests.mutants.run import ROOT, mutants, selection
 LEAST = 150
 
 
+@pytest.mark.slow
 def test_every_mutant_changes_a_line_that_is_there_into_other_python() -> None:
     for mutant in mutants():
         compile(mutant.source(), mutant.file, "exec")

@@ -74,7 +74,13 @@ class CreateTopic(Intent, frozen=True, kw_only=True):
     def how_far(self, state: ClusterState) -> Waited:
         """Every partition has a leader."""
         if self.topic not in state.topic_names:
-            return Waited(0, len(self.replicas), (_why_absent(self.topic, state),))
+            place = f"topic {self.topic}"
+            hidden = [
+                problem.reason for problem in state.problems if problem.place == place and problem.right
+            ]
+            # A right that is missing does not come by waiting.
+            failed = f"{place} cannot be seen ({hidden[0]})" if hidden else ""
+            return Waited(0, len(self.replicas), (_why_absent(self.topic, state),), failed)
         return _with_leaders(self.topic, self.replicas, state)
 
     def stands(self, state: ClusterState) -> bool:

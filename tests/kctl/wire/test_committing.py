@@ -14,8 +14,9 @@ from kctl.changes.kinds.configs import AlterConfig
 from kctl.changes.kinds.elections import ElectPreferred
 from kctl.changes.kinds.reassignments import Reassign
 from kctl.changes.kinds.throttles import DISK_RATE, LEADER_REPLICAS, ClearThrottle, not_read
-from kctl.changes.kinds.topics import AddPartitions, DeleteTopic
+from kctl.changes.kinds.topics import AddPartitions, CreateTopic, DeleteTopic
 from kctl.cluster.intent import Intent, Waited
+from kctl.cluster.rights import Right
 from kctl.cluster.state import (
     NOT_RETURNED,
     Broker,
@@ -277,6 +278,13 @@ def test_what_may_not_be_seen_is_neither_done_nor_gone(intent: Intent) -> None:
     assert not waited.is_done
     words = " ".join((*waited.missing, waited.failed))
     assert "not authorized" in words and "gone" not in words
+
+
+@pytest.mark.parametrize("right", [None, Right("Describe", "Topic", "t")])
+def test_a_new_topic_is_waited_for_unless_its_user_may_not_see_it(right: Right | None) -> None:
+    waited = seen_as(CreateTopic(topic="t", replicas={0: (1,)}), HIDDEN._replace(right=right))
+    assert not waited.is_done and "not authorized" in waited.missing[0]
+    assert waited.failed == ("topic t cannot be seen (not authorized)" if right else "")
 
 
 def test_a_dead_broker_does_not_tell_that_a_value_is_unset() -> None:
