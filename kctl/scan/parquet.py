@@ -23,6 +23,9 @@ BATCHES_AT_ONCE = 128
 RISING = frozenset(("position", "base_offset", "last_offset", "base_timestamp", "max_timestamp"))
 """Columns that rise by about as much in each row, so that the differences are smaller than a dictionary, and sooner written."""
 
+UNLIKE = frozenset(("crc",))
+"""Columns of values that are all different."""
+
 
 class WrittenPart(NamedTuple):
     """A file of a table as its writer reports it."""
@@ -48,7 +51,7 @@ class ParquetPart:
             self._aside,
             schema,
             compression="zstd",
-            use_dictionary=[name for name in schema.names if name not in rising],
+            use_dictionary=[name for name in schema.names if name not in rising and name not in UNLIKE],
             column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
             store_schema=False,  # texts that come as numbers of few are texts to every reader
         )
