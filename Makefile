@@ -33,8 +33,8 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Three levels. While editing: no Java, nothing outside of this machine, two minutes on two cores. What takes longer than
-# half a second is marked `slow`; of what repeats a subject tests/levels.py names a part.
+# Three levels. While editing: no Java, nothing outside of this machine, a minute on two cores. What takes longer than half
+# a second is marked `slow`; of what repeats a subject tests/levels.py names a part, of the cases of a test a third.
 test-quick: $(VENV)/.dev
 	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix or later or repeated)' --hypothesis-profile=few-examples $(PYTEST_ARGS)
@@ -100,12 +100,12 @@ vulnerabilities: sbom
 			echo "NOT CHECKED: this package index has no data on vulnerabilities. Ask osv.dev (see Makefile), or give build/sbom.json to a scanner."; \
 		fi; exit $$status
 
-# The quick tests with each of these that is there; without Spark, for its size.
+# The quick tests, with all cases, with each of these that is there; without Spark, for its size.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 test-pythons:
 	@for python in $(PYTHONS); do \
 		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
-		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,sql,sasl PYTEST_ARGS='--ignore=tests/spark --ignore=tests/stores/test_hadoop.py $(PYTEST_ARGS)' || exit 1; \
+		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,sql,sasl PYTEST_ARGS='--ignore=tests/spark --ignore=tests/stores/test_hadoop.py -m "not (slow or java or brokers or spark or matrix or repeated)" $(PYTEST_ARGS)' || exit 1; \
 	done
 
 # Three brokers to try things on, until Ctrl-C; needs Java 17 and Maven.
