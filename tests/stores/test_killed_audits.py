@@ -291,7 +291,8 @@ def killed_and_resumed(store: Served, engine: Engine, killed: str, whole: Path, 
         assert "goes on where it was" in said or killed == "driver"
         assert not [path.name for path in out.iterdir() if not path.name.startswith(".")]
         kept = len(list(out.glob(".resume/*.report")))
-        assert 1 <= kept < FOLDERS
+        # A worker may end what it has begun before it notices that its driver is gone.
+        assert 1 <= kept < FOLDERS + (killed == "driver")
         if killed == "store":
             store.start()
         store.between.harm()
