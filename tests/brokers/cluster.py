@@ -24,6 +24,7 @@ from kazoo.exceptions import NoNodeError
 
 from kctl.temporary_folder import temporary_folder
 from tests.brokers.jars import classpath
+from tests.brokers.metadata import named_brokers
 from tests.brokers.network import QUORUM, ZOOKEEPER, Network
 from tests.brokers.processes import (
     LOCAL,
@@ -42,6 +43,7 @@ from tests.brokers.processes import (
 from tests.brokers.tools import tools_of
 from tests.brokers.zookeeper import ZooKeeper
 
+BEFORE_BROKERS_ARE_ASKED = ("0.8", "0.9")  # they do not know version 1 of Metadata
 LOG4J = """log4j.rootLogger=INFO, stdout
 log4j.appender.stdout=org.apache.log4j.ConsoleAppender
 log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
@@ -195,9 +197,22 @@ class Cluster:
                 with contextlib.suppress(NoNodeError):
                     registered = {int(id) for id in client.get_children("/brokers/ids")}
                     if registered >= set(broker_ids) and client.exists("/controller"):
-                        return
+                        break
                 for id in broker_ids:
                     self.nodes[id].process.require_running()  # type: ignore[union-attr]
+        self._wait_until_known(set(broker_ids))
+
+    def _wait_until_known(self, broker_ids: set[int]) -> None:
+        """Until each broker that can be asked has heard of them from the controller; not for ever, for one may be cut off."""
+        if self.version.startswith(BEFORE_BROKERS_ARE_ASKED):
+            return
+        end = time.monotonic() + PATIENCE / 12
+        for broker in self.brokers.values():
+            while broker.process and broker.process.is_running and not broker.is_paused:
+                named = named_brokers(broker.place.host, broker.port)
+                if named is None or named >= broker_ids or time.monotonic() > end:
+                    break
+                time.sleep(0.1)
 
     def kill(self, *broker_ids: int) -> None:
         """End brokers at once, as a crash does; ZooKeeper notices with `wait_until_gone`."""

@@ -8,7 +8,8 @@ from itertools import count
 
 import pytest
 
-from tests.brokers.cluster import Cluster, eventually
+from tests.brokers.cluster import BEFORE_BROKERS_ARE_ASKED, Cluster, eventually
+from tests.brokers.metadata import named_brokers
 from tests.brokers.running import Kctl
 from tests.brokers.traffic import traffic
 
@@ -145,6 +146,12 @@ def test_a_dead_broker_stalls_a_deletion_and_kctl_says_so(c: Cluster, k: Kctl, t
     c.restart(3)
     k.change("journal", "resume", change["id"])
     assert topic not in [t["topic"] for t in k("topic", "list").of("topic")]
+
+
+def test_brokers_name_each_other(c: Cluster) -> None:
+    """What the rig waits for when it has started brokers."""
+    named = [named_brokers("127.0.0.1", broker.port) for broker in c.brokers.values()]
+    assert named == [set(c.brokers)] * 3 or c.version.startswith(BEFORE_BROKERS_ARE_ASKED)
 
 
 def test_an_export_reads_like_the_cluster(c: Cluster, k: Kctl, topic: str) -> None:
