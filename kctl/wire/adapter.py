@@ -9,6 +9,7 @@ moment, since a host that accepts connections and never answers would otherwise 
 of them. Nothing here retries a write.
 """
 
+import contextlib
 import random
 import threading
 import time
@@ -26,6 +27,7 @@ from kctl.wire.access import address_of, server_list
 from kctl.wire.causes import (
     FINAL,
     NO_ANSWER,
+    NO_BROKERS,
     NO_ROUTE,
     NOT_LET_IN,
     REFUSED,
@@ -196,8 +198,12 @@ class Wire:
         if MetadataRequest.MESSAGE.key not in connection.versions:
             raise NotKnown("controller (no metadata support)")
         self._versions = connection.versions
-        self._take(connection.ask(MetadataRequest(topics=[]), end))
+        table = connection.ask(MetadataRequest(topics=[]), end)
         self._connections.forget(server)
+        if not table.brokers:  # see `read`; other servers may name some
+            connection.close()
+            raise ConnectionError(NO_BROKERS)
+        self._take(table)
         for node, address in self._brokers.items():
             if address == self._connections.addresses[server]:
                 self._connections.adopt(node, connection)
@@ -257,7 +263,7 @@ class Wire:
         """The broker to read from for the whole run: the first that accepts a connection."""
         nodes = self.nodes
         if not nodes:
-            raise self._no_cluster([BrokerError("the cluster reports no broker")])
+            raise self._no_cluster([BrokerError(NO_BROKERS)])
         soon = min(CONNECT, self.access.timeout)
         open_first = sorted(nodes, key=lambda node: self._connections.present(node) is None)
         node, failures = self._connections.first(open_first, soon)
@@ -320,16 +326,20 @@ class Wire:
         return self.send(request, node, timeout=timeout)
 
     def read(self, request: Any) -> Any:
-        """As `send`, for a request that changes nothing: if the broker is gone, it goes to another one."""
-        try:
-            return self.send(request)
-        except NoAnswer:
-            others = [node for node in self.nodes if node != self.node]
-            with self._lock:  # another thread may be using a connection
-                node, _ = self._connections.first(others, self.access.timeout)
-            if node is not None:
-                self.node = node
-            return self.send(request)
+        """As `send`, for a request that changes nothing: if the broker is gone or knows nothing, it goes to another one.
+
+        With ZooKeeper a broker that has just started names no brokers and no topics until the controller has told it.
+        """
+        with contextlib.suppress(NoAnswer):
+            answer = self.send(request)
+            if getattr(answer, "brokers", True):
+                return answer
+        others = [node for node in self.nodes if node != self.node]
+        with self._lock:  # another thread may be using a connection
+            node, _ = self._connections.first(others, self.access.timeout)
+        if node is not None:
+            self.node = node
+        return self.send(request)
 
     def read_from(self, node: int, seconds: float | None = None) -> bool:
         """Read from another broker from now on, if it accepts a connection in time; returns whether it did."""

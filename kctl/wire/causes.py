@@ -23,7 +23,9 @@ NO_HANDSHAKE = "the TLS handshake failed"
 CONTROLLER = "that is a controller's listener, not a broker's"
 NOT_LET_IN = "user or password is wrong"
 NO_MECHANISM = "the SASL mechanism is not enabled there"
+NO_BROKERS = "the cluster reports no broker"
 CAUSES = (
+    (f"^ConnectionError: {NO_BROKERS}", NO_BROKERS),
     # What a broker says as it refuses a login, and the names in a certificate, may hold the words below.
     (r"^SaslAuthenticationFailed: ", NOT_LET_IN),
     (r"^UnsupportedSaslMechanism: ", NO_MECHANISM),

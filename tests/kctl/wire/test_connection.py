@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import cycle
 from struct import pack, unpack
 from typing import Any
 
@@ -238,6 +239,49 @@ def serving(there: socket.socket, answers: Callable[[int], bytes]) -> None:
                 there.sendall(answers(unpack(">i", request[4:8])[0]))
 
     threading.Thread(target=serve, daemon=True).start()
+
+
+def naming(fake: Nodes, monkeypatch: pytest.MonkeyPatch, names: dict[int, int]) -> None:
+    """Each node's answer to Metadata names so many brokers, all of which are node 1."""
+
+    def open_node(address: tuple[str, int], *how: Any) -> Connection:
+        connection = Nodes.open(fake, address, *how)
+        serving(fake.others[-1], lambda correlation: framed(correlation, "c", brokers=names[address[1]]))
+        return connection
+
+    monkeypatch.setattr(connections, "open_connection", open_node)
+
+
+@pytest.mark.parametrize(("names", "reads_from"), [({1: 0, 2: 1}, 2), ({1: 1, 2: 0}, 1), ({1: 0, 2: 0}, 2)])
+def test_a_broker_that_knows_none_yet_is_left_for_another(
+    monkeypatch: pytest.MonkeyPatch, names: dict[int, int], reads_from: int
+) -> None:
+    """As it answers right after its start; it would show a cluster without brokers and topics."""
+    fake = Nodes({1: READY, 2: READY}, monkeypatch)
+    wire = wire_of(fake.connected())
+    naming(fake, monkeypatch, names)
+    wire._connections.opened([1, 2], 5)
+    answer = wire.read(MetadataRequest(topics=None))
+    assert (len(answer.brokers), wire.node) == (names[reads_from], reads_from)
+
+
+@pytest.mark.parametrize("names", [{1: 0, 2: 1}, {1: 0, 2: 0}])
+def test_of_the_servers_one_that_knows_brokers_is_believed(
+    monkeypatch: pytest.MonkeyPatch, names: dict[int, int]
+) -> None:
+    fake = Nodes({1: READY, 2: READY}, monkeypatch)
+    naming(fake, monkeypatch, names)
+    monkeypatch.setattr(adapter, "refuse_unusable", lambda *how, **also: None)
+    monkeypatch.setattr(Wire, "_first_node", lambda wire: min(wire.nodes))
+    orders = cycle([["h:1", "h:2"], ["h:2", "h:1"]])
+    monkeypatch.setattr(adapter.random, "sample", lambda servers, count: next(orders))
+    access = Access(servers="h:1,h:2", timeout=5 if any(names.values()) else 0.3)
+    if any(names.values()):
+        with Wire(access) as wire:
+            assert wire.nodes == [1]
+    else:
+        with pytest.raises(KctlError, match="h:1,h:2 can be used: the cluster reports no broker"):
+            Wire(access)
 
 
 def test_a_slow_broker_does_not_delay_requests_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
