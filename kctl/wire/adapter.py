@@ -438,10 +438,11 @@ class Wire:
             if connection is None or connection.paused_until > (now := time.monotonic()) or now >= end:
                 continue
             try:
-                self._take(connection.ask(MetadataRequest(topics=[]), end))
+                table = connection.ask(MetadataRequest(topics=[]), end)
             except (OSError, ValueError):
                 continue
-            return
+            if table.brokers:  # see `read`
+                return self._take(table)
 
     def _failure(self, error: Exception | None, node: Any, request: Any) -> KctlError:
         name = request.NAME

@@ -265,6 +265,16 @@ def test_a_broker_that_knows_none_yet_is_left_for_another(
     assert (len(answer.brokers), wire.node) == (names[reads_from], reads_from)
 
 
+def test_a_table_without_brokers_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Nodes({1: READY, 2: READY}, monkeypatch)
+    wire = wire_of(fake.connected())
+    naming(fake, monkeypatch, {1: 0, 2: 0})
+    wire._connections.opened([1, 2], 5)
+    wire._is_stale = True
+    (answer,) = wire.send_all([(2, MetadataRequest(topics=None))])
+    assert not isinstance(answer, KctlError) and wire.nodes == [1, 2]
+
+
 @pytest.mark.parametrize("names", [{1: 0, 2: 1}, {1: 0, 2: 0}])
 def test_of_the_servers_one_that_knows_brokers_is_believed(
     monkeypatch: pytest.MonkeyPatch, names: dict[int, int]
