@@ -68,7 +68,7 @@ def nearest(head: bytes) -> str:
         for name, example in examples
     }
     most = max(begin_alike.values())
-    # The rest of the lines decides between equals: to compare it takes a thousand times as long.
+    # The rest of the lines decides between equals alone: to compare it takes far longer.
     equals = [(name, look(example)) for name, example in examples if begin_alike[name] == most]
 
     def alike(named: tuple[str, str]) -> float:

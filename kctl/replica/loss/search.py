@@ -273,7 +273,7 @@ class LossSearch:
         for number, partition in enumerate(self.partitions):
             result = self.of(partition, jobs)
             if not number:
-                result.findings += [*self.left_out, *self.undated]
+                result.findings += self.about_no_partition
             yield result
             progress.advance(1)
 

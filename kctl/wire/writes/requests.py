@@ -136,9 +136,7 @@ class Request(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     is_validated: ClassVar[bool] = False  # whether the controller can validate it beforehand
-    passing_errors: ClassVar[
-        Collection[int]
-    ] = ()  # of its validation, which end by themselves within seconds
+    passing_errors: ClassVar[Collection[int]] = ()  # of its validation: they end within seconds
     is_to_be_seen: ClassVar[bool] = False  # what was acknowledged and does not show is an error
     replaces_earlier: ClassVar[bool] = False  # only the last of several in a change lasts
     how_to_look: ClassVar[str] = LOOK

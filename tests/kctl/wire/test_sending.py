@@ -146,6 +146,19 @@ def test_the_end_of_a_deletion_is_waited_for(
     assert all("has not ended" in item.error().hint for item in items if item.error_code != 42)
 
 
+def test_of_two_errors_the_one_that_takes_longer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Waiting()
+    monkeypatch.setattr(sending, "time", SimpleNamespace(monotonic=lambda: float(wire.pauses)))
+
+    def send(self: CreateTopics, wire: Waiting, validate_only: bool) -> Iterator[RequestItem]:
+        for code in (TOPIC_ALREADY_EXISTS, QUOTA_EXCEEDED if wire.pauses < 30 else 0):
+            yield RequestItem("topic t", code, None, "t")
+
+    monkeypatch.setattr(CreateTopics, "send", send)
+    (item,) = sending.send(wire, request(), validate_only=True)  # type: ignore[arg-type]
+    assert (item.error_code, wire.pauses) == (TOPIC_ALREADY_EXISTS, 30)
+
+
 @pytest.mark.parametrize(
     ("asked", "item", "right"),
     [
